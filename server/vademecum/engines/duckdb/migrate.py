@@ -1,0 +1,79 @@
+"""Forward-only migrations: `NNNN_what.sql`, applied in order, each in one transaction with its checksum recorded.
+
+A migration that was applied and has changed since, or one that this program does not know (a file from the
+future), stops the opening of the file: guessing would cost someone their documents.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from vademecum.engines.duckdb.instance import CONFIG, Cursor
+from vademecum.errors import Broken
+
+_TABLE = "CREATE TABLE IF NOT EXISTS migrations (name VARCHAR, checksum VARCHAR)"
+
+
+@dataclass(frozen=True)
+class Migration:
+    name: str
+    sql: str
+    checksum: str
+
+
+def load(folder: Path) -> tuple[Migration, ...]:
+    """The migrations of a folder in order of their numbers."""
+    files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
+    if not files:
+        raise Broken(f"No migrations in {folder}: the installation is incomplete. Install the program again.")
+    return tuple(_read(path) for path in files)
+
+
+def _read(path: Path) -> Migration:
+    sql = path.read_text(encoding="utf-8")
+    return Migration(path.name, sql, hashlib.sha256(sql.encode()).hexdigest())
+
+
+def pending(
+    known: tuple[Migration, ...], applied: list[tuple[str, str]], where: str
+) -> tuple[Migration, ...]:
+    """What is still to apply. `applied`: (name, checksum) as recorded. Raises Broken, changing nothing."""
+    checksums = {m.name: m.checksum for m in known}
+    for name, checksum in applied:
+        if name not in checksums:
+            raise Broken(
+                f"{where} was written by a newer version of this program (it has {name}). Nothing was changed. "
+                "Start the newer version again, or restore a backup from before."
+            )
+        if checksums[name] != checksum:
+            raise Broken(
+                f"The migration {name} is not the one that was applied to {where}. Nothing was changed. "
+                "A migration is never edited: put the original file back and write a new one."
+            )
+    done = {name for name, _ in applied}
+    return tuple(m for m in known if m.name not in done)
+
+
+def applied_in(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
+    """What an attached file says was applied to it; nothing if it has no record."""
+    try:
+        return cursor.execute(f"SELECT name, checksum FROM {alias}.main.migrations").fetchall()
+    except duckdb.CatalogException:
+        return []
+
+
+def migrate_file(path: Path, known: tuple[Migration, ...]) -> None:
+    """Bring a detached file up to date, through a connection of its own so that SQL needs no qualified names."""
+    config = {**CONFIG, "threads": 1}
+    with duckdb.connect(path, config=config) as connection:
+        connection.execute(_TABLE)
+        applied = connection.execute("SELECT name, checksum FROM migrations").fetchall()
+        for migration in pending(known, applied, path.name):
+            connection.execute("BEGIN")
+            connection.execute(migration.sql)
+            connection.execute("INSERT INTO migrations VALUES (?, ?)", [migration.name, migration.checksum])
+            connection.execute("COMMIT")

@@ -1,0 +1,234 @@
+"""One user's file: made from a template, attached, read by seq, written a draft at a time, rewritten to erase.
+
+Blocking code: run it in the engine's threads. A flush is one DELETE and one INSERT a collection, whatever the
+number of rows. The order of the rows of a page is the order of `seq`, which the transaction assigned.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vademecum.engines.duckdb import migrate
+from vademecum.engines.duckdb.instance import Cursor, Instance
+from vademecum.model.draft import WAITING, Change, Head, Heads
+
+_COLUMNS = "seq, id, deleted, parents, refs, tag, size, body"
+
+
+@dataclass(slots=True)
+class Opened:
+    """An attached file and what memory holds of it. `notice`: what an operator should know about the opening."""
+
+    alias: str
+    heads: Heads
+    epoch: str
+    forgotten_at: str
+    notice: str | None
+
+
+@dataclass(frozen=True)
+class Files:
+    """How to open users' files: the collections that need tables, and the migrations that make them."""
+
+    instance: Instance
+    collections: tuple[str, ...]
+    migrations: tuple[migrate.Migration, ...]
+    template: Path
+
+    def open(self, path: Path) -> Opened:
+        """Attach, creating or migrating first if need be, and load the heads."""
+        if not path.exists():
+            self._create(path)
+        alias, notice = self.instance.attach(path)
+        cursor = self.instance.cursor()
+        try:
+            applied = migrate.applied_in(cursor, alias)
+            if migrate.pending(self.migrations, applied, f"the file of {path.parent.name}"):
+                self.instance.detach(alias)
+                migrate.migrate_file(path, self.migrations)
+                alias, notice = self.instance.attach(path)
+            self._ensure_tables(cursor, alias)
+            meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
+            if "epoch" not in meta:
+                meta["epoch"] = secrets.token_urlsafe(9)
+                cursor.execute(f"INSERT INTO {alias}.main.meta VALUES ('epoch', ?)", [meta["epoch"]])
+            heads = _load_heads(cursor, alias, self.collections)
+            heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
+            return Opened(alias, heads, meta["epoch"], meta.get("forgotten_at", ""), notice)
+        except BaseException:
+            self.instance.detach(alias)
+            raise
+
+    def _create(self, path: Path) -> None:
+        """A file appears whole or not at all: copied from a template, synced, renamed into place."""
+        if not self.template.exists():
+            self._make_template()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_name(path.name + ".new")
+        shutil.copyfile(self.template, new)
+        publish_file(new, path)
+
+    def _make_template(self) -> None:
+        new = self.template.with_name(f"{self.template.name}.{os.getpid()}.new")
+        new.unlink(missing_ok=True)
+        migrate.migrate_file(new, self.migrations)
+        publish_file(new, self.template)
+
+    def _ensure_tables(self, cursor: Cursor, alias: str) -> None:
+        """Tables of collections that a registry adds to those of the migrations."""
+        have = {
+            name
+            for (name,) in cursor.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [alias]
+            ).fetchall()
+        }
+        for name in self.collections:
+            if name not in have:
+                cursor.execute(f'CREATE TABLE {alias}.main."{name}" AS FROM {alias}.main.documents LIMIT 0')
+
+    def rewrite(self, path: Path, seq_floor: int) -> None:
+        """Write the live content into a new file and put it in place: the only way bytes leave a DuckDB file.
+
+        The file must be detached. `seq_floor`: the highest seq ever given, so that none is given twice.
+        """
+        new = path.with_name(path.name + ".new")
+        for stale in (new, new.with_name(new.name + ".wal")):
+            stale.unlink(missing_ok=True)
+        source, _ = self.instance.attach(path)
+        try:
+            cursor = self.instance.cursor()
+            cursor.execute(f"DELETE FROM {source}.main.meta WHERE name = 'seq_floor'")
+            cursor.execute(f"INSERT INTO {source}.main.meta VALUES ('seq_floor', ?)", [str(seq_floor)])
+            target, _ = self.instance.attach(new)
+            try:
+                self.instance.copy_database(source, target)
+            finally:
+                self.instance.detach(target)
+        finally:
+            self.instance.detach(source)
+        publish_file(new, path)
+        path.with_name(path.name + ".wal").unlink(missing_ok=True)
+
+
+def publish_file(new: Path, path: Path) -> None:
+    """fsync, rename into place, fsync the folder."""
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+    os.replace(new, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _load_heads(cursor: Cursor, alias: str, collections: Sequence[str]) -> Heads:
+    columns = "seq, deleted, parents, refs, tag, size"
+    parts = [f"SELECT '{name}/' || id, {columns} FROM {alias}.main.\"{name}\"" for name in collections]
+    parts.append(f"SELECT id, {columns} FROM {alias}.main.waiting")
+    rows = cursor.execute(" UNION ALL ".join(parts)).fetchall()
+    heads = Heads()
+    heads.absorb(
+        {
+            key: Change(key, None, Head(seq, deleted, _split(parents), _split(refs), size, tag), b"")
+            for key, seq, deleted, parents, refs, tag, size in rows
+        }
+    )
+    return heads
+
+
+def _split(names: str) -> tuple[str, ...]:
+    return tuple(names.split(" ")) if names else ()
+
+
+def read_bodies(cursor: Cursor, alias: str, heads: Heads, keys: Iterable[str]) -> dict[str, bytes]:
+    """Bodies of rows that have a head, one statement a collection."""
+    seqs: dict[str, dict[int, str]] = {}
+    waiting: list[str] = []
+    for key in keys:
+        head = heads.rows.get(key)
+        if head is None:
+            continue
+        if head.seq == WAITING:
+            waiting.append(key)
+        else:
+            seqs.setdefault(key.partition("/")[0], {})[head.seq] = key
+    found: dict[str, bytes] = {}
+    for name, by_seq in seqs.items():
+        statement = f'SELECT seq, body FROM {alias}.main."{name}" WHERE seq BETWEEN ? AND ? AND seq IN (SELECT unnest(?))'
+        wanted = list(by_seq)
+        for seq, body in cursor.execute(statement, [min(wanted), max(wanted), wanted]).fetchall():
+            found[by_seq[seq]] = body.encode()
+    if waiting:
+        statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
+        found.update((key, body.encode()) for key, body in cursor.execute(statement, [waiting]).fetchall())
+    return found
+
+
+def read_page(cursor: Cursor, alias: str, collection: str, after: int, limit: int) -> list[tuple[int, str]]:
+    """(seq, body) of the rows with seq > after, at most `limit`, in one snapshot.
+
+    The bound first, then the range: sorting bare numbers is three times quicker than sorting bodies.
+    """
+    table = f'{alias}.main."{collection}"'
+    return cursor.execute(
+        f"SELECT seq, body FROM {table} WHERE seq > ? AND seq <= "
+        f"(SELECT max(seq) FROM (SELECT seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?)) ORDER BY seq",
+        [after, after, limit],
+    ).fetchall()
+
+
+def flush(cursor: Cursor, alias: str, changes: Iterable[Change], meta: dict[str, str]) -> None:
+    """Write a draft's changes in one transaction. On any error nothing of it is stored."""
+    gone: dict[str, list[int]] = {}
+    come: dict[str, list[Change]] = {}
+    left_waiting: list[str] = []
+    for change in changes:
+        name = change.key.partition("/")[0]
+        if change.before is not None:
+            if change.before.seq == WAITING:
+                left_waiting.append(change.key)
+            else:
+                gone.setdefault(name, []).append(change.before.seq)
+        if change.head is not None:
+            come.setdefault("waiting" if change.head.seq == WAITING else name, []).append(change)
+    cursor.execute("BEGIN")
+    try:
+        if left_waiting:
+            cursor.execute(f"DELETE FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))", [left_waiting])
+        for name, seqs in gone.items():
+            cursor.execute(
+                f'DELETE FROM {alias}.main."{name}" WHERE seq BETWEEN ? AND ? AND seq IN (SELECT unnest(?))',
+                [min(seqs), max(seqs), seqs],
+            )
+        for name, rows in come.items():
+            _insert(cursor, f'{alias}.main."{name}"', rows, whole_key=name == "waiting")
+        for name, value in meta.items():
+            cursor.execute(f"DELETE FROM {alias}.main.meta WHERE name = ?", [name])
+            cursor.execute(f"INSERT INTO {alias}.main.meta VALUES (?, ?)", [name, value])
+        cursor.execute("COMMIT")
+    except BaseException:
+        cursor.execute("ROLLBACK")
+        raise
+
+
+def _insert(cursor: Cursor, table: str, rows: list[Change], *, whole_key: bool) -> None:
+    heads = [row.head for row in rows if row.head is not None]
+    cursor.execute(
+        f"INSERT INTO {table} ({_COLUMNS}) SELECT {', '.join(['unnest(?)'] * 8)}",
+        [
+            [head.seq for head in heads],
+            [row.key if whole_key else row.key.partition("/")[2] for row in rows],
+            [head.deleted for head in heads],
+            [" ".join(head.parents) for head in heads],
+            [" ".join(head.references) for head in heads],
+            [head.tag for head in heads],
+            [head.size for head in heads],
+            [row.body.decode() for row in rows],
+        ],
+    )

@@ -1,0 +1,162 @@
+"""All users: which files are attached (at most a bound, the least recently used go first) and who holds them.
+
+`open` pins a user's file for as long as the caller needs it. Never open the same user again while holding it:
+a rewrite waits for all holders, and new ones wait for the rewrite.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vademecum.engines.duckdb.ledger import Ledger
+from vademecum.engines.duckdb.userfile import Files
+from vademecum.engines.duckdb.userstore import OnCommit, UserStore
+from vademecum.model.collections import Registry
+
+RECORDS = "records.duckdb"
+
+
+def user_folder(data: Path, user_id: str) -> Path:
+    return data / "users" / hashlib.sha256(user_id.encode()).hexdigest()[:2] / user_id
+
+
+def user_ledger(data: Path, user_id: str) -> Ledger:
+    return Ledger(data / "ledger" / f"{user_id}.jsonl")
+
+
+@dataclass(slots=True)
+class _Entry:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    store: UserStore | None = None
+
+
+class Users:
+    def __init__(
+        self,
+        data: Path,
+        files: Files,
+        registry: Registry,
+        clock: Callable[[], str],
+        on_commit: OnCommit,
+        on_notice: Callable[[str], None],
+        attached_max: int = 256,
+    ) -> None:
+        self._data = data
+        self._files = files
+        self._registry = registry
+        self._clock = clock
+        self._on_commit = on_commit
+        self._on_notice = on_notice
+        self._attached_max = attached_max
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+
+    @asynccontextmanager
+    async def open(self, user_id: str) -> AsyncIterator[UserStore]:
+        store = await self._acquire(user_id)
+        try:
+            yield store
+        finally:
+            store.unpin()
+            if len(self._entries) > self._attached_max:
+                await self._evict()
+
+    async def _acquire(self, user_id: str) -> UserStore:
+        while True:
+            entry = self._entries.get(user_id)
+            if entry is None:
+                entry = self._entries[user_id] = _Entry()
+            self._entries.move_to_end(user_id)
+            if entry.store is None or entry.lock.locked():
+                async with entry.lock:
+                    if self._entries.get(user_id) is not entry:
+                        continue  # evicted while we waited
+                    if entry.store is None:
+                        entry.store = await self._attach(user_id)
+            entry.store.pin()
+            return entry.store
+
+    async def _attach(self, user_id: str) -> UserStore:
+        folder = user_folder(self._data, user_id)
+        ledger = user_ledger(self._data, user_id)
+        opened = await self._files.instance.run(lambda _: self._files.open(folder / RECORDS))
+        await asyncio.to_thread(ledger.catch_up, opened.heads)
+        if opened.notice:
+            self._on_notice(opened.notice)
+        return UserStore(
+            user_id,
+            folder,
+            self._files.instance,
+            opened,
+            self._registry,
+            ledger,
+            self._clock,
+            self._on_commit,
+        )
+
+    async def _evict(self) -> None:
+        """Detach the least recently used that nobody holds, until the bound is met or all others are held."""
+        for user_id in list(self._entries):
+            if len(self._entries) <= self._attached_max:
+                return
+            entry = self._entries.get(user_id)
+            if (
+                entry is not None
+                and not entry.lock.locked()
+                and (entry.store is None or entry.store.pins == 0)
+            ):
+                async with entry.lock:
+                    await self._detach(entry)
+                    self._entries.pop(user_id, None)
+
+    async def _detach(self, entry: _Entry) -> None:
+        store = entry.store
+        if store is not None:
+            while store.pins:
+                await store.idle.wait()
+            entry.store = None
+            await self._files.instance.run(lambda _: self._files.instance.detach(store.alias))
+
+    @asynccontextmanager
+    async def detached(self, user_id: str) -> AsyncIterator[Path]:
+        """Nobody has the user's file open inside this block; those who want it wait. Yields the user's folder."""
+        entry = self._entries.setdefault(user_id, _Entry())
+        async with entry.lock:
+            await self._detach(entry)
+            yield user_folder(self._data, user_id)
+
+    async def rewrite(self, user_id: str) -> None:
+        """Erase from the disk what was deleted: the file is written anew from its live content."""
+        async with self.open(user_id) as store:
+            floor = store.seq
+        async with self.detached(user_id) as folder:
+            await self._files.instance.run(lambda _: self._files.rewrite(folder / RECORDS, floor))
+
+    async def remove(self, user_id: str) -> None:
+        """Erase a user's whole folder and ledger."""
+        async with self.detached(user_id) as folder:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(user_ledger(self._data, user_id).drop)
+        self._entries.pop(user_id, None)
+
+    def attached(self) -> list[UserStore]:
+        return [entry.store for entry in self._entries.values() if entry.store is not None]
+
+    async def close(self) -> None:
+        """Detach all, waiting for what is under way."""
+        for entry in list(self._entries.values()):
+            async with entry.lock:
+                await self._detach(entry)
+        self._entries.clear()
+
+    def sweep(self) -> None:
+        """At start: take away what a crash left half-made."""
+        for pattern in ("*.new", "*.new.wal", "*.tmp"):
+            for stale in (self._data / "users").glob(f"*/*/{pattern}"):
+                stale.unlink(missing_ok=True)

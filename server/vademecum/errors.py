@@ -1,0 +1,93 @@
+"""Every "no" of the program, as one tree. A code is stable; wording may change.
+
+VademecumError
+├── BadRequest         BAD_REQUEST        the request itself cannot be understood
+├── SignedOut          SIGNED_OUT         no valid cookie or token
+├── Forbidden          FORBIDDEN          this account may not do that at all
+│   └── TierTooLow     TIER               the account's tier does not include it
+├── NotFound           NOT_FOUND          unknown, or somebody else's: the two are the same answer
+├── Conflict           CONFLICT           the state of things forbids it
+│   └── OtherEpoch     EPOCH              the store was restored; start again from zero
+├── TooLarge           TOO_LARGE          body, file or row over its bound
+├── LimitReached       DOCUMENT_LIMIT …   the account is full
+├── UnreadableFile     NO_TEXT …          a file out of which no text can be had
+├── Outdated           OUTDATED           the client's schema is older than the one served
+├── TooNew             TOO_NEW            the client's schema is newer: wait and retry
+├── Busy               BUSY               a bounded queue is full: wait `retry_after_s` and retry
+│   └── RateLimited    RATE_LIMITED
+└── Broken             BROKEN             the data folder needs a person: message says what to do
+"""
+
+from __future__ import annotations
+
+
+class VademecumError(Exception):
+    """A refusal with a stable `code` and a sentence for a person: what happened, what is safe, what to do."""
+
+    code = "ERROR"
+
+    def __init__(self, message: str, *, code: str | None = None, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.retry_after_s = retry_after_s
+
+
+class BadRequest(VademecumError):
+    code = "BAD_REQUEST"
+
+
+class SignedOut(VademecumError):
+    code = "SIGNED_OUT"
+
+
+class Forbidden(VademecumError):
+    code = "FORBIDDEN"
+
+
+class TierTooLow(Forbidden):
+    code = "TIER"
+
+
+class NotFound(VademecumError):
+    code = "NOT_FOUND"
+
+
+class Conflict(VademecumError):
+    code = "CONFLICT"
+
+
+class OtherEpoch(Conflict):
+    code = "EPOCH"
+
+
+class TooLarge(VademecumError):
+    code = "TOO_LARGE"
+
+
+class LimitReached(VademecumError):
+    code = "DOCUMENT_LIMIT"
+
+
+class UnreadableFile(VademecumError):
+    code = "UNREADABLE"
+
+
+class Outdated(VademecumError):
+    code = "OUTDATED"
+
+
+class TooNew(VademecumError):
+    code = "TOO_NEW"
+
+
+class Busy(VademecumError):
+    code = "BUSY"
+
+
+class RateLimited(Busy):
+    code = "RATE_LIMITED"
+
+
+class Broken(VademecumError):
+    code = "BROKEN"

@@ -1,0 +1,80 @@
+"""Every error leaves as `application/problem+json` (RFC 9457) with a stable `code`, and `error: true`.
+
+An array or a page of HTML would be taken for success by a sync client, so nothing else may ever leave.
+"""
+
+from typing import Any
+
+import structlog
+from litestar import MediaType, Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+
+from vademecum import errors
+
+STATUS: dict[type[errors.VademecumError], int] = {
+    errors.BadRequest: 400,
+    errors.SignedOut: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.TooLarge: 413,
+    errors.LimitReached: 409,
+    errors.UnreadableFile: 422,
+    errors.Outdated: 426,
+    errors.RateLimited: 429,
+    errors.TooNew: 503,
+    errors.Busy: 503,
+    errors.Broken: 500,
+}
+CODES = {
+    400: "BAD_REQUEST",
+    401: "SIGNED_OUT",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    413: "TOO_LARGE",
+    415: "UNSUPPORTED_MEDIA_TYPE",
+}
+_log = structlog.get_logger("vademecum.http")
+
+
+def status_of(error: errors.VademecumError) -> int:
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def problem(
+    status: int, code: str, message: str, retry_after_s: int | None = None
+) -> Response[dict[str, Any]]:
+    body = {"type": "about:blank", "title": message, "status": status, "code": code, "error": True}
+    headers = {"Retry-After": str(retry_after_s)} if retry_after_s is not None else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(body, status_code=status, media_type="application/problem+json", headers=headers)
+
+
+def on_refusal(_: Request[Any, Any, Any], error: errors.VademecumError) -> Response[dict[str, Any]]:
+    return problem(status_of(error), error.code, error.message, error.retry_after_s)
+
+
+def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:
+    detail = error.detail
+    if isinstance(error, ValidationException) and isinstance(error.extra, list):
+        detail = "; ".join(
+            f"{e.get('key', '')}: {e.get('message', '')}" for e in error.extra if isinstance(e, dict)
+        )
+    code = CODES.get(error.status_code, "ERROR")
+    return problem(error.status_code, code, detail or "This request cannot be answered.")
+
+
+def on_defect(request: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
+    """A defect of ours: the detail goes to the log only."""
+    _log.error("defect", path=request.scope.get("path_template", ""), method=request.method, exc_info=error)
+    return problem(500, "BROKEN", "The server failed. Nothing that it acknowledged is lost. Try again.")
+
+
+HANDLERS: dict[Any, Any] = {
+    errors.VademecumError: on_refusal,
+    HTTPException: on_http,
+    Exception: on_defect,
+}
+JSON = MediaType.JSON

@@ -1,0 +1,134 @@
+"""The wire of replication: pull, push, and both streams. An unmodified RxDB client must be able to use it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.datastructures import State
+from litestar.response import Stream
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import BadRequest, NotFound, Outdated, TooNew
+from vademecum.model.collections import Collection, Registry
+from vademecum.model.draft import Draft
+from vademecum.services.follow import Subscription
+from vademecum.services.parts import Parts
+from vademecum.services.pull import check_epoch, pull
+from vademecum.services.push import push, read_batch
+from vademecum.services.sign_in import is_valid
+
+Req = Request[Account, Token, State]
+STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+RETRY_S = 60
+
+
+def served(registry: Registry, name: str, version: int) -> Collection:
+    """The collection, if it is served in this schema version."""
+    collection = registry.get(name)
+    if collection is None:
+        raise NotFound(f"There is no collection {name}.")
+    if version < collection.version:
+        raise Outdated(
+            f"This app is out of date (schema {version}, the server has {collection.version}). Your changes are safe "
+            "on this device; update the app to send them."
+        )
+    if version > collection.version:
+        raise TooNew(
+            f"The server does not know schema {version} of {name} yet. Your changes are safe on this device and go "
+            "up when the server is updated.",
+            retry_after_s=RETRY_S,
+        )
+    return collection
+
+
+def _int(request: Req, name: str, default: int) -> int:
+    """A whole number of the query; `lwt` may come as a float from a client that thinks of it as a time."""
+    text = request.query_params.get(name, "")
+    if not text:
+        return default
+    try:
+        value = float(text)
+        if not value.is_integer() or abs(value) > 2**53:
+            raise ValueError
+        return int(value)
+    except ValueError as error:
+        raise BadRequest(f"`{name}` must be a whole number.") from error
+
+
+@get("/v1/sync/{name:str}/{version:int}/pull")
+async def pull_route(request: Req, name: str, version: int, state: State) -> Response[bytes]:
+    parts: Parts = state.parts
+    served(parts.registry, name, version)
+    lwt, limit = _int(request, "lwt", 0), _int(request, "limit", 100)
+    async with parts.users.open(request.user.id) as store:
+        body = await pull(store, name, lwt, request.query_params.get("id", ""), limit)
+    return Response(body, media_type="application/json")
+
+
+@post("/v1/sync/{name:str}/{version:int}/push", status_code=200)
+async def push_route(request: Req, name: str, version: int, state: State) -> Response[bytes]:
+    parts: Parts = state.parts
+    collection = served(parts.registry, name, version)
+    batch = read_batch(collection, await request.body(), request.user.id)
+    limits = parts.limits(request.user)
+
+    def work(draft: Draft) -> bytes:
+        return msgspec.json.encode(push(draft, collection, batch, limits))
+
+    async with parts.users.open(request.user.id) as store:
+        check_epoch(store, request.query_params.get("epoch", ""))
+        answers = await store.write(work)
+    return Response(answers, media_type="application/json")
+
+
+@get("/v1/sync/{name:str}/{version:int}/pullStream")
+async def pull_stream_route(request: Req, name: str, version: int, state: State) -> Stream:
+    parts: Parts = state.parts
+    served(parts.registry, name, version)
+    return _stream(parts, request, frozenset({name}), named=False)
+
+
+@get("/v1/sync/stream")
+async def stream_route(request: Req, state: State) -> Stream:
+    """All collections on one connection; `?versions=documents:0,sessions:0` chooses and gates them."""
+    parts: Parts = state.parts
+    wanted = request.query_params.get("versions", "")
+    if not wanted:
+        return _stream(parts, request, frozenset(parts.registry), named=True)
+    names = set()
+    for item in wanted.split(","):
+        name, _, version = item.partition(":")
+        if not version.isascii() or not version.isdigit() or len(version) > 9:
+            raise BadRequest("`versions` is a list like documents:0,sessions:0.")
+        served(parts.registry, name, int(version))
+        names.add(name)
+    return _stream(parts, request, frozenset(names), named=True)
+
+
+def _stream(parts: Parts, request: Req, names: frozenset[str], *, named: bool) -> Stream:
+    stack = ExitStack()  # subscribed now, before the headers go out, so that nothing falls between
+    subscription = stack.enter_context(parts.hub.subscribe(request.user.id, names, named=named))
+    events = _events(parts, request.auth, subscription, stack)
+    return Stream(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+
+
+async def _events(
+    parts: Parts, token: Token, subscription: Subscription, stack: ExitStack
+) -> AsyncIterator[bytes]:
+    with stack:
+        yield b": hello\n\n"
+        while is_valid(parts, token):
+            try:
+                event: Any = await asyncio.wait_for(subscription.queue.get(), parts.settings.heartbeat_s)
+            except TimeoutError:
+                yield b": hb\n\n"
+                continue
+            if event is None or not is_valid(parts, token):
+                return
+            yield b"data: " + event + b"\n\n"
+
+
+ROUTES = [pull_route, push_route, pull_stream_route, stream_route]

@@ -1,0 +1,372 @@
+"""The ten synced collections: one struct a row, one `Collection` a table of rules.
+
+The structs are the one source of the wire: `schemas/*.json` are generated from them (`make schemas`) and the
+TypeScript types from those. A struct is what a LIVE row must fit; tombstones are blanked rows (see `blank`) and
+are judged by `replication` alone. Field names on the wire are the camelCase of the names here.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+ID_PATTERN = r"^[A-Za-z0-9._~-]{1,100}$"
+TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"
+
+Id = Annotated[str, Meta(pattern=ID_PATTERN, max_length=100)]
+DocumentId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._~-]{1,90}$", max_length=90)]
+Time = Annotated[str, Meta(pattern=TIME_PATTERN, max_length=24)]
+Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+Name = Annotated[str, Meta(max_length=255)]
+Text = Annotated[str, Meta(max_length=1_000_000)]
+Json = dict[str, Any]
+
+
+class SyncError(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """Why the server refused this row; it lives on the device only and is ignored in every comparison."""
+
+    code: str
+    message: str
+    at: str
+    base: str | UnsetType = UNSET
+
+
+class Row(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    id: Id
+    created_at: Time
+    updated_at: Time
+    deleted: bool = msgspec.field(name="_deleted", default=False)
+    sync_error: SyncError | UnsetType = UNSET
+
+
+class Document(Row, kw_only=True):
+    user_id: Id
+    origin_session_id: Annotated[str, Meta(max_length=100)]
+    active_sessions: Annotated[list[Id], Meta(max_length=10_000)]
+    access_count: Count
+    last_accessed_at: Time
+    filename: Name
+    mime_type: Name
+    size: Count
+    content_hash: Annotated[str, Meta(max_length=64)]
+    chunk_count: Count
+    page_count: Count | UnsetType = UNSET
+    status: Literal["pending", "ready", "failed"]
+    status_detail: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
+
+
+class Chunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """A passage. `start` is its UTF-16 offset in the document's normalised text."""
+
+    index: Count
+    start: Count
+    text: Annotated[str, Meta(max_length=20_000)]
+    tokens: Count
+    page: Count | UnsetType = UNSET
+    section: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
+
+
+class VectorEmbedding(Row, kw_only=True):
+    """A block of up to 16 consecutive chunks. `embedding`: base64 of little-endian float32, n x dims, or null."""
+
+    document_id: DocumentId
+    block: Count
+    model: Annotated[str, Meta(max_length=128)]
+    dims: Annotated[int, Meta(ge=0, le=4096)]
+    chunks: Annotated[list[Chunk], Meta(min_length=1, max_length=16)]
+    embedding: Annotated[str, Meta(max_length=16 * 4096 * 6)] | None
+
+    def __post_init__(self) -> None:
+        if self.id != f"{self.document_id}.{self.block}":
+            raise ValueError("`id` must be `{documentId}.{block}`")
+        if self.embedding is not None:
+            expected = -(-(len(self.chunks) * self.dims * 4) // 3) * 4
+            if len(self.embedding) != expected or not self.dims:
+                raise ValueError(
+                    f"`embedding` must be the base64 of {len(self.chunks)} x {self.dims} float32"
+                )
+            try:
+                binascii.a2b_base64(self.embedding, strict_mode=True)
+            except binascii.Error as error:
+                raise ValueError(f"`embedding` is not base64: {error}") from error
+
+
+class Project(Row, kw_only=True):
+    name: Name
+    description: Text | UnsetType = UNSET
+
+
+class Session(Row, kw_only=True):
+    title: Annotated[str, Meta(max_length=1000)]
+    mode: Literal["analysis", "authoritative"]
+    external_id: Annotated[str, Meta(min_length=1, max_length=255)] | UnsetType = UNSET
+    project_id: Id | UnsetType = UNSET
+
+
+class Citation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """Where an answer drew from. It names the place and never quotes it, so that a deleted document is gone."""
+
+    document_id: Id
+    filename: Name
+    page: Count | UnsetType = UNSET
+    block: Count | UnsetType = UNSET
+    chunk_index: Count | UnsetType = UNSET
+
+
+class Episode(Row, kw_only=True):
+    session_id: Id
+    user_message: Text
+    ai_response: Text
+    citations: Annotated[list[Citation], Meta(max_length=1000)]
+    status: Literal["queued", "streaming", "done", "stopped", "failed"]
+    model: Annotated[str, Meta(max_length=255)] | UnsetType = UNSET
+
+
+class Fact(Row, kw_only=True):
+    key: Name
+    value: Text
+    source_removed: bool
+    confidence: Annotated[float, Meta(ge=0, le=1)]
+    confirmed: bool
+    source_document_id: Id | UnsetType = UNSET
+
+
+class Memory(Row, kw_only=True):
+    text: Text
+    session_ids: Annotated[list[Id], Meta(max_length=10_000)]
+    source: Literal["user", "extracted"]
+    pinned: bool
+    project_id: Id | UnsetType = UNSET
+    supersedes: Id | UnsetType = UNSET
+    superseded_by: Id | UnsetType = UNSET
+
+
+class Entity(Row, kw_only=True):
+    name: Name
+    type: Literal["person", "place", "project", "technology", "concept", "organization"]
+    project_id: Id
+    notes: Text | UnsetType = UNSET
+
+
+class Relationship(Row, kw_only=True):
+    from_id: Id
+    to_id: Id
+    label: Name
+
+
+class Summary(Row, kw_only=True):
+    content: Text
+    session_id: Id | UnsetType = UNSET
+    project_id: Id | UnsetType = UNSET
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A field that names a row of another collection. What its death does to the row that names it:
+
+    `leave`: the field goes (or, in a list, that id); `mark`: the field stays and `mark_field` becomes true.
+    """
+
+    field: str
+    target: str
+    on_death: Literal["leave", "mark"] = "leave"
+    mark_field: str = ""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What the server must know of a collection, apart from its fields. Names of fields are wire names."""
+
+    name: str
+    struct: type[Row]
+    version: int = 0
+    primary_key: str = "id"
+    parents: Mapping[str, str] = field(
+        default_factory=dict
+    )  # field -> collection; death of one is death of the row
+    references: tuple[Reference, ...] = ()
+    frozen: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    counters: Mapping[str, str] = field(
+        default_factory=dict
+    )  # counter -> the set whose shared adds count once
+    latest: tuple[str, ...] = ("updatedAt",)
+    together: tuple[tuple[str, ...], ...] = ()
+    merges: bool = True
+    unique: str = ""  # a field of which no two live rows of a user may hold the same value
+    indexes: tuple[str, ...] = ()
+    schema: Mapping[str, Any] | None = None  # a collection that brings its own JSON Schema
+
+    def decode(self, body: bytes | msgspec.Raw) -> Row:
+        """The typed live row. Raises msgspec.ValidationError with the path of what does not fit."""
+        return _decoder(self.struct).decode(body)
+
+
+_decoders: dict[type[Row], msgspec.json.Decoder[Row]] = {}
+
+
+def _decoder(struct: type[Row]) -> msgspec.json.Decoder[Row]:
+    found = _decoders.get(struct)
+    if found is None:
+        found = _decoders[struct] = msgspec.json.Decoder(struct)
+    return found
+
+
+COLLECTIONS: tuple[Collection, ...] = (
+    Collection(
+        "documents",
+        Document,
+        references=(Reference("activeSessions", "sessions"),),
+        frozen=("originSessionId",),
+        sets=("activeSessions",),
+        counters={"accessCount": "activeSessions"},
+        latest=("updatedAt", "lastAccessedAt"),
+        together=(("contentHash", "size", "chunkCount", "pageCount", "status", "statusDetail"),),
+        indexes=("createdAt", "lastAccessedAt"),
+    ),
+    Collection(
+        "vectorEmbeddings",
+        VectorEmbedding,
+        parents={"documentId": "documents"},
+        merges=False,
+        indexes=("documentId",),
+    ),
+    Collection("projects", Project),
+    Collection(
+        "sessions",
+        Session,
+        references=(Reference("projectId", "projects"),),
+        unique="externalId",
+        indexes=("updatedAt",),
+    ),
+    Collection(
+        "episodes",
+        Episode,
+        parents={"sessionId": "sessions"},
+        together=(("aiResponse", "citations", "status", "model"),),
+        indexes=("sessionId", "createdAt"),
+    ),
+    Collection(
+        "facts",
+        Fact,
+        references=(Reference("sourceDocumentId", "documents", "mark", "sourceRemoved"),),
+        together=(("value", "confirmed", "confidence"),),
+        indexes=("key",),
+    ),
+    Collection(
+        "memories",
+        Memory,
+        parents={"projectId": "projects"},
+        references=(
+            Reference("sessionIds", "sessions"),
+            Reference("supersedes", "memories"),
+            Reference("supersededBy", "memories"),
+        ),
+        sets=("sessionIds",),
+    ),
+    Collection(
+        "entities", Entity, parents={"projectId": "projects"}, frozen=("projectId",), indexes=("projectId",)
+    ),
+    Collection("relationships", Relationship, parents={"fromId": "entities", "toId": "entities"}),
+    Collection("summaries", Summary, parents={"sessionId": "sessions", "projectId": "projects"}),
+)
+
+
+class Registry(Mapping[str, Collection]):
+    """The collections a server serves, by name. An argument of the app factory, so tests may add their own."""
+
+    def __init__(self, collections: Iterable[Collection] = COLLECTIONS) -> None:
+        self._by_name = MappingProxyType({c.name: c for c in collections})
+
+    def __getitem__(self, name: str) -> Collection:
+        return self._by_name[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+def links(collection: Collection, row: Json) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(parents, references) of a row, each as "collection/id": what its life depends on, and what it merely names."""
+    parents = tuple(f"{target}/{row[f]}" for f, target in collection.parents.items() if row.get(f))
+    references: list[str] = []
+    for reference in collection.references:
+        value = row.get(reference.field)
+        ids = value if isinstance(value, list) else [value] if value else []
+        references += [f"{reference.target}/{i}" for i in ids]
+    return parents, tuple(references)
+
+
+def blank(collection: Collection, row: Json, now: str) -> Json:
+    """The tombstone of `row`: id, parents and times; all else is the blank of its type, optional fields gone.
+
+    Required fields stay because RxDB validates tombstones too. An enum's blank is its first value.
+    """
+    kept = {collection.primary_key, "createdAt", "updatedAt", *collection.parents}
+    tombstone: Json = {}
+    for name, blank_value in _blanks(collection.struct):
+        if name in kept:
+            value = row.get(name)
+            if name in ("createdAt", "updatedAt"):
+                tombstone[name] = value if _is(Time, value) else now
+            elif _is(Id, value):
+                tombstone[name] = value
+            elif blank_value is not UNSET:
+                tombstone[name] = blank_value
+        elif blank_value is not UNSET:
+            tombstone[name] = blank_value
+    tombstone["_deleted"] = True
+    return tombstone
+
+
+def _is(kind: Any, value: object) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+_blank_cache: dict[type[Row], tuple[tuple[str, Any], ...]] = {}
+
+
+def _blanks(struct: type[Row]) -> tuple[tuple[str, Any], ...]:
+    found = _blank_cache.get(struct)
+    if found is None:
+        info = msgspec.inspect.type_info(struct)
+        hints = get_type_hints(struct)
+        assert isinstance(info, msgspec.inspect.StructType)
+        found = tuple(
+            (f.encode_name, _blank_of(f.type, hints[f.name]) if f.required else UNSET)
+            for f in info.fields
+            if f.encode_name not in ("_deleted", "syncError")
+        )
+        _blank_cache[struct] = found
+    return found
+
+
+def _blank_of(kind: msgspec.inspect.Type, hint: Any) -> Any:
+    inspect = msgspec.inspect
+    match kind:
+        case inspect.LiteralType():
+            return get_args(hint)[0]  # msgspec sorts the values; the blank is the first as written
+        case inspect.ListType():
+            return []
+        case inspect.BoolType():
+            return False
+        case inspect.IntType() | inspect.FloatType():
+            return 0
+        case inspect.UnionType(types=types) if any(isinstance(t, inspect.NoneType) for t in types):
+            return None
+        case inspect.StructType() | inspect.DictType():
+            return {}
+        case _:
+            return ""

@@ -1,0 +1,240 @@
+"""A user's rows as one transaction sees them: the heads in memory, and what the transaction changes.
+
+Everything that decides reads from here, so several pushes can share one commit: each sees what the one before it
+did, and one that fails is undone alone (`savepoint`). The engine writes `changes` when all have had their turn.
+Rows are named by key: "collection/id".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from vademecum.model.collections import Collection, Json, blank, links
+from vademecum.model.limits import Usage, charged_bytes
+from vademecum.model.replication import Life
+
+WAITING = 0  # the seq of a row whose parent is not here yet
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """All that is known of a row without reading it. `size`: bytes it is charged. `tag`: its unique value."""
+
+    seq: int
+    deleted: bool
+    parents: tuple[str, ...]
+    references: tuple[str, ...]
+    size: int
+    tag: str = ""
+
+
+@dataclass(slots=True)
+class Heads:
+    """The committed heads of one user, and what can be counted from them. Changed only by `absorb`."""
+
+    rows: dict[str, Head] = field(default_factory=dict)
+    dependents: dict[str, set[str]] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)  # "collection/tag" -> key
+    documents: int = 0
+    bytes: int = 0
+    seq: int = 0
+
+    def absorb(self, changes: Mapping[str, Change]) -> None:
+        """Take over what was committed (or, at the start, what was loaded)."""
+        for key, change in changes.items():
+            self._set(key, self.rows.get(key), change.head)
+
+    def _set(self, key: str, old: Head | None, new: Head | None) -> None:
+        if old is not None:
+            self._count(key, old, -1)
+            for name in (*old.parents, *old.references):
+                keys = self.dependents.get(name)
+                if keys is not None:
+                    keys.discard(key)
+                    if not keys:
+                        del self.dependents[name]
+            if old.tag:
+                self.tags.pop(tag_key(key, old.tag), None)
+        if new is None:
+            self.rows.pop(key, None)
+            return
+        self.rows[key] = new
+        self.seq = max(self.seq, new.seq)
+        self._count(key, new, 1)
+        if not new.deleted:
+            for name in (*new.parents, *new.references):
+                self.dependents.setdefault(name, set()).add(key)
+            if new.tag:
+                self.tags[tag_key(key, new.tag)] = key
+
+    def _count(self, key: str, head: Head, sign: int) -> None:
+        if not head.deleted:
+            self.bytes += sign * head.size
+            if head.seq != WAITING and key.startswith("documents/"):
+                self.documents += sign
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased)."""
+
+    key: str
+    before: Head | None
+    head: Head | None
+    body: bytes
+
+
+def tag_key(key: str, tag: str) -> str:
+    return f"{key.partition('/')[0]}/{tag}"
+
+
+class Draft:
+    """One transaction's view and its changes. `read` fetches stored bodies: keys -> {key: JSON bytes}."""
+
+    def __init__(
+        self,
+        heads: Heads,
+        read: Callable[[list[str]], dict[str, bytes]],
+        collections: Mapping[str, Collection],
+        epoch: str,
+        forgotten_at: str,
+        now: str,
+    ) -> None:
+        self.collections = collections
+        self.epoch = epoch
+        self.forgotten_at = forgotten_at
+        self.now = now
+        self.changes: dict[str, Change] = {}
+        self._heads = heads
+        self._read = read
+        self._bodies: dict[str, bytes] = {}
+        self._seq = heads.seq
+        self._documents = heads.documents
+        self._bytes = heads.bytes
+
+    # -- looking ------------------------------------------------------------------------------------------------
+
+    def head(self, key: str) -> Head | None:
+        change = self.changes.get(key)
+        return change.head if change is not None else self._heads.rows.get(key)
+
+    def life(self, key: str) -> Life:
+        head = self.head(key)
+        if head is None or head.seq == WAITING:
+            return "missing"
+        return "dead" if head.deleted else "live"
+
+    def row(self, key: str) -> Json:
+        """The row, decoded. Only for keys that have a head."""
+        row: Json = msgspec.json.decode(self.body(key))
+        return row
+
+    def body(self, key: str) -> bytes:
+        change = self.changes.get(key)
+        if change is not None:
+            return change.body
+        if key not in self._bodies:
+            self.prefetch([key])
+        return self._bodies[key]
+
+    def prefetch(self, keys: Iterable[str]) -> None:
+        """Read the bodies of `keys` in one go, so that looking at each costs no statement."""
+        wanted = [
+            k for k in keys if k in self._heads.rows and k not in self._bodies and k not in self.changes
+        ]
+        if wanted:
+            self._bodies.update(self._read(wanted))
+
+    def dependents(self, key: str) -> list[str]:
+        """Keys of the rows, waiting ones too, that name `key` as a parent or a reference; sorted."""
+        found = {k for k in self._heads.dependents.get(key, ()) if k not in self.changes}
+        for changed, change in self.changes.items():
+            head = change.head
+            if head is not None and not head.deleted and (key in head.parents or key in head.references):
+                found.add(changed)
+        return sorted(found)
+
+    def holder(self, collection: str, tag: str) -> str | None:
+        """The live row that has this unique value."""
+        for key, change in self.changes.items():
+            head = change.head
+            if head and not head.deleted and head.tag == tag and key.startswith(f"{collection}/"):
+                return key
+        key_ = self._heads.tags.get(f"{collection}/{tag}")
+        return key_ if key_ is not None and key_ not in self.changes else None
+
+    def keys(self, collection: str | None = None, *, deleted: bool = False) -> Iterator[str]:
+        """Keys of live rows, waiting ones too (or, with `deleted`, of tombstones)."""
+        prefix = f"{collection}/" if collection else ""
+        for key in dict.fromkeys((*self._heads.rows, *self.changes)):
+            head = self.head(key)
+            if head is not None and head.deleted is deleted and key.startswith(prefix):
+                yield key
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(documents=self._documents, bytes=self._bytes)
+
+    @property
+    def seq(self) -> int:
+        return self._seq
+
+    # -- changing -----------------------------------------------------------------------------------------------
+
+    def measure(self, key: str, row: Json, body: bytes) -> int:
+        """Bytes by which storing `row` would change `usage.bytes`."""
+        before = self.head(key)
+        charged = charged_bytes(key.partition("/")[0], row, len(body))
+        return charged - (before.size if before is not None and not before.deleted else 0)
+
+    def put(self, key: str, row: Json, body: bytes, *, waiting: bool = False) -> None:
+        """Store a live row under the next `seq`, or, `waiting`, without one."""
+        collection = self.collections[key.partition("/")[0]]
+        parents, references = links(collection, row)
+        tag = row.get(collection.unique, "") if collection.unique else ""
+        size = charged_bytes(collection.name, row, len(body))
+        self._change(key, Head(self._next(waiting), False, parents, references, size, tag), body)
+
+    def bury(self, key: str, row: Json) -> None:
+        """Put the tombstone of `row` in its place, under the next `seq`."""
+        collection = self.collections[key.partition("/")[0]]
+        tombstone = blank(collection, row, self.now)
+        parents, _ = links(collection, tombstone)
+        self._change(key, Head(self._next(False), True, parents, (), 0), msgspec.json.encode(tombstone))
+
+    def erase_waiting(self, key: str) -> None:
+        """Take out a waiting row as if it had never come."""
+        self._change(key, None, b"")
+
+    def savepoint(self) -> Callable[[], None]:
+        """The undo of everything done after this call."""
+        saved = dict(self.changes), self._seq, self._documents, self._bytes, self.forgotten_at
+
+        def undo() -> None:
+            changes, self._seq, self._documents, self._bytes, self.forgotten_at = saved
+            self.changes.clear()
+            self.changes.update(changes)
+
+        return undo
+
+    def _next(self, waiting: bool) -> int:
+        if waiting:
+            return WAITING
+        self._seq += 1
+        return self._seq
+
+    def _change(self, key: str, head: Head | None, body: bytes) -> None:
+        self._count(key, self.head(key), -1)
+        self._count(key, head, 1)
+        earlier = self.changes.pop(key, None)  # popped, so that changes stay in the order of seq
+        before = earlier.before if earlier is not None else self._heads.rows.get(key)
+        self.changes[key] = Change(key, before, head, body)
+
+    def _count(self, key: str, head: Head | None, sign: int) -> None:
+        if head is not None and not head.deleted:
+            self._bytes += sign * head.size
+            if head.seq != WAITING and key.startswith("documents/"):
+                self._documents += sign

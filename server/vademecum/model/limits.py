@@ -1,0 +1,97 @@
+"""What an account may hold. Checked for each row inside the transaction that would add it.
+
+Deletes always pass, and so does an edit that does not grow what it edits.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from vademecum.model.collections import Json
+
+Tier = Literal["FREE", "JIVE", "JIGGA"]
+DOCUMENTS = 100
+WARN_FROM = 90
+
+
+class Limits(msgspec.Struct, frozen=True, rename="camel"):
+    """Bounds of one account: counts, and bytes."""
+
+    documents: int = DOCUMENTS
+    file_bytes: int = 25 * 2**20
+    storage_bytes: int = 250 * 2**20
+    row_bytes: int = 2**20
+    authoritative: bool = True
+    searches_documents: bool = True
+
+
+class Usage(msgspec.Struct, frozen=True, rename="camel"):
+    documents: int
+    bytes: int
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+
+
+def charged_bytes(collection: str, row: Json, body_bytes: int) -> int:
+    """Bytes a row counts for. Vectors are derived and not charged, up to four times the text they stand for."""
+    if collection != "vectorEmbeddings" or not row.get("embedding"):
+        return body_bytes
+    text = sum(len(chunk["text"]) for chunk in row["chunks"])
+    return body_bytes - min(len(row["embedding"]), 4 * text)
+
+
+def refusal(
+    collection: str,
+    before: Json | None,
+    after: Json,
+    growth: int,
+    body_bytes: int,
+    usage: Usage,
+    limits: Limits,
+) -> Refusal | None:
+    """Why `after` may not be stored in place of the live row `before` (None: it becomes live), or None.
+
+    `growth`: bytes it adds to `usage.bytes`; `body_bytes`: its own length.
+    """
+    if body_bytes > limits.row_bytes and growth > 0:
+        return Refusal(
+            "TOO_LARGE", f"This entry is larger than {_size(limits.row_bytes)}. It stays on this device."
+        )
+    if collection == "documents":
+        if before is None and usage.documents >= limits.documents:
+            return Refusal(
+                "DOCUMENT_LIMIT",
+                f"You have {usage.documents} documents, which is the most. {after['filename']} stays on this device. "
+                "Delete one and try again.",
+            )
+        if after["size"] > limits.file_bytes and (before is None or after["size"] > before["size"]):
+            return Refusal(
+                "TOO_LARGE",
+                f"{after['filename']} is larger than the {_size(limits.file_bytes)} a file may have. "
+                "It stays on this device.",
+            )
+    if (
+        collection == "sessions"
+        and after["mode"] == "authoritative"
+        and not limits.authoritative
+        and (before is None or before["mode"] != "authoritative")
+    ):
+        return Refusal(
+            "TIER", "Authoritative mode belongs to JIGGA accounts. The change stays on this device."
+        )
+    if growth > 0 and usage.bytes + growth > limits.storage_bytes:
+        return Refusal(
+            "STORAGE_LIMIT",
+            f"Your {_size(limits.storage_bytes)} are full. This stays on this device. "
+            "Delete something you no longer need and try again.",
+        )
+    return None
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:.0f} MB" if count >= 2**20 else f"{count} bytes"

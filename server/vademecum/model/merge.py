@@ -1,0 +1,56 @@
+"""Three-way merge of one row, so that two devices that were offline never lose each other's borrow.
+
+`base` is what the device believed the server held, `stored` what it holds, `new` what the device wants. A field
+that one side changed takes that side; one that both changed differently keeps the stored value (the app keeps
+the losing text). Sets merge as sets, counters add both deltas, times take the later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vademecum.model.collections import Collection, Json
+
+_MISSING: Any = object()
+
+
+def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
+    """The row that holds what both sides did. All three are without `syncError`; none is changed."""
+    merged = dict(stored)
+    special = {*collection.sets, *collection.counters, *collection.latest, *collection.frozen}
+    grouped = {name for group in collection.together for name in group}
+    alone = [(name,) for name in {**base, **stored, **new} if name not in special and name not in grouped]
+    for group in (*collection.together, *alone):
+        _take_changed(group, base, stored, new, merged)
+    for name in collection.sets:
+        merged[name] = _merge_set(base.get(name, []), stored.get(name, []), new.get(name, []))
+    for name, of_set in collection.counters.items():
+        merged[name] = _merge_counter(name, of_set, base, stored, new)
+    for name in collection.latest:
+        merged[name] = max(stored.get(name, ""), new.get(name, ""))
+    return merged
+
+
+def _take_changed(group: tuple[str, ...], base: Json, stored: Json, new: Json, merged: Json) -> None:
+    ours, theirs, wanted = ([side.get(name, _MISSING) for name in group] for side in (base, stored, new))
+    if wanted == ours or theirs != ours:
+        return
+    for name, value in zip(group, wanted, strict=True):
+        if value is _MISSING:
+            merged.pop(name, None)
+        else:
+            merged[name] = value
+
+
+def _merge_set(base: list[str], stored: list[str], new: list[str]) -> list[str]:
+    removed = set(base) - set(new)
+    kept = [item for item in stored if item not in removed]
+    return kept + [item for item in dict.fromkeys(new) if item not in base and item not in stored]
+
+
+def _merge_counter(name: str, of_set: str, base: Json, stored: Json, new: Json) -> int:
+    """Both deltas, less one for each id that both sides added: that borrow was counted once already."""
+    delta = int(new.get(name, 0)) - int(base.get(name, 0))
+    added = set(new.get(of_set, [])) - set(base.get(of_set, []))
+    twice = len(added & set(stored.get(of_set, [])))
+    return max(0, int(stored.get(name, 0)) + delta - twice)

@@ -1,0 +1,122 @@
+"""What becomes of one pushed row: the seven rules of the sync wire, first that fits.
+
+This file is the protocol. It sees values only; `draft` keeps the state and `services/push` does the talking.
+Deletes are rule 1 and are simple (always accepted), so `decide` is for rows that want to live.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from vademecum.model.collections import Collection, Json, blank
+from vademecum.model.merge import merge
+
+Life = Literal["live", "dead", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The server's row. `base` names this very state ("epoch:seq"); a row that waits for its parent has none."""
+
+    row: Json
+    deleted: bool
+    base: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`store`: becomes the row, if limits allow. `answer`: nothing changes, the device is told `row` (None: nothing).
+
+    `refuse`: the device's row comes back marked with `code` and `message`. `wait`: kept until its parent comes.
+    """
+
+    kind: Literal["store", "wait", "answer", "refuse"]
+    row: Json | None = None
+    code: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown."""
+
+    life: Callable[[str], Life]
+    forgotten_at: str
+    now: str
+
+
+def without_mark(row: Json) -> Json:
+    return {k: v for k, v in row.items() if k != "syncError"} if "syncError" in row else row
+
+
+def marked(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
+    """The refused row as it was sent, plus why. It stays on the device until it is edited."""
+    mark: Json = {"code": code, "message": message, "at": at}
+    if base is not None:
+        mark["base"] = base
+    return {**without_mark(row), "syncError": mark}
+
+
+def decide(
+    collection: Collection,
+    new: Json,
+    assumed: Json | None,
+    stored: Stored | None,
+    parents: tuple[str, ...],
+    problem: str | None,
+    about: Circumstances,
+) -> Verdict:
+    """The verdict on a live `new`. `problem` is why it does not fit the schema or belongs to another, or None."""
+    if problem is not None:
+        return Verdict("refuse", code="INVALID", message=problem)
+    wanted = without_mark(new)
+    if stored is not None and not stored.deleted and wanted == stored.row:
+        return Verdict("answer", stored.row if "syncError" in new else None)
+    if (
+        "syncError" in new
+        and assumed is not None
+        and "syncError" in assumed
+        and wanted == without_mark(assumed)
+    ):
+        return Verdict("answer")
+    if stored is None:
+        return _decide_unknown(collection, wanted, parents, about)
+    if _is_assumed(collection, assumed, stored, about):
+        return Verdict("store", wanted)
+    if stored.deleted or assumed is None or not collection.merges:
+        return Verdict("answer", stored.row)
+    merged = merge(collection, without_mark(assumed), stored.row, wanted)
+    return Verdict("answer", stored.row) if merged == stored.row else Verdict("store", merged)
+
+
+def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, about: Circumstances) -> bool:
+    if assumed is None:
+        return False
+    mark = assumed.get("syncError")
+    if isinstance(mark, dict) and stored.base is not None and mark.get("base") == stored.base:
+        return True
+    if stored.deleted:
+        # A device that deleted the row itself still holds its own unblanked tombstone: blanked, it is the stored one.
+        return bool(assumed.get("_deleted")) and blank(collection, assumed, about.now) == stored.row
+    return without_mark(assumed) == stored.row
+
+
+def _decide_unknown(
+    collection: Collection, wanted: Json, parents: tuple[str, ...], about: Circumstances
+) -> Verdict:
+    created = wanted.get("createdAt")
+    if about.forgotten_at and isinstance(created, str) and created < about.forgotten_at:
+        return Verdict(
+            "refuse",
+            code="FORGOTTEN",
+            message="Everything was forgotten after this was written. It is kept on this device only; "
+            "to keep it everywhere, save it anew.",
+        )
+    lives = {about.life(parent) for parent in parents}
+    if "dead" in lives:
+        return Verdict("answer", blank(collection, wanted, about.now))
+    if "missing" in lives:
+        return Verdict("wait", wanted)
+    return Verdict("store", wanted)

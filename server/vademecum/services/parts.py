@@ -1,0 +1,31 @@
+"""The parts a running server is made of, put together by `app` and handed to routes and services.
+
+Nothing here reaches a user's rows without naming the user: `users.open(user_id)` is the only door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vademecum.engines.duckdb.accounts import Account, Accounts
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.users import Users
+from vademecum.model.collections import Registry
+from vademecum.model.limits import Limits
+from vademecum.services.follow import Hub
+from vademecum.settings import Settings
+
+
+@dataclass(slots=True)
+class Parts:
+    settings: Settings
+    registry: Registry
+    instance: Instance
+    accounts: Accounts
+    users: Users
+    hub: Hub
+    clock: Callable[[], str]
+
+    def limits(self, account: Account) -> Limits:
+        return self.settings.tiers[account.tier]

@@ -1,0 +1,179 @@
+"""Push: a device's batch of rows becomes what the rules allow. Deletes first, then the rest in the order sent.
+
+Never all or nothing: a refused row comes back marked and the others go on, so no row can block a device's queue.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from vademecum.errors import BadRequest
+from vademecum.model import cascade
+from vademecum.model.collections import Collection, Json, links
+from vademecum.model.draft import WAITING, Draft, Head
+from vademecum.model.limits import Limits, refusal
+from vademecum.model.replication import Circumstances, Stored, decide, marked
+
+
+class PushRow(msgspec.Struct):
+    """One row as an RxDB client sends it; the bytes are kept, because they are given back as they came."""
+
+    newDocumentState: msgspec.Raw
+    assumedMasterState: msgspec.Raw | None = None
+
+
+class Incoming(msgspec.Struct):
+    """A row decoded, with the bytes it came in and the reason why it does not fit (None: it does)."""
+
+    key: str
+    row: Json
+    body: bytes
+    assumed: Json | None
+    problem: str | None
+
+
+_rows = msgspec.json.Decoder(list[PushRow])
+
+
+def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incoming]:
+    """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later."""
+    try:
+        return [_read_row(collection, row, user_id) for row in _rows.decode(body)]
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRequest(
+            f"A push is a JSON array of {{newDocumentState, assumedMasterState?}}. Nothing was changed. ({error})"
+        ) from error
+
+
+def _read_row(collection: Collection, sent: PushRow, user_id: str) -> Incoming:
+    row = msgspec.json.decode(sent.newDocumentState)
+    assumed = msgspec.json.decode(sent.assumedMasterState) if sent.assumedMasterState is not None else None
+    if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):
+        raise BadRequest(f"Every row needs a string `{collection.primary_key}`. Nothing was changed.")
+    if assumed is not None and not isinstance(assumed, dict):
+        raise BadRequest("`assumedMasterState` must be an object. Nothing was changed.")
+    key = f"{collection.name}/{row[collection.primary_key]}"
+    return Incoming(key, row, bytes(sent.newDocumentState), assumed, _problem(collection, row, sent, user_id))
+
+
+def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> str | None:
+    if row.get("_deleted") is True:
+        return None
+    try:
+        collection.decode(sent.newDocumentState)
+    except msgspec.ValidationError as error:
+        return str(error)
+    if row.get("userId", user_id) != user_id:
+        return "`userId` is not the account's."
+    return None
+
+
+def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Limits) -> list[Json]:
+    """Judge the whole batch. Returns the rows that did not become what was sent, in the order sent."""
+    draft.prefetch(incoming.key for incoming in batch)
+    answers: dict[int, Json] = {}
+    order = sorted(range(len(batch)), key=lambda i: batch[i].row.get("_deleted") is not True)
+    for position in order:
+        incoming = batch[position]
+        if incoming.row.get("_deleted") is True:
+            _delete(draft, incoming)
+        elif (answer := _push_row(draft, collection, incoming, limits)) is not None:
+            answers[position] = answer
+    return [answers[position] for position in sorted(answers)]
+
+
+def _delete(draft: Draft, incoming: Incoming) -> None:
+    head = draft.head(incoming.key)
+    if head is None:
+        if _is_id(incoming.key):
+            draft.bury(incoming.key, incoming.row)
+            for child in draft.dependents(incoming.key):  # what waited for it waits no more
+                cascade.kill(draft, child)
+    elif not head.deleted:
+        cascade.kill(draft, incoming.key)
+
+
+def _is_id(key: str) -> bool:
+    _, _, row_id = key.partition("/")
+    return 0 < len(row_id) <= 100 and all(c.isascii() and (c.isalnum() or c in "._~-") for c in row_id)
+
+
+def _push_row(draft: Draft, collection: Collection, incoming: Incoming, limits: Limits) -> Json | None:
+    """The answer to one live row, or None when it became what was sent."""
+    head = draft.head(incoming.key)
+    stored = _stored(draft, incoming.key, head)
+    about = Circumstances(draft.life, draft.forgotten_at, draft.now)
+    parents, _ = links(collection, incoming.row) if incoming.problem is None else ((), ())
+    verdict = decide(collection, incoming.row, incoming.assumed, stored, parents, incoming.problem, about)
+    base = stored.base if stored is not None else None
+    if verdict.kind == "refuse":
+        return marked(incoming.row, verdict.code, verdict.message, draft.now, base)
+    if verdict.kind == "answer":
+        return verdict.row
+    assert verdict.row is not None
+    return _store(draft, collection, incoming, verdict.row, stored, limits)
+
+
+def _stored(draft: Draft, key: str, head: Head | None) -> Stored | None:
+    if head is None:
+        return None
+    return Stored(draft.row(key), head.deleted, f"{draft.epoch}:{head.seq}" if head.seq != WAITING else None)
+
+
+def _store(
+    draft: Draft,
+    collection: Collection,
+    incoming: Incoming,
+    wanted: Json,
+    stored: Stored | None,
+    limits: Limits,
+) -> Json | None:
+    key = incoming.key
+    head = draft.head(key)
+    row = cascade.healed(draft, collection, _thawed(collection, wanted, stored))
+    body = incoming.body if row is wanted and row is incoming.row else msgspec.json.encode(row)
+    parents, _ = links(collection, row)
+    lives = {draft.life(parent) for parent in parents}
+    no = _refused(draft, collection, key, row, body, stored, limits)
+    if no is not None:
+        return marked(incoming.row, no[0], no[1], draft.now, stored.base if stored is not None else None)
+    draft.put(key, row, body, waiting="missing" in lives and (head is None or head.seq == WAITING))
+    if "dead" in lives:  # an edit moved it under a parent that is gone: it goes the way of that parent's rows
+        cascade.kill(draft, key)
+        return draft.row(key)
+    current = draft.head(key)
+    if (
+        (head is None or head.deleted or head.seq == WAITING)
+        and current is not None
+        and current.seq != WAITING
+    ):
+        cascade.welcome(draft, key)
+    return None if row == incoming.row else row
+
+
+def _refused(
+    draft: Draft,
+    collection: Collection,
+    key: str,
+    row: Json,
+    body: bytes,
+    stored: Stored | None,
+    limits: Limits,
+) -> tuple[str, str] | None:
+    if collection.unique and row.get(collection.unique):
+        holder = draft.holder(collection.name, row[collection.unique])
+        if holder not in (None, key):
+            return "DUPLICATE", f"Another of your {collection.name} has this {collection.unique} already."
+    before = stored.row if stored is not None and not stored.deleted else None
+    no = refusal(collection.name, before, row, draft.measure(key, row, body), len(body), draft.usage, limits)
+    return (no.code, no.message) if no is not None else None
+
+
+def _thawed(collection: Collection, wanted: Json, stored: Stored | None) -> Json:
+    """`wanted` with the fields that never change after birth as the live row has them."""
+    if stored is None or stored.deleted:
+        return wanted
+    changed = {
+        f: stored.row[f] for f in collection.frozen if f in stored.row and wanted.get(f) != stored.row[f]
+    }
+    return {**wanted, **changed} if changed else wanted
