@@ -1,0 +1,48 @@
+"""The wire is generated, committed and pinned: a change is deliberate, or it is red."""
+
+from pathlib import Path
+
+from vademecum.cli.schemas import rendered
+from vademecum.model.collections import COLLECTIONS, Registry, blank
+from vademecum.model.schema import json_schema, wire_hash
+
+FOLDER = Path(__file__).parents[2] / "schemas"
+
+# Changing this is changing what every device speaks: raise the version of the collection, keep the old file, write
+# the migration, and only then put the new hash here.
+WIRE = "9c33c89bb0e268b796b2ebfa71256d9021b7b9743ddbf5b25b900b0f4e33ddbe"
+
+
+def test_committed_schemas_are_those_of_the_structs():
+    committed = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
+    for name, content in rendered().items():
+        assert committed.get(name) == content, f"{name} is stale: run `make schemas`"
+
+
+def test_the_wire_is_the_pinned_one():
+    assert wire_hash(Registry()) == WIRE
+
+
+def test_a_tombstone_has_every_required_field_and_no_content():
+    for collection in COLLECTIONS:
+        schema = json_schema(collection)
+        tombstone = blank(collection, {"id": "a", "name": "secret", "text": "secret"}, "2026-01-01T00:00:00.000Z")
+        assert set(schema["required"]) <= set(tombstone)
+        assert "secret" not in str(tombstone)
+
+
+def test_an_enum_is_blanked_to_its_first_value():
+    tombstones = {c.name: blank(c, {"id": "a"}, "2026-01-01T00:00:00.000Z") for c in COLLECTIONS}
+    assert tombstones["documents"]["status"] == "pending"
+    assert tombstones["sessions"]["mode"] == "analysis"
+
+
+def test_no_schema_refuses_a_blank():
+    def walk(node):
+        if isinstance(node, dict):
+            assert "pattern" not in node and "minLength" not in node
+            for value in node.values():
+                walk(value)
+
+    for collection in COLLECTIONS:
+        walk({k: v for k, v in json_schema(collection).items() if k != "description"})
