@@ -2,12 +2,11 @@
 
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import structlog
 from litestar import Litestar
-from litestar.config.app import AppConfig
 from litestar.datastructures import State
 
 from vademecum.engines.duckdb import migrate
@@ -15,12 +14,19 @@ from vademecum.engines.duckdb.accounts import Accounts
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.users import Users
-from vademecum.http import sync
+from vademecum.http import deletion, documents, search, sync
 from vademecum.http.auth import Authentication
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
+from vademecum.services.backstage import Backstage
+from vademecum.services.embed import EmbedJob
+from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
+from vademecum.services.index import Indexer, Indexes
+from vademecum.services.jobs import Job
+from vademecum.services.models import Inference
 from vademecum.services.parts import Parts
+from vademecum.services.search import Searcher
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum")
@@ -49,29 +55,54 @@ async def open_parts(
     migrations = migrations or migrations_folder()
     settings.data.mkdir(parents=True, exist_ok=True)
     instance = Instance()
-    hub = Hub(settings.stream_queue)
-    try:
+    async with AsyncExitStack() as stack:
+        stack.callback(instance.close)
+        records = migrate.load(migrations)
         accounts = Accounts.open(
             instance, settings.data / "accounts.duckdb", migrations / "accounts", migrations
         )
-        loaded = migrate.load(migrations)
-        template = settings.data / f".template-{loaded[-1].checksum[:12]}.duckdb"
-        files = Files(instance, tuple(registry), loaded, template)
+        inference = Inference(settings)
+        stack.push_async_callback(inference.close)
+        hub = Hub(settings.stream_queue)
+        backstage = Backstage(hub, inference)
+        template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
         users = Users(
             settings.data,
-            files,
+            Files(instance, tuple(registry), records, template),
             registry,
             clock,
-            hub.publish,
+            backstage.on_commit,
             lambda notice: _log.warning("log repaired", detail=notice),
             settings.attached_max,
         )
         users.sweep()
-        yield Parts(settings, registry, instance, accounts, users, hub, clock)
-        hub.close()
-        await users.close()
-    finally:
-        instance.close()
+        stack.push_async_callback(users.close)
+        indexes = Indexes(settings.data, settings.index_cache_bytes, inference)
+        stack.callback(indexes.close)
+        indexer = Indexer(users, indexes)
+        eraser = Eraser(settings.data, users, indexes, indexer)
+        jobs = settings.data / "jobs"
+        index_job = backstage.add(Job("index", jobs, indexer.work, parallel=2))
+        backstage.add(Job("embed", jobs, EmbedJob(users, inference).work, parallel=2))
+        backstage.add(Job("erase", jobs, eraser.work, delay_s=settings.erase_delay_s))
+        backstage.start(settings.data)
+        stack.push_async_callback(backstage.close)
+        searcher = Searcher(users, indexes, indexer, index_job, inference, settings.search_wait_s)
+        stack.callback(hub.close)
+        yield Parts(
+            settings=settings,
+            registry=registry,
+            instance=instance,
+            accounts=accounts,
+            users=users,
+            hub=hub,
+            inference=inference,
+            indexes=indexes,
+            backstage=backstage,
+            eraser=eraser,
+            searcher=searcher,
+            clock=clock,
+        )
 
 
 def create_app(
@@ -88,15 +119,11 @@ def create_app(
             app.state.parts = parts
             yield
 
-    def configure(config: AppConfig) -> AppConfig:
-        return config
-
     return Litestar(
-        route_handlers=[*sync.ROUTES],
+        route_handlers=[*sync.ROUTES, *documents.ROUTES, *search.ROUTES, *deletion.ROUTES],
         lifespan=[lifespan],
         middleware=[Authentication],
         exception_handlers=HANDLERS,
         state=State(),
         request_max_body_size=settings.body_max,
-        on_app_init=[configure],
     )

@@ -29,7 +29,8 @@ def json_schema(collection: Collection) -> Json:
     body["properties"][collection.primary_key]["maxLength"] = 100
     return {
         "title": collection.name,
-        "description": (collection.struct.__doc__ or "").strip().split("\n")[0] or f"One row of {collection.name}",
+        "description": (collection.struct.__doc__ or "").strip().split("\n")[0]
+        or f"One row of {collection.name}",
         "version": collection.version,
         "primaryKey": collection.primary_key,
         **body,
@@ -91,4 +92,3 @@ def _bounds(metas: list[Any], of_array: bool) -> Json:
         if meta.le is not None:
             found["maximum"] = meta.le
     return found
-

@@ -13,7 +13,12 @@ from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.users import Users
 from vademecum.model.collections import Registry
 from vademecum.model.limits import Limits
+from vademecum.services.backstage import Backstage
+from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
+from vademecum.services.index import Indexes
+from vademecum.services.models import Inference
+from vademecum.services.search import Searcher
 from vademecum.settings import Settings
 
 
@@ -25,6 +30,11 @@ class Parts:
     accounts: Accounts
     users: Users
     hub: Hub
+    inference: Inference
+    indexes: Indexes
+    backstage: Backstage
+    eraser: Eraser
+    searcher: Searcher
     clock: Callable[[], str]
 
     def limits(self, account: Account) -> Limits:

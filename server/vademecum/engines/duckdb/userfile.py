@@ -119,7 +119,7 @@ def publish_file(new: Path, path: Path) -> None:
     """fsync, rename into place, fsync the folder."""
     with new.open("rb") as file:
         os.fsync(file.fileno())
-    os.replace(new, path)
+    new.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -181,6 +181,26 @@ def read_page(cursor: Cursor, alias: str, collection: str, after: int, limit: in
         f"(SELECT max(seq) FROM (SELECT seq FROM {table} WHERE seq > ? ORDER BY seq LIMIT ?)) ORDER BY seq",
         [after, after, limit],
     ).fetchall()
+
+
+def find_unembedded(cursor: Cursor, alias: str, model: str) -> list[str]:
+    """Ids of the live blocks that lack vectors of `model`, document by document."""
+    rows = cursor.execute(
+        f'SELECT id FROM {alias}.main."vectorEmbeddings" WHERE NOT deleted AND '
+        "(json_extract(body, '$.embedding') = 'null' OR json_extract_string(body, '$.model') <> ?) ORDER BY seq",
+        [model],
+    ).fetchall()
+    return [block_id for (block_id,) in rows]
+
+
+def count_chunks(cursor: Cursor, alias: str, document_ids: list[str]) -> dict[str, int]:
+    """Chunks in the live blocks of these documents."""
+    rows = cursor.execute(
+        "SELECT parents, sum(json_array_length(body, '$.chunks')) FROM "
+        f'{alias}.main."vectorEmbeddings" WHERE NOT deleted AND parents IN (SELECT unnest(?)) GROUP BY parents',
+        [[f"documents/{i}" for i in document_ids]],
+    ).fetchall()
+    return {parents.partition("/")[2]: int(count) for parents, count in rows}
 
 
 def flush(cursor: Cursor, alias: str, changes: Iterable[Change], meta: dict[str, str]) -> None:

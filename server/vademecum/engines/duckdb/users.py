@@ -21,6 +21,7 @@ from vademecum.engines.duckdb.userstore import OnCommit, UserStore
 from vademecum.model.collections import Registry
 
 RECORDS = "records.duckdb"
+PATIENCE_S = 30
 
 
 def user_folder(data: Path, user_id: str) -> Path:
@@ -127,9 +128,19 @@ class Users:
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
         """Nobody has the user's file open inside this block; those who want it wait. Yields the user's folder."""
         entry = self._entries.setdefault(user_id, _Entry())
+        await self._quiet(entry)
         async with entry.lock:
             await self._detach(entry)
             yield user_folder(self._data, user_id)
+
+    async def _quiet(self, entry: _Entry) -> None:
+        """Wait for a moment when nobody holds the file, without keeping others out meanwhile; not for ever."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while entry.store is not None and entry.store.pins:
+                    await entry.store.idle.wait()
+        except TimeoutError:
+            return
 
     async def rewrite(self, user_id: str) -> None:
         """Erase from the disk what was deleted: the file is written anew from its live content."""

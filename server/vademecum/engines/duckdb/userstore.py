@@ -83,6 +83,14 @@ class UserStore:
         # A row may have moved to a new seq between our look at its head and the statement: look once more.
         return found | userfile.read_bodies(cursor, self.alias, self.heads, missing) if missing else found
 
+    async def unembedded(self, model: str) -> list[str]:
+        """Ids of the live blocks that lack vectors of `model`."""
+        return await self._run(lambda c: userfile.find_unembedded(c, self.alias, model))
+
+    async def chunk_counts(self, document_ids: list[str]) -> dict[str, int]:
+        """How many chunks of these documents are here."""
+        return await self._run(lambda c: userfile.count_chunks(c, self.alias, document_ids))
+
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def write(self, work: Callable[[Draft], T]) -> T:

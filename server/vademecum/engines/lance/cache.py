@@ -1,0 +1,58 @@
+"""The memory that all users' indexes share: least recently used goes first.
+
+Rule: never more than the bound, counted in bytes; what is larger than the bound is not kept at all.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import Lock
+from typing import Any
+
+DEFAULT_BYTES = 256 << 20
+
+
+class MatrixCache:
+    """A bounded map from an index to its rows in memory. Safe to use from any thread."""
+
+    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self._lock = Lock()
+        self._held: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: Hashable) -> Any | None:
+        """What is held for the key, now the most recently used; or None."""
+        with self._lock:
+            if key not in self._held:
+                return None
+            self._held.move_to_end(key)
+            return self._held[key][0]
+
+    def put(self, key: Hashable, value: Any, size: int) -> bool:
+        """Hold a value in place of the one before; False when it does not fit."""
+        with self._lock:
+            self._remove(key)
+            if size > self.max_bytes:
+                return False
+            while self._bytes + size > self.max_bytes:
+                self._remove(next(iter(self._held)))
+            self._held[key] = (value, size)
+            self._bytes += size
+            return True
+
+    def drop(self, key: Hashable) -> None:
+        """Forget the key, if it is held."""
+        with self._lock:
+            self._remove(key)
+
+    def _remove(self, key: Hashable) -> None:
+        _, size = self._held.pop(key, (None, 0))
+        self._bytes -= size
+
+    @property
+    def bytes(self) -> int:
+        """What is held, in bytes."""
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._held)

@@ -1,0 +1,200 @@
+"""The rows of one user in memory: unit vectors in one matrix, words as postings, the rest as Arrow columns.
+
+Rule: nothing here changes once made. A write makes a new `Snapshot` beside the old one, so searches that run
+meanwhile see the one or the other, whole. Rows that are gone are masked; segments are joined as they grow alike in
+size, so a row is copied few times and a search never meets many of them.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from vademecum.engines.lance.rows import Hit, read_terms, read_vectors
+from vademecum.model.ranking import DIGITS, TERM, Postings, best, bm25, row_lengths
+
+_COLUMNS = pa.schema(
+    [
+        ("block_id", pa.string()),
+        ("document_id", pa.string()),
+        ("block", pa.int64()),
+        ("chunk_index", pa.int64()),
+        ("page", pa.int64()),
+        ("section", pa.string()),
+        ("text", pa.string()),
+    ]
+)
+_SHOWN = _COLUMNS.names
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Some rows. `documents` names the documents, `document_of` says which a row belongs to."""
+
+    shown: pa.Table
+    documents: list[str]
+    document_of: NDArray[np.int32]
+    matrix: NDArray[np.float32] | None
+    has_vector: Mask
+    postings: Postings
+    alive: Mask
+
+    @classmethod
+    def from_batches(cls, batches: Iterable[pa.RecordBatch], rows: int, dims: int | None) -> "Segment":
+        """From this many rows as Lance keeps them. A batch at a time, so that they are in memory once, not twice."""
+        matrix = None if dims is None else np.empty((rows, dims), np.float32)
+        has_vector = np.zeros(rows, np.bool_)
+        shown = [pa.RecordBatch.from_pylist([], _COLUMNS)]
+        entries, row_of = [np.empty(0, TERM)], [np.empty(0, np.int32)]
+        begin = 0
+        for batch in batches:
+            end = begin + batch.num_rows
+            if matrix is not None:
+                read_vectors(batch, matrix[begin:end], has_vector[begin:end])
+            some, at = read_terms(batch)
+            entries.append(some)
+            row_of.append(at + np.int32(begin))
+            shown.append(batch.select(_SHOWN).cast(_COLUMNS))
+            begin = end
+        if begin != rows:
+            raise ValueError("rows are missing")
+        terms, places = np.concatenate(entries), np.concatenate(row_of)
+        postings = Postings.build(terms, places, row_lengths(terms, places, rows))
+        return cls._make(pa.Table.from_batches(shown), matrix, has_vector, postings)
+
+    @classmethod
+    def join(cls, parts: Sequence["Segment"]) -> "Segment":
+        """The living rows of several segments as one."""
+        tables, entries, rows = [], [], []
+        begin = 0
+        for part in parts:
+            tables.append(part.shown.filter(pa.array(part.alive)))
+            new_place = np.cumsum(part.alive, dtype=np.int32) - 1 + begin
+            some, at = part.postings.entries()
+            entries.append(some[part.alive[at]])
+            rows.append(new_place[at[part.alive[at]]])
+            begin += int(part.alive.sum())
+        postings = Postings.build(
+            np.concatenate(entries),
+            np.concatenate(rows),
+            np.concatenate([part.postings.lengths[part.alive] for part in parts]),
+        )
+        matrices = [part.matrix[part.alive] for part in parts if part.matrix is not None]
+        matrix = np.concatenate(matrices) if matrices else None
+        has_vector = np.concatenate([part.has_vector[part.alive] for part in parts])
+        return cls._make(pa.concat_tables(tables), matrix, has_vector, postings)
+
+    @classmethod
+    def _make(
+        cls, shown: pa.Table, matrix: NDArray[np.float32] | None, has_vector: Mask, postings: Postings
+    ) -> "Segment":
+        shown = shown.combine_chunks()
+        names = shown["document_id"].combine_chunks().dictionary_encode()
+        return cls(
+            shown=shown,
+            documents=names.dictionary.to_pylist(),
+            document_of=names.indices.to_numpy(zero_copy_only=False).astype(np.int32),
+            matrix=matrix,
+            has_vector=has_vector,
+            postings=postings,
+            alive=np.ones(shown.num_rows, np.bool_),
+        )
+
+    def within(self, document_ids: Collection[str]) -> Mask:
+        """The living rows of these documents."""
+        wanted = np.array([name in document_ids for name in self.documents], dtype=np.bool_)
+        return wanted[self.document_of] & self.alive if len(wanted) else self.alive
+
+    def without(self, block_ids: Collection[str], document_ids: Collection[str]) -> "Segment":
+        """The same rows with those of some blocks and documents gone."""
+        gone = self.within(document_ids)
+        if block_ids:
+            listed = pc.is_in(self.shown["block_id"], value_set=pa.array(list(block_ids), pa.string()))
+            gone = gone | listed.to_numpy()
+        return replace(self, alive=self.alive & ~gone)
+
+    def packed(self) -> "Segment":
+        """The same rows, without the dead ones once these are the most."""
+        return Segment.join([self]) if 2 * int(self.alive.sum()) < len(self.alive) else self
+
+    def cosines(self, unit: NDArray[np.float32], mask: Mask) -> NDArray[np.float32]:
+        """Each row's cosine with a unit vector; minus infinity where the mask or the vector is missing."""
+        scores = np.full(len(mask), -np.inf, dtype=np.float32)
+        rows = np.flatnonzero(mask & self.has_vector)
+        if self.matrix is not None and len(rows):
+            # Few rows are gathered first, many are cheaper to compute in place with the unwanted among them.
+            few = 2 * len(rows) < len(mask)
+            scores[rows] = self.matrix[rows] @ unit if few else (self.matrix @ unit)[rows]
+        return scores
+
+    def hits(self, rows: NDArray[np.int64], scores: NDArray[Any]) -> list[Hit]:
+        """Rows with their scores as hits."""
+        columns = [self.shown[name].take(pa.array(rows)).to_pylist() for name in _SHOWN[1:]]
+        rounded = np.round(scores[rows].astype(np.float64), DIGITS).tolist()
+        return [Hit(*row) for row in zip(*columns, rounded, strict=True)]
+
+    @property
+    def nbytes(self) -> int:
+        arrays = (self.document_of, self.has_vector, self.alive)
+        matrix = 0 if self.matrix is None else self.matrix.nbytes
+        return int(self.shown.nbytes + matrix + self.postings.nbytes + sum(part.nbytes for part in arrays))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All rows at one moment, the oldest and largest segment first."""
+
+    segments: tuple[Segment, ...] = ()
+
+    def changed(
+        self, added: Segment, block_ids: Collection[str], document_ids: Collection[str]
+    ) -> "Snapshot":
+        """The next moment: some blocks and documents gone, then rows added."""
+        kept = [part.without(block_ids, document_ids) for part in self.segments]
+        kept = [part.packed() for part in [*kept, added] if part.alive.any()]
+        while len(kept) > 1 and len(kept[-2].alive) <= 2 * len(kept[-1].alive):
+            kept[-2:] = [Segment.join(kept[-2:])]
+        return Snapshot(tuple(kept))
+
+    def meaning(self, unit: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
+        """The k rows nearest to a unit vector, by exact cosine."""
+        scores = [part.cosines(unit, part.within(document_ids)) for part in self.segments]
+        return self._top(scores, k, -np.inf)
+
+    def words(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
+        """The k rows that the wanted terms fit best, by BM25."""
+        parts = [(part.postings, part.within(document_ids)) for part in self.segments]
+        return self._top(bm25(parts, wanted), k, 0.0)
+
+    def _top(self, scores: Sequence[NDArray[Any]], k: int, floor: float) -> list[Hit]:
+        hits = [
+            hit
+            for part, some in zip(self.segments, scores, strict=True)
+            for hit in part.hits(best(some, k, floor), some)
+        ]
+        return in_order(hits, k)
+
+    @property
+    def rows(self) -> int:
+        return sum(int(part.alive.sum()) for part in self.segments)
+
+    @property
+    def documents(self) -> int:
+        found = (np.unique(part.document_of[part.alive]).tolist() for part in self.segments)
+        return len(
+            {part.documents[at] for part, some in zip(self.segments, found, strict=True) for at in some}
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self.segments)
+
+
+def in_order(hits: Sequence[Hit], k: int) -> list[Hit]:
+    """The k best hits; equal scores stand in the order of their places, whatever was asked of them before."""
+    return sorted(hits, key=lambda hit: (-hit.score, hit.place))[:k]

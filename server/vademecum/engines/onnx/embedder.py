@@ -1,0 +1,248 @@
+"""Text in, vectors out: one onnxruntime session, one text a run, as many threads as cores, questions first.
+
+A text alone gives the same vector as a text in company, because there is no company: padding a batch was slower and
+one text a run is what the browser does. The queue is bounded: a call that does not fit is refused as a whole, at
+once, with the time after which to try again. A call that is cancelled takes its texts out of the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from vademecum.engines.onnx import manifest as manifests
+from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
+from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
+from vademecum.model.normalise import for_tokenizer
+
+Vectors = NDArray[np.float32]
+CAPACITY = 1024
+_SECONDS_AT_FIRST = 0.1
+
+
+class _Call:
+    """The texts of one caller, and the future it waits on."""
+
+    def __init__(self, texts: Sequence[str], dims: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.texts = texts
+        self.vectors: Vectors = np.empty((len(texts), dims), dtype=np.float32)
+        self.left = len(texts)
+        self.over = False
+        self.loop = loop
+        self.future: asyncio.Future[Vectors] = loop.create_future()
+
+    def settle(self, error: BaseException | None = None) -> None:
+        """From any thread: give the caller its vectors or the error. The loop may be gone by then."""
+        self.over = True
+        try:
+            self.loop.call_soon_threadsafe(self._settle, error)
+        except RuntimeError:
+            return
+
+    def _settle(self, error: BaseException | None) -> None:
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(self.vectors)
+        else:
+            self.future.set_exception(error)
+
+
+_Job = tuple[_Call, int]
+
+
+class Embedder:
+    """A model that is ready. Open it from any thread, call it from a running event loop, close it once."""
+
+    def __init__(self, folder: Path, *, workers: int | None = None, capacity: int = CAPACITY) -> None:
+        self._manifest = manifests.verify(folder, deep=False)
+        self._session = _open_session(folder / GRAPH, self._manifest)
+        self._tokenizer = _open_tokenizer(folder / TOKENIZER)
+        self._capacity = capacity
+        self._queries: deque[_Job] = deque()
+        self._passages: deque[_Job] = deque()
+        self._wake = threading.Condition()
+        self._closing = False
+        self._seconds = _SECONDS_AT_FIRST
+        self._workers = max(1, workers or _cores())
+        self._threads = [
+            threading.Thread(target=self._work, args=(number > 0,), name=f"embed-{number}", daemon=True)
+            for number in range(self._workers + 1)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def manifest(self) -> Manifest:
+        return self._manifest
+
+    @property
+    def model(self) -> str:
+        """The manifest's hash: what goes beside every vector."""
+        return self._manifest.hash
+
+    @property
+    def dims(self) -> int:
+        return self._manifest.dims
+
+    @property
+    def waiting(self) -> int:
+        """Texts in the queue."""
+        return len(self._queries) + len(self._passages)
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text alone: no prefix, no [CLS] and [SEP], not cut."""
+        return len(self._tokenizer.encode(for_tokenizer(text), add_special_tokens=False).ids)
+
+    def tokens(self, text: str) -> list[int]:
+        """The ids the model is given: begins with [CLS], ends with [SEP] whatever was cut in front of it."""
+        ids: list[int] = self._tokenizer.encode(for_tokenizer(text)).ids
+        most = self._manifest.max_tokens
+        return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
+
+    async def passages(self, texts: Sequence[str]) -> Vectors:
+        """One vector a text, n × dims, in order. At most `capacity` texts wait; more raises EmbedderBusy."""
+        prefix = self._manifest.prefixes.passage
+        return await self._submit([prefix + text for text in texts], self._passages)
+
+    async def query(self, text: str) -> Vectors:
+        """The vector of a question, ahead of every passage that waits."""
+        vectors = await self._submit([self._manifest.prefixes.query + text], self._queries)
+        return np.ascontiguousarray(vectors[0])
+
+    def close(self, *, finish: bool = False) -> None:
+        """Stop the threads: after what is queued (`finish`), or after what is running, refusing the rest."""
+        with self._wake:
+            self._closing = True
+            dropped = [] if finish else [*self._queries, *self._passages]
+            if not finish:
+                self._queries.clear()
+                self._passages.clear()
+            self._wake.notify_all()
+        for call in {id(call): call for call, _ in dropped}.values():
+            call.settle(EmbedderClosed("The embedder is closing.", retry_after_s=5))
+        for thread in self._threads:
+            thread.join()
+
+    async def aclose(self, *, finish: bool = False) -> None:
+        """`close` without holding up the event loop."""
+        await asyncio.to_thread(self.close, finish=finish)
+
+    async def _submit(self, texts: Sequence[str], lane: deque[_Job]) -> Vectors:
+        call = _Call(texts, self.dims, asyncio.get_running_loop())
+        if not texts:
+            return call.vectors
+        with self._wake:
+            if self._closing:
+                raise EmbedderClosed("The embedder is closing.", retry_after_s=5)
+            # More than the queue can ever hold is let in alone: refusing it for ever would help nobody.
+            if lane and len(lane) + len(texts) > self._capacity:
+                raise EmbedderBusy(
+                    "Too much text is waiting to be embedded. Nothing is lost; try again shortly.",
+                    retry_after_s=self._retry_after(),
+                )
+            lane.extend((call, number) for number in range(len(texts)))
+            self._wake.notify_all()
+        try:
+            return await call.future
+        except asyncio.CancelledError:
+            self._drop(call, lane)
+            raise
+
+    def _drop(self, call: _Call, lane: deque[_Job]) -> None:
+        with self._wake:
+            call.over = True
+            kept = [job for job in lane if job[0] is not call]
+            lane.clear()
+            lane.extend(kept)
+
+    def _retry_after(self) -> int:
+        """Seconds until about half of the queue is done."""
+        return max(1, math.ceil(self.waiting * self._seconds / self._workers / 2))
+
+    def _work(self, takes_passages: bool) -> None:
+        """One thread. The first takes questions only, so that one never waits behind a long passage."""
+        while (job := self._next(takes_passages)) is not None:
+            call, number = job
+            if call.over:
+                continue
+            try:
+                began = time.perf_counter()
+                vector = self._run(call.texts[number])
+                self._done(call, number, vector, time.perf_counter() - began)
+            except Exception as error:
+                call.settle(ModelError(f"A text could not be embedded: {error}"))
+
+    def _next(self, takes_passages: bool) -> _Job | None:
+        with self._wake:
+            while True:
+                if self._queries:
+                    return self._queries.popleft()
+                if takes_passages and self._passages:
+                    return self._passages.popleft()
+                if self._closing:
+                    return None
+                self._wake.wait()
+
+    def _done(self, call: _Call, number: int, vector: Vectors, seconds: float) -> None:
+        call.vectors[number] = vector
+        with self._wake:
+            self._seconds += 0.05 * (seconds - self._seconds)
+            call.left -= 1
+            last = call.left == 0
+        if last:
+            call.settle()
+
+    def _run(self, text: str) -> Vectors:
+        ids = np.array([self.tokens(text)], dtype=np.int64)
+        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+        vectors: Vectors = self._session.run([self._manifest.output], feed)[0]
+        vector: Vectors = vectors[0]
+        return vector
+
+
+def _open_session(path: Path, manifest: Manifest) -> ort.InferenceSession:
+    ort.disable_telemetry_events()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+    try:
+        session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ModelError(f"{path} cannot be loaded: {error}. Prepare the model again.") from error
+    shape = session.get_outputs()[0].shape
+    if shape[-1] != manifest.dims:
+        raise ModelError(f"{path} makes vectors of {shape[-1]} numbers, its manifest says {manifest.dims}.")
+    return session
+
+
+def _open_tokenizer(path: Path) -> Tokenizer:
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:
+        raise ModelError(f"{path} cannot be loaded: {error}. Prepare the model again.") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _cores() -> int:
+    """Cores this process may use, which in a container are fewer than the machine has."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:
+        return os.cpu_count() or 1

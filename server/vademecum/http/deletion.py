@@ -1,0 +1,86 @@
+"""Deleting sessions and projects, forgetting everything, and taking all of one's data along."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+from litestar import Request, delete, get, post
+from litestar.datastructures import State
+from litestar.response import Stream
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import BadRequest
+from vademecum.http.documents import Deleted
+from vademecum.services import delete as deleting
+from vademecum.services.export import export
+from vademecum.services.forget import Receipt, forget_everything
+from vademecum.services.parts import Parts
+
+Req = Request[Account, Token, State]
+SENTENCE = "forget everything"
+
+
+class Confirmation(msgspec.Struct):
+    confirm: str
+
+
+@delete("/v1/sessions/{session_id:str}", status_code=200)
+async def delete_session_route(request: Req, state: State, session_id: str) -> Deleted:
+    """Its turns and summaries go; its documents stay in the pool."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        await store.write(lambda draft: deleting.delete_one(draft, "sessions", session_id, "session"))
+    return Deleted(1)
+
+
+@delete("/v1/projects/{project_id:str}", status_code=200)
+async def delete_project_route(request: Req, state: State, project_id: str) -> Deleted:
+    """Its memories, entities and summaries go; its sessions return to the pool, or go too with `?sessions=delete`."""
+    parts: Parts = state.parts
+    choice = request.query_params.get("sessions", "keep")
+    if choice not in ("keep", "delete"):
+        raise BadRequest("`sessions` must be keep or delete.")
+    async with parts.users.open(request.user.id) as store:
+        await store.write(
+            lambda draft: deleting.delete_project(draft, project_id, with_sessions=choice == "delete")
+        )
+    return Deleted(1)
+
+
+@post("/v1/forget", status_code=200)
+async def forget_route(request: Req, data: Confirmation, state: State) -> Receipt:
+    """Erase every row of every collection, here and on all devices. Answers when it is done and checked."""
+    if data.confirm != SENTENCE:
+        raise BadRequest(f'To forget everything, send {{"confirm": "{SENTENCE}"}}. Nothing was changed.')
+    parts: Parts = state.parts
+    return await forget_everything(parts.settings.data, parts.users, parts.eraser, request.user.id)
+
+
+@get("/v1/export", opt={"rate": "write"})
+async def export_route(request: Req, state: State) -> Stream:
+    """A ZIP of all of one's data in open formats."""
+    parts: Parts = state.parts
+    account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
+    async with parts.users.open(request.user.id) as store:
+        target = store.folder / f"export-{secrets.token_hex(8)}.tmp"
+        try:
+            await export(store, account, parts.registry, target)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+    headers = {"Content-Disposition": 'attachment; filename="vademecum-export.zip"'}
+    return Stream(_pieces(target), media_type="application/zip", headers=headers)
+
+
+async def _pieces(path: Path) -> AsyncIterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while piece := await asyncio.to_thread(file.read, 2**18):
+                yield piece
+    finally:
+        path.unlink(missing_ok=True)
+
+
+ROUTES = [delete_session_route, delete_project_route, forget_route, export_route]

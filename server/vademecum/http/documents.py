@@ -1,0 +1,160 @@
+"""Documents: upload, list, get, delete, borrow and return, lookup by name, what to delete."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, delete, get, post, put
+from litestar.datastructures import State, UploadFile
+from litestar.enums import RequestEncodingType
+from litestar.exceptions import ClientException
+from litestar.params import Body
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import BadRequest
+from vademecum.model.collections import Json
+from vademecum.model.limits import WARN_FROM
+from vademecum.services import borrow as borrowing
+from vademecum.services import delete as deleting
+from vademecum.services import documents
+from vademecum.services.parts import Parts
+from vademecum.services.upload import Uploaded, upload
+
+Req = Request[Account, Token, State]
+UPLOAD_MAX = 64 * 2**20  # bytes of a multipart body; the tier's own bound is smaller
+
+
+class UploadForm(msgspec.Struct, rename="camel"):
+    """`file`: the document; `sessionId`: the session that borrows it at once (optional)."""
+
+    file: UploadFile
+    session_id: str | None = None
+
+
+class DocumentList(msgspec.Struct, rename="camel"):
+    documents: list[Json]
+    count: int
+    limit: int
+    warn_from: int = WARN_FROM
+
+
+class Matches(msgspec.Struct):
+    """Documents of the pool that a message names, best first; ask before borrowing one."""
+
+    matches: list[Json]
+
+
+class Suggestions(msgspec.Struct):
+    """What would be missed least, first."""
+
+    suggestions: list[Json]
+    count: int
+    limit: int
+    warn: bool
+
+
+class Deleted(msgspec.Struct):
+    deleted: int
+
+
+@post(
+    "/v1/documents",
+    request_max_body_size=UPLOAD_MAX,
+    opt={"rate": "upload"},
+    raises=[ClientException],
+)
+async def upload_route(
+    request: Req, data: Annotated[UploadForm, Body(media_type=RequestEncodingType.MULTI_PART)], state: State
+) -> Uploaded:
+    """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once."""
+    parts: Parts = state.parts
+    content = await data.file.read()
+    return await upload(
+        parts.users,
+        request.user.id,
+        parts.limits(request.user),
+        content,
+        data.file.filename or "document",
+        data.session_id or None,
+        parts.inference,
+    )
+
+
+@get("/v1/documents")
+async def list_route(request: Req, state: State) -> DocumentList:
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        rows = await documents.list_documents(store)
+    return DocumentList(rows, len(rows), parts.limits(request.user).documents)
+
+
+@get("/v1/documents/lookup")
+async def lookup_route(request: Req, state: State, name: str, session_id: str = "") -> Matches:
+    """`?name=` a filename or a whole message, `&sessionId=` the session that asks."""
+    parts: Parts = state.parts
+    asking = request.query_params.get("sessionId", session_id)
+    if not name.strip():
+        raise BadRequest("`name` is empty.")
+    async with parts.users.open(request.user.id) as store:
+        return Matches(await documents.look_up(store, name[:10_000], asking))
+
+
+@get("/v1/documents/suggestions")
+async def suggestions_route(request: Req, state: State, count: int = 5) -> Suggestions:
+    parts: Parts = state.parts
+    if not 1 <= count <= 100:
+        raise BadRequest("`count` must be from 1 to 100.")
+    limit = parts.limits(request.user).documents
+    async with parts.users.open(request.user.id) as store:
+        rows = await documents.suggestions(store, count)
+        held = store.usage.documents
+    return Suggestions(rows, held, limit, held >= WARN_FROM)
+
+
+@get("/v1/documents/{document_id:str}")
+async def get_route(request: Req, state: State, document_id: str) -> dict[str, Any]:
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        return await documents.get_document(store, document_id)
+
+
+@delete("/v1/documents/{document_id:str}", status_code=200)
+async def delete_route(request: Req, state: State, document_id: str) -> Deleted:
+    """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        await store.write(lambda draft: deleting.delete_one(draft, "documents", document_id, "document"))
+    return Deleted(1)
+
+
+@delete("/v1/documents", status_code=200)
+async def delete_all_route(request: Req, state: State) -> Deleted:
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        return Deleted(await store.write(deleting.delete_all_documents))
+
+
+@put("/v1/documents/{document_id:str}/sessions/{session_id:str}")
+async def borrow_route(request: Req, state: State, document_id: str, session_id: str) -> dict[str, Any]:
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        return await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
+
+
+@delete("/v1/documents/{document_id:str}/sessions/{session_id:str}", status_code=200)
+async def return_route(request: Req, state: State, document_id: str, session_id: str) -> dict[str, Any]:
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        return await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))
+
+
+ROUTES = [
+    upload_route,
+    list_route,
+    lookup_route,
+    suggestions_route,
+    get_route,
+    delete_route,
+    delete_all_route,
+    borrow_route,
+    return_route,
+]

@@ -1,0 +1,35 @@
+"""Search over the documents that a session has borrowed."""
+
+import msgspec
+from litestar import Request, post
+from litestar.datastructures import State
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import BadRequest
+from vademecum.services.parts import Parts
+from vademecum.services.search import Found, Mode
+
+Req = Request[Account, Token, State]
+
+
+class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    query: str
+    session_id: str
+    k: int = 10
+    mode: Mode = "hybrid"
+
+
+@post("/v1/search", status_code=200, opt={"rate": "search"})
+async def search_route(request: Req, data: Question, state: State) -> Found:
+    """The passages that fit best, each with document, page and score; `scope` says what was searched."""
+    parts: Parts = state.parts
+    if not 1 <= data.k <= 100:
+        raise BadRequest("`k` must be from 1 to 100.")
+    if len(data.query) > 10_000:
+        raise BadRequest("The question is longer than 10,000 characters.")
+    return await parts.searcher.search(
+        request.user.id, parts.limits(request.user), data.query, data.session_id, data.k, data.mode
+    )
+
+
+ROUTES = [search_route]

@@ -1,0 +1,53 @@
+"""Which documents does a message name? For the question "Found 'lease.pdf'. Include it?".
+
+A filename matches without regard to case, accents and extension: as a whole, or by all of its words. A bare name
+("lease") also finds the files whose words include all of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+_WORD = re.compile(r"[^\W_]+")
+_EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
+
+
+def match(message: str, filenames: Iterable[tuple[str, str]]) -> list[str]:
+    """Ids of the documents that `message` names, best first. `filenames`: (id, filename)."""
+    said = _words(message)
+    bare = _words(_EXTENSION.sub("", message))
+    ranked = []
+    for position, (document_id, filename) in enumerate(filenames):
+        rank = _rank(said, bare, filename)
+        if rank is not None:
+            ranked.append((rank, position, document_id))
+    return [document_id for _, _, document_id in sorted(ranked)]
+
+
+def _rank(said: list[str], bare: list[str], filename: str) -> tuple[int, int] | None:
+    """Lower is better, longer names before shorter; None: not named."""
+    name = _words(_EXTENSION.sub("", filename))
+    if not name or not said:
+        return None
+    if bare == name:
+        return 0, 0
+    if _contains(said, name):
+        return 1, -len(name)
+    if set(name) <= set(said):
+        return 2, -len(name)
+    if set(bare) and set(bare) <= set(name):
+        return 3, len(name)
+    return None
+
+
+def _words(text: str) -> list[str]:
+    folded = "".join(
+        c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c)
+    )
+    return _WORD.findall(folded)
+
+
+def _contains(words: list[str], run: list[str]) -> bool:
+    return any(words[i : i + len(run)] == run for i in range(len(words) - len(run) + 1))

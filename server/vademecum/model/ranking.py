@@ -1,0 +1,234 @@
+"""Ranking: words folded to terms, BM25 over postings, and the fusing of ranked lists.
+
+Rule: pure and repeatable. The same texts and the same query give the same order, here and in the browser, which
+mirrors this file; nothing in a query is syntax. Words are not stemmed: a stemmer must be told the language,
+guesses wrong on short questions, and the vectors already bridge inflection.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Key = TypeVar("Key", bound=Hashable)
+
+# BM25's usual constants: how soon repeats stop counting, and how much a long chunk's length is held against it.
+K1 = 1.2
+B = 0.75
+# Reciprocal rank fusion's usual constant: the larger, the less the top places of a list stand out.
+SMOOTHING = 60
+# A longer "word" is a blob (base64, the tail of a URL); its beginning is enough to find it again.
+LONGEST_TERM = 64
+# Scores are compared after rounding to this many digits, so that a last bit, which depends on the order of
+# additions inside a matrix product, never decides an order.
+DIGITS = 6
+
+# One term of one chunk: a 64-bit hash of the term, so that no vocabulary has to be kept, and its occurrences.
+TERM = np.dtype([("term", "<u8"), ("count", "<u2")])
+
+# Dropped: accents that may go without making another word (the diacritics of Latin, Greek and Cyrillic, Hebrew
+# points, Arabic vowel signs and tatweel) and what is invisible inside words (soft hyphen, joiners, variation
+# selectors). The marks of other scripts stay: kana's voicing and the vowel signs of India are letters.
+_DROPPED = re.compile(
+    "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\ufeff]"
+)
+# What Unicode does not take apart but people type as something else. (Not str.casefold: browsers lack it.)
+_SPELT = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"} | dict(zip("ςøđðłħıىیک", "σoddlhiييك", strict=True))
+)
+# Scripts written without spaces, and Hangul, whose particles cling to the words: Thai, Lao, Myanmar, Khmer, kana,
+# bopomofo, Han. Their runs are cut into pairs of characters.
+_DENSE = (
+    "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005\u3007\u3040-\u31bf\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+
+
+def _marks() -> str:
+    """All combining marks as the inside of a regex class. They belong to a word, but never begin one."""
+    points = [point for point in range(0x300, 0x1F000) if unicodedata.category(chr(point))[0] == "M"]
+    first = [point for before, point in pairwise([0, *points]) if point != before + 1]
+    last = [point for point, after in pairwise([*points, 0]) if after != point + 1]
+    return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(first, last, strict=True))
+
+
+_ASCII_WORD = re.compile("[a-z0-9]+")
+_WORD = re.compile(f"[^\\W_](?:[^\\W_]|[{_marks()}])*")
+_HAS_DENSE = re.compile(f"[{_DENSE}]")
+_RUN = re.compile(f"([{_DENSE}]+)|[^{_DENSE}]+")
+
+
+def fold(text: str) -> str:
+    """Case, accents, widths and typographic variants folded away."""
+    if text.isascii():
+        return text.lower()
+    plain = _DROPPED.sub("", unicodedata.normalize("NFKD", text)).lower()
+    # Recomposed, or Hangul would stay in pieces; dropped again, for lower() may bring a mark back.
+    return unicodedata.normalize("NFKC", _DROPPED.sub("", plain).translate(_SPELT))
+
+
+def terms(text: str) -> list[str]:
+    """The terms a chunk is found by, in order. Dense runs give their characters and their pairs of characters."""
+    return [term for run, dense in _runs(text) for term in (_dense_terms(run) if dense else [run])]
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms of a question, in order. Single dense characters only where nothing stands beside them:
+    they are in nearly every chunk of such a language."""
+    found = (term for run, dense in _runs(text) for term in (_pairs(run) or [run] if dense else [run]))
+    return list(dict.fromkeys(found))
+
+
+def _runs(text: str) -> Iterable[tuple[str, bool]]:
+    folded = fold(text)
+    if folded.isascii():
+        words = _ASCII_WORD.findall(folded)
+    else:
+        words = _WORD.findall(folded)
+        if _HAS_DENSE.search(folded):
+            return [
+                (run[0], True) if run[1] else (run[0][:LONGEST_TERM], False)
+                for word in words
+                for run in _RUN.finditer(word)
+            ]
+    return [(word[:LONGEST_TERM], False) for word in words]
+
+
+def _pairs(run: str) -> list[str]:
+    return [a + b for a, b in pairwise(run)]
+
+
+def _dense_terms(run: str) -> list[str]:
+    return [*run, *_pairs(run)]
+
+
+@lru_cache(maxsize=1 << 15)
+def term_key(term: str) -> int:
+    """A term's 64-bit name. Two terms of one library share it about never (1 in 10^8 for 500,000 terms)."""
+    return int.from_bytes(blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def count_terms(text: str) -> NDArray[Any]:
+    """A chunk's terms with their counts, as an array of TERM."""
+    counts = Counter(terms(text))
+    entries = [(term_key(term), min(count, 0xFFFF)) for term, count in counts.items()]
+    return np.array(entries, dtype=TERM)
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """Which rows hold which term: the rows of `keys[i]` are `rows[starts[i]:starts[i + 1]]`."""
+
+    keys: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    counts: NDArray[np.uint16]
+    lengths: NDArray[np.float64]
+
+    @classmethod
+    def build(
+        cls, entries: NDArray[Any], row_of: NDArray[np.int32], lengths: NDArray[np.float64]
+    ) -> "Postings":
+        """From TERM entries, the row each belongs to, and each row's length in terms."""
+        order = np.argsort(np.ascontiguousarray(entries["term"]), kind="stable")
+        sorted_keys = entries["term"][order]
+        starts = np.flatnonzero(np.append(True, sorted_keys[1:] != sorted_keys[:-1])[: len(entries)])
+        return cls(
+            keys=sorted_keys[starts],
+            starts=np.append(starts, len(entries)).astype(np.int64),
+            rows=row_of[order].astype(np.int32),
+            counts=entries["count"][order],
+            lengths=lengths,
+        )
+
+    @classmethod
+    def of_texts(cls, texts: Sequence[str]) -> "Postings":
+        """From plain texts, one a row."""
+        counted = [count_terms(text) for text in texts]
+        entries = np.concatenate(counted) if counted else np.empty(0, dtype=TERM)
+        row_of = np.repeat(np.arange(len(texts), dtype=np.int32), [len(some) for some in counted])
+        return cls.build(entries, row_of, row_lengths(entries, row_of, len(texts)))
+
+    def find(self, key: int) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+        """The rows that hold a term, and how often each does."""
+        at = int(np.searchsorted(self.keys, np.uint64(key)))
+        if at == len(self.keys) or int(self.keys[at]) != key:
+            return self.rows[:0], self.counts[:0]
+        span = slice(int(self.starts[at]), int(self.starts[at + 1]))
+        return self.rows[span], self.counts[span]
+
+    def entries(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Back to what `build` takes, so that postings can be joined."""
+        entries = np.empty(len(self.rows), dtype=TERM)
+        entries["term"] = np.repeat(self.keys, np.diff(self.starts))
+        entries["count"] = self.counts
+        return entries, self.rows
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in (self.keys, self.starts, self.rows, self.counts, self.lengths))
+
+
+def row_lengths(entries: NDArray[Any], row_of: NDArray[np.int32], rows: int) -> NDArray[np.float64]:
+    """How many terms each row has, repeats counted."""
+    return np.bincount(row_of, weights=entries["count"], minlength=rows).astype(np.float64)
+
+
+def bm25(
+    parts: Sequence[tuple[Postings, NDArray[np.bool_]]], wanted: Sequence[str]
+) -> list[NDArray[np.float64]]:
+    """BM25 of the wanted terms for every row of every part. Only the rows that a part's mask lets through are
+    scored, and only they count for how rare a term and how long a chunk is: another scope, another statistic."""
+    rows = sum(int(mask.sum()) for _, mask in parts)
+    scores = [np.zeros(len(mask)) for _, mask in parts]
+    if not rows:
+        return scores
+    average = sum(float(postings.lengths[mask].sum()) for postings, mask in parts) / rows or 1.0
+    for term in wanted:
+        found = []
+        for postings, mask in parts:
+            at, occurrences = postings.find(term_key(term))
+            within = mask[at]
+            found.append((at[within], occurrences[within].astype(np.float64)))
+        holding = sum(len(at) for at, _ in found)
+        rarity = np.log1p((rows - holding + 0.5) / (holding + 0.5))
+        for (postings, _), score, (at, counts) in zip(parts, scores, found, strict=True):
+            damping = K1 * (1 - B + B * postings.lengths[at] / average)
+            score[at] += rarity * counts * (K1 + 1) / (counts + damping)
+    return scores
+
+
+def best(scores: NDArray[Any], k: int, floor: float = -np.inf) -> NDArray[np.int64]:
+    """The positions of the k highest scores above the floor and of all that tie with the last of them; unsorted,
+    for only the caller knows what breaks a tie."""
+    above: NDArray[np.int64] = np.flatnonzero(scores > floor)
+    if len(above) <= k:
+        return above
+    rounded = np.round(scores[above].astype(np.float64), DIGITS)
+    last = np.partition(rounded, len(rounded) - k)[len(rounded) - k]
+    kept: NDArray[np.int64] = above[rounded >= last]
+    return kept
+
+
+def fuse(
+    lists: Sequence[Sequence[Key]], weights: Sequence[float], k: int, smoothing: int = SMOOTHING
+) -> list[tuple[Key, float]]:
+    """Weighted reciprocal rank fusion: the k best keys with their scores. Equal scores keep the order in which the
+    keys are first met, list by list; a key repeated within a list counts where it first stands."""
+    scores: dict[Key, float] = {}
+    for ranked, weight in zip(lists, weights, strict=True):
+        if weight <= 0:
+            continue
+        for rank, key in enumerate(dict.fromkeys(ranked), start=1):
+            scores[key] = scores.get(key, 0.0) + weight / (smoothing + rank)
+    ordered = sorted(scores.items(), key=lambda item: -round(item[1], 12))
+    return ordered[: max(k, 0)]

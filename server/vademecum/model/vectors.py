@@ -1,0 +1,34 @@
+"""How vectors travel: base64 of little-endian float32, one after another. The same bytes on disk and on the wire."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+
+
+def encode(vectors: NDArray[np.floating]) -> str:
+    """Base64 of n×dims (or dims) numbers, row by row."""
+    return base64.b64encode(np.ascontiguousarray(vectors, dtype="<f4").tobytes()).decode("ascii")
+
+
+def decode(text: str, dims: int) -> Vectors:
+    """The n×dims matrix that `encode` was given. ValueError when it is not one, or holds NaN or infinity."""
+    if dims < 1:
+        raise ValueError("A vector has at least one dimension.")
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("The embedding is not base64.") from error
+    if len(data) % (4 * dims):
+        raise ValueError(
+            f"The embedding has {len(data)} bytes, which is no multiple of {dims} float32 numbers."
+        )
+    vectors = np.frombuffer(data, dtype="<f4").astype(np.float32).reshape(-1, dims)
+    if not np.isfinite(vectors).all():
+        raise ValueError("The embedding holds a number that is not finite.")
+    return vectors

@@ -1,0 +1,52 @@
+"""Backstage: the jobs that follow a commit. One place decides which commit causes which work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vademecum.engines.duckdb.users import RECORDS
+from vademecum.model.draft import Change
+from vademecum.services import embed
+from vademecum.services.erase import leaves_bytes
+from vademecum.services.follow import Hub
+from vademecum.services.jobs import Job
+from vademecum.services.models import Inference
+
+
+class Backstage:
+    """`on_commit` tells the streams first, then asks for what the change needs."""
+
+    def __init__(self, hub: Hub, inference: Inference) -> None:
+        self._hub = hub
+        self._inference = inference
+        self.jobs: dict[str, Job] = {}
+
+    def add(self, job: Job) -> Job:
+        self.jobs[job.name] = job
+        return job
+
+    def on_commit(self, user_id: str, epoch: str, changes: list[Change]) -> None:
+        self._hub.publish(user_id, epoch, changes)
+        embedder = self._inference.now()
+        if any(c.key.startswith("vectorEmbeddings/") for c in changes):
+            self.jobs["index"].ask(user_id)
+        if embed.needs_work(changes, embedder.model if embedder is not None else None):
+            self.jobs["embed"].ask(user_id)
+        if leaves_bytes(changes):
+            self.jobs["erase"].ask(user_id)
+
+    def start(self, data: Path) -> None:
+        """Take up what was left undone. A leftover log means a crash: whoever was open then is looked at again."""
+        for job in self.jobs.values():
+            job.start()
+        for wal in (data / "users").glob(f"*/*/{RECORDS}.wal"):
+            for job in self.jobs.values():
+                job.ask(wal.parent.name)
+
+    def forget_user(self, user_id: str) -> None:
+        for job in self.jobs.values():
+            job.forget(user_id)
+
+    async def close(self) -> None:
+        for job in self.jobs.values():
+            await job.close()

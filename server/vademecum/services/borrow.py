@@ -1,0 +1,50 @@
+"""Borrow and return: documents belong to users, sessions borrow them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from vademecum.errors import BadRequest, NotFound
+from vademecum.model.collections import Id, Json
+from vademecum.model.draft import Draft
+from vademecum.services.documents import live_row
+
+
+def check_session(draft: Draft, session_id: str) -> None:
+    """A session may be unknown here (its row may still be on its way), but not a deleted one."""
+    try:
+        msgspec.convert(session_id, Id)
+    except msgspec.ValidationError as error:
+        raise BadRequest("`sessionId` is not an id.") from error
+    if draft.life(f"sessions/{session_id}") == "dead":
+        raise NotFound("There is no such session.")
+
+
+def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
+    """Make the document visible in the session. Borrowing twice counts once."""
+    row = live_row(draft, document_id)
+    check_session(draft, session_id)
+    if session_id in row["activeSessions"]:
+        return row
+    borrowed = {
+        **row,
+        "activeSessions": [*row["activeSessions"], session_id],
+        "accessCount": row["accessCount"] + 1,
+        "lastAccessedAt": max(draft.now, row["lastAccessedAt"]),
+        "updatedAt": max(draft.now, row["updatedAt"]),
+    }
+    return _stored(draft, borrowed)
+
+
+def give_back(draft: Draft, document_id: str, session_id: str) -> Json:
+    """Take the document out of the session; it stays in the pool."""
+    row = live_row(draft, document_id)
+    if session_id not in row["activeSessions"]:
+        return row
+    kept = [s for s in row["activeSessions"] if s != session_id]
+    return _stored(draft, {**row, "activeSessions": kept, "updatedAt": max(draft.now, row["updatedAt"])})
+
+
+def _stored(draft: Draft, row: Json) -> Json:
+    draft.put(f"documents/{row['id']}", row, msgspec.json.encode(row))
+    return row

@@ -1,0 +1,79 @@
+"""Forget everything: every row of all collections dies, the disk is rewritten, and a receipt says what was done.
+
+What was written before this moment never comes back from a stale device: its pushes are refused FORGOTTEN.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from vademecum.engines.duckdb.users import Users, user_folder
+from vademecum.model.collections import Json
+from vademecum.model.draft import WAITING, Draft
+from vademecum.services.erase import Eraser, scan
+
+SAMPLE = 400  # pieces of content that are looked for afterwards
+
+
+class Receipt(msgspec.Struct, rename="camel"):
+    """`leftovers`: of `checked` pieces of what was erased, how many a scan of the user's folder still found: 0."""
+
+    rows: int
+    files: int
+    bytes: int
+    at: str
+    checked: int
+    leftovers: int
+    note: str = (
+        "Devices that were offline will be cleaned when they connect. Backups made before are not changed; restoring "
+        "one forgets again what was forgotten here."
+    )
+
+
+async def forget_everything(data: Path, users: Users, eraser: Eraser, user_id: str) -> Receipt:
+    """Returns when it is done and checked."""
+    async with users.open(user_id) as store:
+        rows, needles, at = await store.write(_bury_all)
+    erasure = await eraser.erase_all(user_id)
+    leftovers = await asyncio.to_thread(scan, user_folder(data, user_id), needles)
+    return Receipt(rows, erasure.files, erasure.bytes, at, len(needles), leftovers)
+
+
+def _bury_all(draft: Draft) -> tuple[int, list[bytes], str]:
+    keys = list(draft.keys())
+    draft.prefetch(keys)
+    needles: set[bytes] = set()
+    step = max(1, len(keys) // SAMPLE)
+    for position, key in enumerate(keys):
+        row = draft.row(key)
+        if position % step == 0 and len(needles) < SAMPLE:
+            needles.update(_pieces(row))
+        head = draft.head(key)
+        if head is not None and head.seq == WAITING:
+            draft.erase_waiting(key)
+        else:
+            draft.bury(key, row)
+    draft.forgotten_at = draft.now
+    return len(keys), sorted(needles)[:SAMPLE], draft.now
+
+
+def _pieces(row: Json) -> Iterator[bytes]:
+    """Stretches of a row's content as they stand on a disk: text, base64, and the bytes of a vector."""
+    for name in ("filename", "userMessage", "aiResponse", "text", "value", "content", "title", "name"):
+        if isinstance(row.get(name), str) and len(row[name]) >= 16:
+            yield row[name][:64].encode(errors="ignore")
+    for chunk in row.get("chunks", [])[:1]:
+        yield chunk["text"][:64].encode(errors="ignore")
+    embedding = row.get("embedding")
+    if isinstance(embedding, str):
+        yield embedding[:64].encode()
+        try:
+            yield base64.b64decode(embedding[:64])
+        except binascii.Error:
+            return

@@ -1,0 +1,176 @@
+"""Index: the search index reads the user's one sequence as any device does, and writes what it learned to Lance.
+
+A replica: it may be late, and is rebuilt when its folder is gone or belongs to another epoch or model. Search reads
+back through the records, so a late index can miss but cannot leak.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from vademecum.engines.duckdb.users import Users, user_folder
+from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, VectorIndex
+from vademecum.model import vectors
+from vademecum.model.collections import Json
+from vademecum.services.models import Inference
+
+T = TypeVar("T")
+COLLECTION = "vectorEmbeddings"
+PAGE = 50  # blocks read and written at a time
+OPEN_MAX = 64
+
+
+@dataclass(slots=True)
+class _Open:
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    index: VectorIndex | None = None
+    users: int = 0
+
+
+class Indexes:
+    """Users' open indexes, at most a bound. All calls run in threads; one writer at a time a user."""
+
+    def __init__(self, data: Path, cache_bytes: int, inference: Inference) -> None:
+        self._data = data
+        self._cache = MatrixCache(cache_bytes)
+        self._inference = inference
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+
+    async def model(self) -> str | None:
+        """The hash of the model whose vectors are indexed."""
+        embedder = await self._inference.get()
+        return embedder.model if embedder is not None else None
+
+    @asynccontextmanager
+    async def _entry(self, user_id: str) -> AsyncIterator[_Open]:
+        entry = self._open.setdefault(user_id, _Open())
+        self._open.move_to_end(user_id)
+        entry.users += 1
+        try:
+            yield entry
+        finally:
+            entry.users -= 1
+            self._shed()
+
+    def _shed(self) -> None:
+        for user_id in list(self._open):
+            if len(self._open) <= OPEN_MAX:
+                return
+            entry = self._open[user_id]
+            if entry.users == 0:
+                del self._open[user_id]
+                if entry.index is not None:
+                    entry.index.close()
+
+    async def read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        async with self._entry(user_id) as entry:
+            index = await self._ensure(user_id, entry)
+            return await asyncio.to_thread(work, index)
+
+    async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        async with self._entry(user_id) as entry:
+            index = await self._ensure(user_id, entry)
+            async with entry.writing:
+                return await asyncio.to_thread(work, index)
+
+    async def _ensure(self, user_id: str, entry: _Open) -> VectorIndex:
+        if entry.index is None:
+            async with entry.writing:
+                if entry.index is None:
+                    folder = user_folder(self._data, user_id) / "vectors"
+                    embedder = await self._inference.get()
+                    model, dims = (embedder.model, embedder.dims) if embedder is not None else (None, None)
+                    entry.index = await asyncio.to_thread(
+                        VectorIndex.open, folder, model, dims, cache=self._cache
+                    )
+        return entry.index
+
+    async def drop(self, user_id: str) -> None:
+        """Remove the user's index from the disk."""
+        await self.write(user_id, VectorIndex.drop)
+        entry = self._open.pop(user_id, None)
+        if entry is not None and entry.index is not None:
+            entry.index.close()
+
+    def close(self) -> None:
+        for entry in self._open.values():
+            if entry.index is not None:
+                entry.index.close()
+        self._open.clear()
+
+
+class Indexer:
+    """Brings a user's index up to the records. `caught_up` lets a search wait for what was just pushed."""
+
+    def __init__(self, users: Users, indexes: Indexes) -> None:
+        self._users = users
+        self._indexes = indexes
+        self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has surely read
+
+    async def work(self, user_id: str) -> None:
+        """Read on from the checkpoint until there is nothing new."""
+        while not await self._step(user_id):
+            pass
+
+    async def _step(self, user_id: str) -> bool:
+        epoch, after = await self._indexes.read(user_id, lambda index: index.checkpoint)
+        async with self._users.open(user_id) as store:
+            if epoch and epoch != store.epoch:
+                await self._indexes.write(user_id, VectorIndex.reset)
+                after = 0
+            latest = store.seq
+            page = await store.page(COLLECTION, after, PAGE)
+            epoch = store.epoch
+        seq = page[-1][0] if len(page) == PAGE else latest
+        try:
+            if page or seq != after:
+                model = await self._indexes.model()
+                await self._indexes.write(user_id, lambda index: _apply(index, page, model, (epoch, seq)))
+        except IndexDamaged:
+            return False
+        self._seen[user_id] = (epoch, seq)
+        return len(page) < PAGE
+
+    def has(self, user_id: str, epoch: str, seq: int) -> bool:
+        seen = self._seen.get(user_id)
+        return seen is not None and seen[0] == epoch and seen[1] >= seq
+
+    def forget(self, user_id: str) -> None:
+        self._seen.pop(user_id, None)
+
+
+def _apply(
+    index: VectorIndex, page: list[tuple[int, str]], model: str | None, checkpoint: tuple[str, int]
+) -> None:
+    blocks: list[Block] = []
+    gone: list[str] = []
+    for _, body in page:
+        row: Json = msgspec.json.decode(body)
+        if row.get("_deleted"):
+            gone.append(row["id"])
+        else:
+            blocks.append(_block(row, model))
+    index.apply(blocks, gone, [], checkpoint)
+    index.optimise()
+
+
+def _block(row: Json, model: str | None) -> Block:
+    """A block as the index takes it. Vectors of another model, or damaged ones, are left out: words still find it."""
+    matrix = None
+    if row["embedding"] is not None and row["model"] == model:
+        try:
+            matrix = vectors.decode(row["embedding"], row["dims"])
+        except ValueError:
+            matrix = None
+    chunks = [Chunk(c["index"], c.get("page"), c.get("section"), c["text"]) for c in row["chunks"]]
+    if matrix is not None and len(matrix) != len(chunks):
+        matrix = None
+    return Block(row["id"], row["documentId"], row["block"], chunks, matrix)

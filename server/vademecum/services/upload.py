@@ -1,0 +1,153 @@
+"""Upload: a file becomes a document and its blocks of text. The text is kept and the file is not.
+
+The file is read in another process; nothing is stored unless all of it is. Vectors come later, in the background.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import asyncio
+from collections.abc import Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from vademecum.engines import files
+from vademecum.engines.duckdb.users import Users
+from vademecum.errors import LimitReached, TooLarge, UnreadableFile
+from vademecum.model.chunk import Chunk, chunk
+from vademecum.model.collections import Json
+from vademecum.model.draft import Draft
+from vademecum.model.limits import Limits, charged_bytes, refusal
+from vademecum.services.borrow import borrow, check_session
+from vademecum.services.documents import new_id, same_bytes
+from vademecum.services.models import Inference
+
+BLOCK = 16  # chunks in a block
+
+
+class Uploaded(msgspec.Struct):
+    """`existing`: the same bytes were here already, so that document was borrowed and nothing was stored again."""
+
+    document: Json
+    existing: bool
+
+
+async def upload(
+    users: Users,
+    user_id: str,
+    limits: Limits,
+    data: bytes,
+    filename: str,
+    session_id: str | None,
+    inference: Inference,
+) -> Uploaded:
+    """Raises TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
+    if len(data) > limits.file_bytes:
+        raise TooLarge(
+            f"{filename} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
+        )
+    content_hash = hashlib.sha256(data).hexdigest()
+    async with users.open(user_id) as store:
+        known = await store.write(lambda draft: _lend_known(draft, content_hash, session_id))
+        held = store.usage.documents
+    if known is not None:
+        return Uploaded(known, existing=True)
+    if held >= limits.documents:
+        raise _full(filename, limits)  # said before the work; the transaction below says it again
+    try:
+        parsed = await files.parse(data, filename)
+    except files.Unreadable as error:
+        raise UnreadableFile(error.message, code=error.code) from error
+    chunks = await asyncio.to_thread(chunk, parsed.parts)
+    if not chunks:
+        raise UnreadableFile("There is no text in this file. Nothing was stored.", code="EMPTY")
+    document = {
+        "id": new_id(),
+        "userId": user_id,
+        "originSessionId": session_id or "",
+        "activeSessions": [session_id] if session_id else [],
+        "accessCount": 1 if session_id else 0,
+        "filename": safe_name(filename),
+        "mimeType": parsed.mime_type,
+        "size": len(data),
+        "contentHash": content_hash,
+        "chunkCount": len(chunks),
+        **({"pageCount": parsed.page_count} if parsed.page_count is not None else {}),
+        "status": "pending",
+    }
+    tokens = await inference.count_tokens([c.text for c in chunks])
+    async with users.open(user_id) as store:
+        return await store.write(lambda draft: _store(draft, document, chunks, tokens, limits))
+
+
+def safe_name(filename: str) -> str:
+    """The last part of a path, without control characters, at most 255 characters; the end of a long one is kept."""
+    name = PurePath(filename.replace("\\", "/")).name
+    return "".join(c for c in name if c.isprintable()).strip()[-255:] or "document"
+
+
+def _full(filename: str, limits: Limits) -> LimitReached:
+    return LimitReached(
+        f"You have {limits.documents} documents, which is the most. {filename} was not stored. "
+        "Delete one and try again.",
+        code="DOCUMENT_LIMIT",
+    )
+
+
+def _lend_known(draft: Draft, content_hash: str, session_id: str | None) -> Json | None:
+    if session_id is not None:
+        check_session(draft, session_id)
+    known = same_bytes(draft, content_hash)
+    return borrow(draft, known["id"], session_id) if known is not None and session_id is not None else known
+
+
+def _store(
+    draft: Draft, document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], limits: Limits
+) -> Uploaded:
+    session_ids = document["activeSessions"]
+    known = _lend_known(draft, document["contentHash"], session_ids[0] if session_ids else None)
+    if known is not None:  # another upload of the same bytes was quicker
+        return Uploaded(known, existing=True)
+    times = {"createdAt": draft.now, "updatedAt": draft.now, "_deleted": False}
+    row = {**document, **times, "lastAccessedAt": draft.now}
+    rows = [(f"documents/{row['id']}", row), *_blocks(row["id"], chunks, tokens, times)]
+    bodies = [msgspec.json.encode(r) for _, r in rows]
+    growth = sum(
+        charged_bytes(key.partition("/")[0], r, len(b)) for (key, r), b in zip(rows, bodies, strict=True)
+    )
+    no = refusal("documents", None, row, growth, len(bodies[0]), draft.usage, limits)
+    if no is not None:
+        raise LimitReached(no.message.replace("stays on this device", "was not stored"), code=no.code)
+    for (key, r), body in zip(rows, bodies, strict=True):
+        draft.put(key, r, body)
+    return Uploaded(row, existing=False)
+
+
+def _blocks(
+    document_id: str, chunks: Sequence[Chunk], tokens: Sequence[int], times: Json
+) -> list[tuple[str, Json]]:
+    found = []
+    pairs = list(zip(chunks, tokens, strict=True))
+    for number, first in enumerate(range(0, len(pairs), BLOCK)):
+        row = {
+            "id": f"{document_id}.{number}",
+            "documentId": document_id,
+            "block": number,
+            "model": "",
+            "dims": 0,
+            "chunks": [_wire_chunk(c, n) for c, n in pairs[first : first + BLOCK]],
+            "embedding": None,
+            **times,
+        }
+        found.append((f"vectorEmbeddings/{row['id']}", row))
+    return found
+
+
+def _wire_chunk(piece: Chunk, tokens: int) -> Json:
+    row: Json = {"index": piece.index, "start": piece.start, "text": piece.text, "tokens": tokens}
+    if piece.page is not None:
+        row["page"] = piece.page
+    if piece.section is not None:
+        row["section"] = piece.section[:1000]
+    return row

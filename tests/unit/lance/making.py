@@ -1,0 +1,24 @@
+"""Small libraries to index, with vectors from a seed."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vademecum.engines.lance import Block, Chunk
+
+DIMS = 24
+MODEL = "model-a"
+
+
+def vectors(seed: int, count: int, dims: int = DIMS) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((count, dims)).astype(np.float32)
+
+
+def block(document: str, at: int, texts: list[str], given: NDArray[np.float32] | None = None) -> Block:
+    """The block `at` of a document; chunk indexes go on from block to block as if each held 16."""
+    chunks = [Chunk(at * 16 + i, i + 1, f"section {at}", text) for i, text in enumerate(texts)]
+    return Block(f"{document}.{at}", document, at, chunks, given)
+
+
+def embedded(document: str, at: int, count: int, seed: int = 0, word: str = "plain") -> Block:
+    texts = [f"{word} chunk {at * 16 + i} of {document}" for i in range(count)]
+    return block(document, at, texts, vectors(seed + at * 1000 + sum(map(ord, document)), count))
