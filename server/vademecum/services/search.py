@@ -14,7 +14,7 @@ import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.lance import Hit
+from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
@@ -81,7 +81,12 @@ class Searcher:
         if not scope:
             return Found(Scope(session_id, [], possible, True), [])
         complete = await self._wait(user_id, epoch, seq)
-        hits = await self._hits(user_id, embedder, query, scope, max(k, DEPTH), possible)
+        try:
+            hits = await self._hits(user_id, embedder, query, scope, max(k, DEPTH), possible)
+        except IndexDamaged:  # it was emptied; it is rebuilt from the records
+            self._indexer.forget(user_id)
+            complete = await self._wait(user_id, epoch, seq)
+            hits = await self._hits(user_id, embedder, query, scope, max(k, DEPTH), possible)
         async with self._users.open(
             user_id
         ) as store:  # read back: what died or was returned meanwhile is dropped

