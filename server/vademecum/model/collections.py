@@ -296,7 +296,9 @@ class Registry(Mapping[str, Collection]):
 
 def links(collection: Collection, row: Json) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(parents, references) of a row, each as "collection/id": what its life depends on, and what it merely names."""
-    parents = tuple(f"{target}/{row[f]}" for f, target in collection.parents.items() if row.get(f))
+    parents = tuple([f"{target}/{row[f]}" for f, target in collection.parents.items() if row.get(f)])
+    if not collection.references:
+        return parents, ()
     references: list[str] = []
     for reference in collection.references:
         value = row.get(reference.field)

@@ -110,6 +110,7 @@ class Draft:
         self.changes: dict[str, Change] = {}
         self._heads = heads
         self._read = read
+        self._named: dict[str, set[str]] = {}  # name -> keys of changed rows that name it, or did a moment ago
         self._bodies: dict[str, bytes] = {}
         self._seq = heads.seq
         self._documents = heads.documents
@@ -150,12 +151,11 @@ class Draft:
 
     def dependents(self, key: str) -> list[str]:
         """Keys of the rows, waiting ones too, that name `key` as a parent or a reference; sorted."""
-        found = {k for k in self._heads.dependents.get(key, ()) if k not in self.changes}
-        for changed, change in self.changes.items():
-            head = change.head
-            if head is not None and not head.deleted and (key in head.parents or key in head.references):
-                found.add(changed)
-        return sorted(found)
+        stored, changed = self._heads.dependents.get(key), self._named.get(key)
+        if not stored and not changed:
+            return []
+        found = {k for k in stored or () if k not in self.changes}
+        return sorted(found | {k for k in changed or () if _names(self.head(k), key)})
 
     def holder(self, collection: str, tag: str) -> str | None:
         """The live row that has this unique value."""
@@ -232,9 +232,16 @@ class Draft:
         earlier = self.changes.pop(key, None)  # popped, so that changes stay in the order of seq
         before = earlier.before if earlier is not None else self._heads.rows.get(key)
         self.changes[key] = Change(key, before, head, body)
+        if head is not None and not head.deleted:
+            for name in (*head.parents, *head.references):
+                self._named.setdefault(name, set()).add(key)
 
     def _count(self, key: str, head: Head | None, sign: int) -> None:
         if head is not None and not head.deleted:
             self._bytes += sign * head.size
             if head.seq != WAITING and key.startswith("documents/"):
                 self._documents += sign
+
+
+def _names(head: Head | None, key: str) -> bool:
+    return head is not None and not head.deleted and (key in head.parents or key in head.references)

@@ -187,7 +187,9 @@ class _Download:
                 part.unlink()
                 raise _Dropped("the hub resumed at another place")
             with part.open("ab" if resumed else "wb") as out:
-                for block in response.iter_raw(1 << 18):
+                for (
+                    block
+                ) in response.iter_raw():  # as it comes: a size would hold back what a drop then loses
                     out.write(block)
                     if out.tell() > file.bytes + SLACK:
                         break

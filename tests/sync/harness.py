@@ -1,0 +1,177 @@
+"""A real server for the tests with the real client, and a door beside it to do what no client may.
+
+Prints one JSON line {"url", "admin"} and serves until its standard input closes. The server is a process of its
+own, so that it can be killed; the admin door makes users, kills and restarts, backs up and restores, revokes
+tokens, and loses the next answer of a push: a proxy in front of the server closes the connection after the commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).parents[2]
+SERVER = Path(__file__).with_name("server.py")
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class Harness:
+    def __init__(self) -> None:
+        self.data = Path(tempfile.mkdtemp(prefix="vademecum-sync-"))
+        self.port = free_port()
+        self.process: asyncio.subprocess.Process | None = None
+        self.lose: str | None = None
+        self.secret = secrets.token_hex(16)
+
+    async def start(self) -> None:
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            str(SERVER),
+            stdout=sys.stderr,
+            env={
+                **os.environ,
+                "HARNESS_SECRET": self.secret,
+                "HARNESS_PORT": str(self.port),
+                "VADEMECUM_DATA": str(self.data),
+                "PYTHONPATH": str(ROOT / "server"),
+            },
+        )
+        async with httpx.AsyncClient() as client:
+            for _ in range(400):
+                try:
+                    await client.get(f"http://127.0.0.1:{self.port}/test/alive")
+                    return
+                except httpx.TransportError:
+                    await asyncio.sleep(0.025)
+        raise RuntimeError("the server did not start")
+
+    async def stop(self, *, kill: bool) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        await self.process.wait()
+
+    async def control(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        async with httpx.AsyncClient(timeout=60) as client:
+            answer = await client.post(
+                f"http://127.0.0.1:{self.port}/test/{path}", json=body, headers={"x-harness": self.secret}
+            )
+            answer.raise_for_status()
+            return dict(answer.json())
+
+    async def admin(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        if path == "restart":
+            await self.stop(kill=bool(body.get("kill")))
+            await self.start()
+            return {}
+        if path == "freeze":
+            self.lose = body["drop_next_answer"]
+            return {}
+        if path == "backup":
+            await self.stop(kill=False)
+            target = Path(tempfile.mkdtemp(prefix="vademecum-backup-")) / "backup"
+            await self.command("backup", str(target))
+            await self.start()
+            return {"backup": str(target)}
+        if path == "restore":
+            await self.stop(kill=False)
+            await self.command("restore", body["backup"], "--yes")
+            await self.start()
+            return {}
+        return await self.control(path, body)
+
+    async def command(self, *words: str) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "vademecum.cli.main", *words, "--data", str(self.data)
+        )
+        if await process.wait():
+            raise RuntimeError(f"vademecum {words[0]} failed")
+
+    # -- the proxy: bytes through, but for the answer that is to be lost ---------------------------------------
+
+    async def proxy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", self.port)
+        except OSError:
+            writer.close()
+            return
+        doomed = {"yes": False}
+
+        async def up() -> None:
+            while data := await reader.read(65536):
+                if self.lose and b"POST /v1/sync/" + self.lose.encode() + b"/" in data:
+                    self.lose = None
+                    doomed["yes"] = True
+                upstream_writer.write(data)
+                await upstream_writer.drain()
+            upstream_writer.close()
+
+        async def down() -> None:
+            while data := await upstream_reader.read(65536):
+                if doomed["yes"]:
+                    break
+                writer.write(data)
+                await writer.drain()
+            writer.close()
+
+        tasks = [asyncio.create_task(up()), asyncio.create_task(down())]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for stream in (writer, upstream_writer):
+            stream.close()
+
+
+async def handle_admin(harness: Harness, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One request, one JSON answer; enough HTTP for fetch()."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    length = next((int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0)
+    body = json.loads(await reader.readexactly(length) or b"{}") if length else {}
+    path = head.split(" ")[1].strip("/").split("/")[-1]
+    try:
+        status, answer = "200 OK", await harness.admin(path, body)
+    except Exception as error:
+        status, answer = "500 Failed", {"error": f"{type(error).__name__}: {error}"}
+    payload = json.dumps(answer).encode()
+    writer.write(
+        f"HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {len(payload)}\r\n"
+        "connection: close\r\n\r\n".encode()
+        + payload
+    )
+    await writer.drain()
+    writer.close()
+
+
+async def main() -> None:
+    harness = Harness()
+    await harness.start()
+    proxy = await asyncio.start_server(harness.proxy, "127.0.0.1", 0)
+    door = await asyncio.start_server(lambda r, w: handle_admin(harness, r, w), "127.0.0.1", 0)
+    ports = [s.sockets[0].getsockname()[1] for s in (proxy, door)]
+    print(json.dumps({"url": f"http://127.0.0.1:{ports[0]}", "admin": f"http://127.0.0.1:{ports[1]}"}), flush=True)
+    try:
+        await asyncio.to_thread(sys.stdin.read)
+    finally:
+        await harness.stop(kill=True)
+        shutil.rmtree(harness.data, ignore_errors=True)
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

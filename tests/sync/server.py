@@ -1,0 +1,89 @@
+"""The real app, with a collection of its own for RxDB's test suite and a few routes for the harness alone."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from typing import Any
+
+import msgspec
+import uvicorn
+from litestar import Request, get, post
+
+from vademecum.app import create_app
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
+from vademecum.services.documents import new_id
+from vademecum.services.sign_in import digest
+from vademecum.settings import from_environment
+
+SECRET = os.environ["HARNESS_SECRET"]
+T = "2026-01-01T00:00:00.000Z"
+
+
+class Human(Row, kw_only=True):
+    """The row of RxDB's replication suite; it has no times and its key is `passportId`."""
+
+    id: str | msgspec.UnsetType = msgspec.UNSET
+    created_at: str | msgspec.UnsetType = msgspec.UNSET
+    updated_at: str | msgspec.UnsetType = msgspec.UNSET
+    passport_id: str
+    first_name: str
+    last_name: str
+    age: int
+
+
+HUMANS = Collection("humans", Human, primary_key="passportId")
+
+
+@get("/test/alive", opt={"public": True})
+async def alive() -> str:
+    return "yes"
+
+
+@post("/test/user", opt={"public": True}, status_code=200)
+async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
+    assert request.headers["x-harness"] == SECRET
+    parts = request.app.state.parts
+    body = await request.json()
+    account = Account(new_id(), f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, None, T)
+    await parts.accounts.save_account(account)
+    secret = secrets.token_urlsafe(32)
+    await parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
+    return {"userId": account.id, "token": secret}
+
+
+@post("/test/revoke", opt={"public": True}, status_code=200)
+async def revoke(request: Request[Any, Any, Any]) -> dict[str, str]:
+    assert request.headers["x-harness"] == SECRET
+    parts = request.app.state.parts
+    token = parts.accounts.tokens[digest((await request.json())["token"])]
+    await parts.accounts.remove_token(token)
+    return {}
+
+
+def end_with_parent() -> None:
+    """The harness may be killed: its server must not outlive it."""
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(0)
+
+
+def main() -> None:
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    settings = from_environment(
+        os.environ,
+        erase_delay_s=1.0,
+        heartbeat_s=1.0,
+    )
+    app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
+    for route in (alive, make_user, revoke):
+        app.register(route)
+    uvicorn.run(app, host="127.0.0.1", port=int(os.environ["HARNESS_PORT"]), log_level="warning")
+
+
+if __name__ == "__main__":
+    main()
