@@ -141,7 +141,9 @@ class Harness:
 async def handle_admin(harness: Harness, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """One request, one JSON answer; enough HTTP for fetch()."""
     head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    length = next((int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0)
+    length = next(
+        (int(line[15:]) for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0
+    )
     body = json.loads(await reader.readexactly(length) or b"{}") if length else {}
     path = head.split(" ")[1].strip("/").split("/")[-1]
     try:
@@ -164,7 +166,10 @@ async def main() -> None:
     proxy = await asyncio.start_server(harness.proxy, "127.0.0.1", 0)
     door = await asyncio.start_server(lambda r, w: handle_admin(harness, r, w), "127.0.0.1", 0)
     ports = [s.sockets[0].getsockname()[1] for s in (proxy, door)]
-    print(json.dumps({"url": f"http://127.0.0.1:{ports[0]}", "admin": f"http://127.0.0.1:{ports[1]}"}), flush=True)
+    print(
+        json.dumps({"url": f"http://127.0.0.1:{ports[0]}", "admin": f"http://127.0.0.1:{ports[1]}"}),
+        flush=True,
+    )
     try:
         await asyncio.to_thread(sys.stdin.read)
     finally:

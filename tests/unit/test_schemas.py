@@ -26,7 +26,9 @@ def test_the_wire_is_the_pinned_one():
 def test_a_tombstone_has_every_required_field_and_no_content():
     for collection in COLLECTIONS:
         schema = json_schema(collection)
-        tombstone = blank(collection, {"id": "a", "name": "secret", "text": "secret"}, "2026-01-01T00:00:00.000Z")
+        tombstone = blank(
+            collection, {"id": "a", "name": "secret", "text": "secret"}, "2026-01-01T00:00:00.000Z"
+        )
         assert set(schema["required"]) <= set(tombstone)
         assert "secret" not in str(tombstone)
 

@@ -53,7 +53,9 @@ def test_imports_go_one_way(path):
             first = rest.split(".")[0]
             assert first in allowed or first == "__version__", f"{path.name} imports {name}"
             if layer(path) == "engines" and first == "engines" and len(parts) > 2:
-                assert rest.split(".")[1] == parts[1], f"engines never import each other: {path} imports {name}"
+                assert rest.split(".")[1] == parts[1], (
+                    f"engines never import each other: {path} imports {name}"
+                )
         owner = OWNED.get(top)
         if owner is not None:
             assert parts[:2] == ("engines", owner), f"only engines/{owner} may import {top}: {path}"

@@ -20,7 +20,9 @@ OFFLINE_LOCK = Path(__file__).parents[3] / "requirements-offline.lock"
 
 
 @click.command()
-@click.option("--data", type=click.Path(path_type=Path), default=None, help="data folder; models go to <data>/models")
+@click.option(
+    "--data", type=click.Path(path_type=Path), default=None, help="data folder; models go to <data>/models"
+)
 @click.option("--models", type=click.Path(path_type=Path), default=None, help="folder of models, instead")
 def main(data: Path | None, models: Path | None) -> None:
     """Bring a model: E5-small-v2 from the hub, or all-MiniLM-L6-v2 from a package."""
@@ -45,7 +47,9 @@ def _from_package(folder: Path) -> None:
     source = fetch.offline_folder()
     assert source is not None
     fetch.prepare_from_folder(known.ALL_MINILM, source, folder)
-    click.echo(f"Model: {known.ALL_MINILM.id}, from a package; for E5 run `vademecum models pull` with a network")
+    click.echo(
+        f"Model: {known.ALL_MINILM.id}, from a package; for E5 run `vademecum models pull` with a network"
+    )
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from litestar import Request, delete, get, post
 from litestar.datastructures import State
+from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Account, Token
@@ -27,7 +29,7 @@ class Confirmation(msgspec.Struct):
 
 
 @delete("/v1/sessions/{session_id:str}", status_code=200)
-async def delete_session_route(request: Req, state: State, session_id: str) -> Deleted:
+async def delete_session_route(request: Req, state: State, session_id: FromPath[str]) -> Deleted:
     """Its turns and summaries go; its documents stay in the pool."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
@@ -36,21 +38,23 @@ async def delete_session_route(request: Req, state: State, session_id: str) -> D
 
 
 @delete("/v1/projects/{project_id:str}", status_code=200)
-async def delete_project_route(request: Req, state: State, project_id: str) -> Deleted:
+async def delete_project_route(
+    request: Req,
+    state: State,
+    project_id: FromPath[str],
+    sessions: FromQuery[Literal["keep", "delete"]] = "keep",
+) -> Deleted:
     """Its memories, entities and summaries go; its sessions return to the pool, or go too with `?sessions=delete`."""
     parts: Parts = state.parts
-    choice = request.query_params.get("sessions", "keep")
-    if choice not in ("keep", "delete"):
-        raise BadRequest("`sessions` must be keep or delete.")
     async with parts.users.open(request.user.id) as store:
         await store.write(
-            lambda draft: deleting.delete_project(draft, project_id, with_sessions=choice == "delete")
+            lambda draft: deleting.delete_project(draft, project_id, with_sessions=sessions == "delete")
         )
     return Deleted(1)
 
 
 @post("/v1/forget", status_code=200)
-async def forget_route(request: Req, data: Confirmation, state: State) -> Receipt:
+async def forget_route(request: Req, data: JSONBody[Confirmation], state: State) -> Receipt:
     """Erase every row of every collection, here and on all devices. Answers when it is done and checked."""
     if data.confirm != SENTENCE:
         raise BadRequest(f'To forget everything, send {{"confirm": "{SENTENCE}"}}. Nothing was changed.')

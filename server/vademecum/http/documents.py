@@ -5,9 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, delete, get, post, put
 from litestar.datastructures import State, UploadFile
-from litestar.enums import RequestEncodingType
-from litestar.exceptions import ClientException
-from litestar.params import Body
+from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest
@@ -56,15 +54,8 @@ class Deleted(msgspec.Struct):
     deleted: int
 
 
-@post(
-    "/v1/documents",
-    request_max_body_size=UPLOAD_MAX,
-    opt={"rate": "upload"},
-    raises=[ClientException],
-)
-async def upload_route(
-    request: Req, data: Annotated[UploadForm, Body(media_type=RequestEncodingType.MULTI_PART)], state: State
-) -> Uploaded:
+@post("/v1/documents", request_max_body_size=UPLOAD_MAX, opt={"rate": "upload"})
+async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Uploaded:
     """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once."""
     parts: Parts = state.parts
     content = await data.file.read()
@@ -88,18 +79,22 @@ async def list_route(request: Req, state: State) -> DocumentList:
 
 
 @get("/v1/documents/lookup")
-async def lookup_route(request: Req, state: State, name: str, session_id: str = "") -> Matches:
+async def lookup_route(
+    request: Req,
+    state: State,
+    name: FromQuery[str],
+    session_id: Annotated[str, QueryParameter(name="sessionId")] = "",
+) -> Matches:
     """`?name=` a filename or a whole message, `&sessionId=` the session that asks."""
     parts: Parts = state.parts
-    asking = request.query_params.get("sessionId", session_id)
     if not name.strip():
         raise BadRequest("`name` is empty.")
     async with parts.users.open(request.user.id) as store:
-        return Matches(await documents.look_up(store, name[:10_000], asking))
+        return Matches(await documents.look_up(store, name[:10_000], session_id))
 
 
 @get("/v1/documents/suggestions")
-async def suggestions_route(request: Req, state: State, count: int = 5) -> Suggestions:
+async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 5) -> Suggestions:
     parts: Parts = state.parts
     if not 1 <= count <= 100:
         raise BadRequest("`count` must be from 1 to 100.")
@@ -111,14 +106,14 @@ async def suggestions_route(request: Req, state: State, count: int = 5) -> Sugge
 
 
 @get("/v1/documents/{document_id:str}")
-async def get_route(request: Req, state: State, document_id: str) -> dict[str, Any]:
+async def get_route(request: Req, state: State, document_id: FromPath[str]) -> dict[str, Any]:
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         return await documents.get_document(store, document_id)
 
 
 @delete("/v1/documents/{document_id:str}", status_code=200)
-async def delete_route(request: Req, state: State, document_id: str) -> Deleted:
+async def delete_route(request: Req, state: State, document_id: FromPath[str]) -> Deleted:
     """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
@@ -134,14 +129,18 @@ async def delete_all_route(request: Req, state: State) -> Deleted:
 
 
 @put("/v1/documents/{document_id:str}/sessions/{session_id:str}")
-async def borrow_route(request: Req, state: State, document_id: str, session_id: str) -> dict[str, Any]:
+async def borrow_route(
+    request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
+) -> dict[str, Any]:
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         return await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
 
 
 @delete("/v1/documents/{document_id:str}/sessions/{session_id:str}", status_code=200)
-async def return_route(request: Req, state: State, document_id: str, session_id: str) -> dict[str, Any]:
+async def return_route(
+    request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
+) -> dict[str, Any]:
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         return await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))

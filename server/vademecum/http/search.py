@@ -3,6 +3,7 @@
 import msgspec
 from litestar import Request, post
 from litestar.datastructures import State
+from litestar.params import JSONBody
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest
@@ -20,7 +21,7 @@ class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 
 
 @post("/v1/search", status_code=200, opt={"rate": "search"})
-async def search_route(request: Req, data: Question, state: State) -> Found:
+async def search_route(request: Req, data: JSONBody[Question], state: State) -> Found:
     """The passages that fit best, each with document, page and score; `scope` says what was searched."""
     parts: Parts = state.parts
     if not 1 <= data.k <= 100:

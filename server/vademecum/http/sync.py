@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from litestar import Request, Response, get, post
 from litestar.datastructures import State
+from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Account, Token
@@ -44,32 +45,36 @@ def served(registry: Registry, name: str, version: int) -> Collection:
     return collection
 
 
-def _int(request: Req, name: str, default: int) -> int:
-    """A whole number of the query; `lwt` may come as a float from a client that thinks of it as a time."""
-    text = request.query_params.get(name, "")
-    if not text:
-        return default
-    try:
-        value = float(text)
-        if not value.is_integer() or abs(value) > 2**53:
-            raise ValueError
-        return int(value)
-    except ValueError as error:
-        raise BadRequest(f"`{name}` must be a whole number.") from error
+def _whole(name: str, value: float) -> int:
+    """`lwt` may come as a float from a client that thinks of it as a time."""
+    if not value.is_integer() or abs(value) > 2**53:
+        raise BadRequest(f"`{name}` must be a whole number.")
+    return int(value)
 
 
 @get("/v1/sync/{name:str}/{version:int}/pull")
-async def pull_route(request: Req, name: str, version: int, state: State) -> Response[bytes]:
+async def pull_route(
+    request: Req,
+    name: FromPath[str],
+    version: FromPath[int],
+    state: State,
+    lwt: FromQuery[float] = 0,
+    id: FromQuery[str] = "",
+    limit: FromQuery[int] = 100,
+) -> Response[bytes]:
+    """Rows after the checkpoint (`lwt`, `id`), at most `limit`; a shorter page is the end."""
     parts: Parts = state.parts
     served(parts.registry, name, version)
-    lwt, limit = _int(request, "lwt", 0), _int(request, "limit", 100)
     async with parts.users.open(request.user.id) as store:
-        body = await pull(store, name, lwt, request.query_params.get("id", ""), limit)
+        body = await pull(store, name, _whole("lwt", lwt), id, limit)
     return Response(body, media_type="application/json")
 
 
 @post("/v1/sync/{name:str}/{version:int}/push", status_code=200)
-async def push_route(request: Req, name: str, version: int, state: State) -> Response[bytes]:
+async def push_route(
+    request: Req, name: FromPath[str], version: FromPath[int], state: State, epoch: FromQuery[str] = ""
+) -> Response[bytes]:
+    """`[{newDocumentState, assumedMasterState?}]` → the rows that did not become what was sent."""
     parts: Parts = state.parts
     collection = served(parts.registry, name, version)
     batch = read_batch(collection, await request.body(), request.user.id)
@@ -79,27 +84,28 @@ async def push_route(request: Req, name: str, version: int, state: State) -> Res
         return msgspec.json.encode(push(draft, collection, batch, limits))
 
     async with parts.users.open(request.user.id) as store:
-        check_epoch(store, request.query_params.get("epoch", ""))
+        check_epoch(store, epoch)
         answers = await store.write(work)
     return Response(answers, media_type="application/json")
 
 
 @get("/v1/sync/{name:str}/{version:int}/pullStream")
-async def pull_stream_route(request: Req, name: str, version: int, state: State) -> Stream:
+async def pull_stream_route(
+    request: Req, name: FromPath[str], version: FromPath[int], state: State
+) -> Stream:
     parts: Parts = state.parts
     served(parts.registry, name, version)
     return _stream(parts, request, frozenset({name}), named=False)
 
 
 @get("/v1/sync/stream")
-async def stream_route(request: Req, state: State) -> Stream:
+async def stream_route(request: Req, state: State, versions: FromQuery[str] = "") -> Stream:
     """All collections on one connection; `?versions=documents:0,sessions:0` chooses and gates them."""
     parts: Parts = state.parts
-    wanted = request.query_params.get("versions", "")
-    if not wanted:
+    if not versions:
         return _stream(parts, request, frozenset(parts.registry), named=True)
     names = set()
-    for item in wanted.split(","):
+    for item in versions.split(","):
         name, _, version = item.partition(":")
         if not version.isascii() or not version.isdigit() or len(version) > 9:
             raise BadRequest("`versions` is a list like documents:0,sessions:0.")

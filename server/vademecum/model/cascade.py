@@ -21,19 +21,28 @@ def kill(draft: Draft, key: str) -> list[str]:
         head = draft.head(victim)
         if head is None or head.deleted:
             continue
-        dependents = draft.dependents(victim)
-        draft.prefetch([victim, *dependents])
         draft.bury(victim, draft.row(victim))
         dead.append(victim)
-        for dependent in dependents:
-            touched = draft.head(dependent)
-            if touched is None or touched.deleted:
-                continue
-            if victim in touched.parents:
-                todo.append(dependent)
-            else:
-                reheal(draft, dependent)
+        todo += _bereave(draft, victim)
     return dead
+
+
+def kill_unknown(draft: Draft, key: str, row: Json) -> None:
+    """Bury a row that was never here: what waited for it, or names it already, learns of its death."""
+    draft.bury(key, row)
+    for orphan in _bereave(draft, key):
+        kill(draft, orphan)
+
+
+def _bereave(draft: Draft, victim: str) -> list[str]:
+    """Heal the rows that merely named the dead one; returns those that cannot live without it."""
+    dependents = draft.dependents(victim)
+    draft.prefetch(dependents)
+    orphans = [k for k in dependents if (head := draft.head(k)) is not None and victim in head.parents]
+    for key in dependents:
+        if key not in orphans:
+            reheal(draft, key)
+    return orphans
 
 
 def reheal(draft: Draft, key: str) -> None:

@@ -180,7 +180,7 @@ def _best_end(text: str, start: int, fits: int, costs: Sequence[int]) -> int:
     found: dict[int, int] = {}
     for match in reversed(list(_GAP_OR_STOP.finditer(text, start, start + fits + 1))):
         kind, at = _boundary(text, match)
-        if at - start > fits or costs[at - start - 1] < _LEAST[kind]:
+        if at - start > fits or costs[at - start - 1] < _LEAST[kind] or _GLUED_BEFORE.match(text, at):
             continue
         if kind == _PARAGRAPH:
             return at

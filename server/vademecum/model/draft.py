@@ -110,7 +110,9 @@ class Draft:
         self.changes: dict[str, Change] = {}
         self._heads = heads
         self._read = read
-        self._named: dict[str, set[str]] = {}  # name -> keys of changed rows that name it, or did a moment ago
+        self._named: dict[
+            str, set[str]
+        ] = {}  # name -> keys of changed rows that name it, or did a moment ago
         self._bodies: dict[str, bytes] = {}
         self._seq = heads.seq
         self._documents = heads.documents

@@ -22,7 +22,7 @@ SAMPLE = 400  # pieces of content that are looked for afterwards
 
 
 class Receipt(msgspec.Struct, rename="camel"):
-    """`leftovers`: of `checked` pieces of what was erased, how many a scan of the user's folder still found: 0."""
+    """`rows` and `bytes` of content, `files` rewritten or removed. `leftovers`: of `checked` pieces of what was erased, how many a scan of the user's folder still found: 0."""
 
     rows: int
     files: int
@@ -39,19 +39,22 @@ class Receipt(msgspec.Struct, rename="camel"):
 async def forget_everything(data: Path, users: Users, eraser: Eraser, user_id: str) -> Receipt:
     """Returns when it is done and checked."""
     async with users.open(user_id) as store:
-        rows, needles, at = await store.write(_bury_all)
-    erasure = await eraser.erase_all(user_id)
+        rows, size, needles, at = await store.write(_bury_all)
+    files = await eraser.erase_all(user_id)
     leftovers = await asyncio.to_thread(scan, user_folder(data, user_id), needles)
-    return Receipt(rows, erasure.files, erasure.bytes, at, len(needles), leftovers)
+    return Receipt(rows, files, size, at, len(needles), leftovers)
 
 
-def _bury_all(draft: Draft) -> tuple[int, list[bytes], str]:
+def _bury_all(draft: Draft) -> tuple[int, int, list[bytes], str]:
+    """(rows, bytes of their content, pieces of it to look for afterwards, the moment)."""
     keys = list(draft.keys())
     draft.prefetch(keys)
     needles: set[bytes] = set()
+    size = 0
     step = max(1, len(keys) // SAMPLE)
     for position, key in enumerate(keys):
         row = draft.row(key)
+        size += len(draft.body(key))
         if position % step == 0 and len(needles) < SAMPLE:
             needles.update(_pieces(row))
         head = draft.head(key)
@@ -60,7 +63,7 @@ def _bury_all(draft: Draft) -> tuple[int, list[bytes], str]:
         else:
             draft.bury(key, row)
     draft.forgotten_at = draft.now
-    return len(keys), sorted(needles)[:SAMPLE], draft.now
+    return len(keys), size, sorted(needles)[:SAMPLE], draft.now
 
 
 def _pieces(row: Json) -> Iterator[bytes]:

@@ -15,11 +15,14 @@ from vademecum.model.limits import Limits, refusal
 from vademecum.model.replication import Circumstances, Stored, decide, marked
 
 
+_NULL = msgspec.Raw(b"null")
+
+
 class PushRow(msgspec.Struct):
     """One row as an RxDB client sends it; the bytes are kept, because they are given back as they came."""
 
     newDocumentState: msgspec.Raw
-    assumedMasterState: msgspec.Raw | None = None
+    assumedMasterState: msgspec.Raw = _NULL
 
 
 class Incoming(msgspec.Struct):
@@ -47,7 +50,7 @@ def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incomi
 
 def _read_row(collection: Collection, sent: PushRow, user_id: str) -> Incoming:
     row = msgspec.json.decode(sent.newDocumentState)
-    assumed = msgspec.json.decode(sent.assumedMasterState) if sent.assumedMasterState is not None else None
+    assumed = msgspec.json.decode(sent.assumedMasterState)
     if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):
         raise BadRequest(f"Every row needs a string `{collection.primary_key}`. Nothing was changed.")
     if assumed is not None and not isinstance(assumed, dict):
@@ -86,9 +89,7 @@ def _delete(draft: Draft, incoming: Incoming) -> None:
     head = draft.head(incoming.key)
     if head is None:
         if _is_id(incoming.key):
-            draft.bury(incoming.key, incoming.row)
-            for child in draft.dependents(incoming.key):  # what waited for it waits no more
-                cascade.kill(draft, child)
+            cascade.kill_unknown(draft, incoming.key, incoming.row)
     elif not head.deleted:
         cascade.kill(draft, incoming.key)
 

@@ -170,6 +170,20 @@ def read_bodies(cursor: Cursor, alias: str, heads: Heads, keys: Iterable[str]) -
     return found
 
 
+def read_bodies_by_id(cursor: Cursor, alias: str, keys: Iterable[str]) -> dict[str, bytes]:
+    """Bodies of live or dead rows, wherever they stand now; scans the ids of each collection."""
+    ids: dict[str, list[str]] = {}
+    for key in keys:
+        name, _, row_id = key.partition("/")
+        ids.setdefault(name, []).append(row_id)
+    found: dict[str, bytes] = {}
+    for name, wanted in ids.items():
+        statement = f'SELECT id, body FROM {alias}.main."{name}" WHERE id IN (SELECT unnest(?))'
+        rows = cursor.execute(statement, [wanted]).fetchall()
+        found.update((f"{name}/{row_id}", body.encode()) for row_id, body in rows)
+    return found
+
+
 def read_page(cursor: Cursor, alias: str, collection: str, after: int, limit: int) -> list[tuple[int, str]]:
     """(seq, body) of the rows with seq > after, at most `limit`, in one snapshot.
 

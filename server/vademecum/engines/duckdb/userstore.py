@@ -79,9 +79,9 @@ class UserStore:
 
     def _read(self, cursor: Cursor, keys: list[str]) -> dict[str, bytes]:
         found = userfile.read_bodies(cursor, self.alias, self.heads, keys)
-        missing = [k for k in keys if k not in found and k in self.heads.rows]
-        # A row may have moved to a new seq between our look at its head and the statement: look once more.
-        return found | userfile.read_bodies(cursor, self.alias, self.heads, missing) if missing else found
+        missing = [k for k in keys if k not in found]
+        # A commit that is not yet in the heads has given these another seq: slower, but an id never moves.
+        return found | userfile.read_bodies_by_id(cursor, self.alias, missing) if missing else found
 
     async def unembedded(self, model: str) -> list[str]:
         """Ids of the live blocks that lack vectors of `model`."""

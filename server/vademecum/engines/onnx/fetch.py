@@ -37,6 +37,7 @@ CONNECT_S = 5.0
 READ_S = 30.0
 ATTEMPTS = 5
 SLACK = 1 << 20
+STALE_S = 3600.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -303,6 +304,9 @@ def _alone(models_dir: Path, name: str) -> Iterator[None]:
 def _staging(models_dir: Path, name: str) -> Iterator[Path]:
     """A folder beside the models, gone afterwards whatever happens."""
     models_dir.mkdir(parents=True, exist_ok=True)
+    for stale in models_dir.glob(f".{name}.new-*"):  # left by a process that was killed
+        if time.time() - stale.stat().st_mtime > STALE_S:
+            shutil.rmtree(stale, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{name}.new-", dir=models_dir))
     try:
         folder.chmod(0o755)

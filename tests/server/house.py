@@ -1,0 +1,122 @@
+"""A whole server in this event loop, with real engines, for tests of routes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from vademecum.app import create_app
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.services.documents import new_id
+from vademecum.services.parts import Parts
+from vademecum.services.sign_in import digest
+from vademecum.settings import Settings
+
+MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", Path(__file__).parents[2] / ".cache" / "models"))
+T = "2026-01-01T00:00:00.000Z"
+
+
+@dataclass
+class Person:
+    """A user with a token; `call` speaks for them."""
+
+    id: str
+    client: httpx.AsyncClient
+
+    async def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        return await self.client.request(method, path, **more)
+
+    async def upload(self, name: str, data: bytes | str, session: str | None = "s1") -> httpx.Response:
+        content = data.encode() if isinstance(data, str) else data
+        form = {"sessionId": session} if session else {}
+        return await self.call("POST", "/v1/documents", files={"file": (name, content)}, data=form)
+
+    async def push(
+        self, collection: str, *rows: dict[str, Any], assumed: dict[str, Any] | None = None
+    ) -> Any:
+        batch = [
+            {"newDocumentState": row} | ({"assumedMasterState": assumed} if assumed else {}) for row in rows
+        ]
+        answer = await self.call("POST", f"/v1/sync/{collection}/0/push", json=batch)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def pull(self, collection: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        lwt = 0
+        while True:
+            page = (await self.call("GET", f"/v1/sync/{collection}/0/pull?lwt={lwt}&limit=1000")).json()
+            rows += page["documents"]
+            lwt = page["checkpoint"]["lwt"]
+            if len(page["documents"]) < 1000:
+                return rows
+
+    async def live(self, collection: str) -> dict[str, dict[str, Any]]:
+        return {row["id"]: row for row in await self.pull(collection) if not row.get("_deleted")}
+
+    async def search(self, query: str, session: str = "s1", **more: Any) -> Any:
+        return (
+            await self.call("POST", "/v1/search", json={"query": query, "sessionId": session, **more})
+        ).json()
+
+
+@dataclass
+class House:
+    parts: Parts
+    app: Any
+
+    async def person(self, tier: str = "JIGGA") -> Person:
+        account = Account(new_id(), f"{secrets.token_hex(4)}@example.org", tier, False, None, T)  # type: ignore[arg-type]
+        await self.parts.accounts.save_account(account)
+        secret = secrets.token_urlsafe(32)
+        await self.parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
+        client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app, raise_app_exceptions=False),
+            base_url="http://test",
+            headers={"Authorization": f"Bearer {secret}"},
+            timeout=60,
+        )
+        return Person(account.id, client)
+
+    async def settle(self, person: Person) -> None:
+        """Wait until nothing is left to do backstage for this person."""
+        for _ in range(5):
+            for job in self.parts.backstage.jobs.values():
+                await job.settle(person.id)
+
+
+@asynccontextmanager
+async def house(data: Path, *, model: bool = False, **settings: Any) -> AsyncIterator[House]:
+    models = MODELS if model else data / "no-models"
+    app = create_app(Settings(data=data, models=models, **{"erase_delay_s": 0.05, **settings}))
+    async with app.lifespan():
+        yield House(app.state.parts, app)
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(scenario())  # type: ignore[arg-type]
+
+
+def session(row_id: str = "s1", **more: Any) -> dict[str, Any]:
+    return {
+        "id": row_id,
+        "createdAt": T,
+        "updatedAt": T,
+        "_deleted": False,
+        "title": "t",
+        "mode": "analysis",
+        **more,
+    }
+
+
+def fact(row_id: str, document_id: str) -> dict[str, Any]:
+    return {"id": row_id, "createdAt": T, "updatedAt": T, "_deleted": False, "key": "user.name", "value": "Ada Lovelace",
+            "sourceDocumentId": document_id, "sourceRemoved": False, "confidence": 1, "confirmed": True}  # fmt: skip

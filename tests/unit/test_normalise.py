@@ -1,0 +1,85 @@
+"""The normaliser: shared cases (tests/conformance/normalise.json), and that it is a fixed point in linear time.
+
+A case's `text` is a string, or a list of [string, times] to be put together. `.venv/bin/python
+tests/unit/test_normalise.py` writes the expected values anew; read the difference before you commit it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vademecum.model.normalise import MARK_RUN, MARKS, for_tokenizer, normalise
+
+CASES = Path(__file__).parents[1] / "conformance" / "normalise.json"
+
+
+def spelled(text: str | list[tuple[str, int]]) -> str:
+    return text if isinstance(text, str) else "".join(piece * times for piece, times in text)
+
+
+def cases() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(CASES.read_text())
+    return found
+
+
+@pytest.mark.parametrize("case", cases() if CASES.exists() else [], ids=lambda case: case["name"])
+def test_conformance(case: dict[str, Any]) -> None:
+    text = normalise(spelled(case["text"]))
+    assert text == spelled(case["normalised"])
+    assert for_tokenizer(text) == spelled(case["forTokenizer"])
+
+
+@given(st.text(st.characters(codec=None), max_size=60))
+def test_is_a_fixed_point_without_what_it_replaces(text: str) -> None:
+    once = normalise(text)
+    assert normalise(once) == once
+    assert not set(once) & set("\r\0\u2028\u2029\x85\x0b\x0c\ufeff\u200b\x1c\x1f")
+    assert once == unicodedata.normalize("NFC", once)
+    once.encode("utf-8")
+
+
+def test_pieces_joined_by_a_blank_line_stay_normal() -> None:
+    pieces = ["e", "\u0301 a", "\u1100", "\u1161", "x\r", "\ny"]
+    joined = "\n\n".join(map(normalise, pieces))
+    assert normalise(joined) == joined
+
+
+def test_surrogates_as_javascript_mends_them() -> None:
+    assert normalise("\ud83d\ude00") == "😀"
+    assert normalise("\ud83d\ud83d\ude00\ude00x\ud800") == "\ufffd😀\ufffdx\ufffd"
+
+
+def test_a_million_marks_cost_no_more_than_a_million_letters() -> None:
+    began = time.perf_counter()
+    text = normalise("e" + "\u0301\u0327" * 500_000)
+    assert len(text) <= MARK_RUN + 1
+    assert time.perf_counter() - began < 5, "without the bound this takes a quarter of an hour"
+
+
+def test_the_table_holds_every_mark_this_python_knows() -> None:
+    ranges = [tuple(int(end, 16) for end in item.split("-")) for item in MARKS.split()]
+    table = {code for item in ranges for code in range(item[0], item[-1] + 1)}
+    if unicodedata.unidata_version == "14.0.0":
+        assert table == {code for code in range(0x110000) if unicodedata.category(chr(code))[0] == "M"}
+    assert all(unicodedata.category(chr(code))[0] == "M" for code in table)
+
+
+def rewrite() -> None:
+    found = cases()
+    for case in found:
+        text = normalise(spelled(case["text"]))
+        case["normalised"], case["forTokenizer"] = text, for_tokenizer(text)
+    rows = ",\n".join(json.dumps(case, ensure_ascii=True) for case in found)
+    CASES.write_text(f"[\n{rows}\n]\n")
+
+
+if __name__ == "__main__":
+    rewrite()
