@@ -66,6 +66,10 @@ def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[st
     return problem(error.status_code, code, detail or "This request cannot be answered.")
 
 
+def on_too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[dict[str, Any]]:
+    return problem(400, "BAD_REQUEST", "This request is nested too deeply to be read. Nothing was changed.")
+
+
 def on_defect(request: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
     """A defect of ours: the detail goes to the log only."""
     _log.error("defect", path=request.scope.get("path_template", ""), method=request.method, exc_info=error)
@@ -75,6 +79,7 @@ def on_defect(request: Request[Any, Any, Any], error: Exception) -> Response[dic
 HANDLERS: dict[Any, Any] = {
     errors.VademecumError: on_refusal,
     HTTPException: on_http,
+    RecursionError: on_too_deep,
     Exception: on_defect,
 }
 JSON = MediaType.JSON

@@ -24,6 +24,7 @@ from vademecum.services.sign_in import is_valid
 Req = Request[Account, Token, State]
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 RETRY_S = 60
+BIG = 2**20  # bytes; a larger body is decoded in a thread, so that the others need not wait
 
 
 def served(registry: Registry, name: str, version: int) -> Collection:
@@ -77,7 +78,11 @@ async def push_route(
     """`[{newDocumentState, assumedMasterState?}]` → the rows that did not become what was sent."""
     parts: Parts = state.parts
     collection = served(parts.registry, name, version)
-    batch = read_batch(collection, await request.body(), request.user.id)
+    body = await request.body()
+    if len(body) < BIG:
+        batch = read_batch(collection, body, request.user.id)
+    else:
+        batch = await asyncio.to_thread(read_batch, collection, body, request.user.id)
     limits = parts.limits(request.user)
 
     def work(draft: Draft) -> bytes:

@@ -42,7 +42,7 @@ def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incomi
     """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later."""
     try:
         return [_read_row(collection, row, user_id) for row in _rows.decode(body)]
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"A push is a JSON array of {{newDocumentState, assumedMasterState?}}. Nothing was changed. ({error})"
         ) from error

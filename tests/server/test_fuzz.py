@@ -1,0 +1,90 @@
+"""Every route but the streams, called with what its OpenAPI schema allows and does not: never a 500, always a problem.
+
+The schema is the served one, so a new route is fuzzed as soon as it exists.
+"""
+
+import asyncio
+import json
+import os
+import threading
+
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from server.house import house
+
+EXAMPLES = 200 if os.environ.get("SOAK") else 12
+LEFT_OUT = ("/v1/sync/stream", "pullStream", "/v1/me", "/v1/accounts", "/v1/sign-out", "/metrics")
+
+
+class Served:
+    """A house in a thread of its own, called synchronously."""
+
+    def __init__(self, data) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.ready = threading.Event()
+        self.done = asyncio.Event()
+        self.thread = threading.Thread(target=self.loop.run_until_complete, args=(self.live(data),))
+        self.thread.start()
+        assert self.ready.wait(30)
+
+    async def live(self, data) -> None:
+        async with house(data) as h:
+            self.person = await h.person()
+            self.schema = json.loads(json.dumps(h.app.openapi_schema.to_schema()))
+            self.ready.set()
+            await self.done.wait()
+
+    def call(self, **request):
+        return asyncio.run_coroutine_threadsafe(self.person.client.request(**request), self.loop).result(60)
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.done.set)
+        self.thread.join()
+        self.loop.close()
+
+
+def test_no_route_fails_whatever_it_is_sent(tmp_path):
+    served = Served(tmp_path)
+    defects: list[str] = []
+    called = 0
+    try:
+        schema = schemathesis.openapi.from_dict(served.schema)
+        for result in schema.get_all_operations():
+            operation = result.ok()
+            if any(part in operation.path for part in LEFT_OUT):
+                continue
+            called += 1
+            _fuzz(served, operation, defects)
+    finally:
+        served.close()
+    assert called > 10
+    assert not defects, "\n".join(defects[:20])
+
+
+def _fuzz(served, operation, defects) -> None:
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    def one(case) -> None:
+        request = case.as_transport_kwargs(base_url="http://test")
+        headers = {k: v for k, v in (request.pop("headers", None) or {}).items() if k.lower() != "authorization"}
+        request.pop("cookies", None)
+        try:
+            answer = served.call(headers=headers, **request)
+        except (UnicodeError, ValueError):  # the client itself cannot send it
+            return
+        if answer.status_code >= 500 and answer.status_code != 503:
+            defects.append(f"{operation.method} {operation.path}: {answer.status_code} {str(request)[:300]}")
+        if answer.status_code >= 400:
+            body = answer.json()
+            if not (isinstance(body, dict) and body.get("error") is True and body.get("code")):
+                defects.append(f"{operation.method} {operation.path}: {answer.status_code} is no problem: {body}")
+
+    import hypothesis
+
+    hypothesis.given(case=operation.as_strategy())(one)()

@@ -1,0 +1,109 @@
+"""Bodies that no honest client sends: a clear 4xx or a row-by-row refusal, never a 500, and the queue goes on."""
+
+import json
+
+import pytest
+from server.house import T, house, run, session
+
+GOOD = json.dumps({"newDocumentState": session("good")})
+BAD_BODIES = [
+    b"",
+    b"{}",
+    b"null",
+    b"[1]",
+    b"[{}]",
+    b'[{"newDocumentState": null}]',
+    b'[{"newDocumentState": {"id": 5}}]',
+    b'[{"newDocumentState": {}}]',
+    b"[" * 100_000,
+    b'[{"newDocumentState": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}]",
+    b'\xff\xfe["a"]',
+    b'[{"newDocumentState": {"id": "a"}, "assumedMasterState": 7}]',
+]
+BAD_ROWS = [
+    {"id": "a"},
+    {**session("a"), "title": 5},
+    {**session("a"), "more": 1},
+    {**session("a"), "mode": "other"},
+    {**session("a b")},
+    {**session("")},
+    {**session("x" * 101)},
+    {**session("a/../../b")},
+    {**session("a"), "createdAt": "yesterday"},
+    {**session("a"), "createdAt": T + "\n"},
+    {**session("a"), "updatedAt": None},
+    {**session("a"), "_deleted": "yes"},
+    {**session("a"), "projectId": "no id"},
+    {**session("a"), "externalId": ""},
+    {**session("a"), "title": 10**400},
+]
+
+
+@pytest.mark.parametrize("body", BAD_BODIES, ids=range(len(BAD_BODIES)))
+def test_a_body_that_cannot_be_understood_changes_nothing(tmp_path, body):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body)
+            assert answer.status_code == 400 and answer.json()["code"] == "BAD_REQUEST", answer.text
+            assert await ada.pull("sessions") == []
+
+    run(scenario)
+
+
+def test_bad_rows_are_refused_one_by_one_and_the_good_one_goes_on(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            batch = [{"newDocumentState": row} for row in BAD_ROWS]
+            answer = await ada.call(
+                "POST", "/v1/sync/sessions/0/push", content=json.dumps([*batch, json.loads(GOOD)]).encode()
+            )
+            assert answer.status_code == 200, answer.text
+            assert [row["syncError"]["code"] for row in answer.json()] == ["INVALID"] * len(BAD_ROWS)
+            assert list(await ada.live("sessions")) == ["good"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("text", [r"\ud800", r"\udfff\ud800", r"\u0000", "\\u2028", "𝔘", r"\"]}"])
+def test_odd_characters_come_back_as_they_went_or_are_refused(tmp_path, text):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            row = json.dumps(session("a")).replace('"t"', f'"{text}"')
+            body = f'[{{"newDocumentState": {row}}}]'.encode()
+            answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body)
+            assert answer.status_code in (200, 400)
+            stored = await ada.pull("sessions")
+            assert stored == ([json.loads(row)] if answer.text == "[]" else [])
+            assert await ada.push("sessions", session("next")) == []
+
+    run(scenario)
+
+
+def test_numbers_come_back_as_they_were_written(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            fact = {"id": "f", "createdAt": T, "updatedAt": T, "_deleted": False, "key": "k", "value": "v",
+                    "sourceRemoved": False, "confirmed": True}  # fmt: skip
+            body = json.dumps([{"newDocumentState": {**fact, "confidence": "NUMBER"}}])
+            for number in ("0.30000000000000004", "1e-7", "1", "1.0", "5e-324"):
+                sent = body.replace('"NUMBER"', number).replace('"f"', f'"f{number}"')
+                answer = await ada.call("POST", "/v1/sync/facts/0/push", content=sent.encode())
+                assert answer.text == "[]", answer.text
+                page = (await ada.call("GET", "/v1/sync/facts/0/pull")).text
+                assert f'"confidence": {number}' in page
+
+    run(scenario)
+
+
+def test_a_body_over_the_bound_is_refused_as_a_problem(tmp_path):
+    async def scenario():
+        async with house(tmp_path, body_max=10_000) as h:
+            ada = await h.person()
+            answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=b"[" + b" " * 20_000 + b"]")
+            assert answer.status_code == 413 and answer.json()["code"] == "TOO_LARGE"
+
+    run(scenario)
