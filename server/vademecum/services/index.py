@@ -114,6 +114,7 @@ class Indexer:
         self._users = users
         self._indexes = indexes
         self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has surely read
+        self._progress = asyncio.Condition()
 
     async def work(self, user_id: str) -> None:
         """Read on from the checkpoint until there is nothing new."""
@@ -137,11 +138,18 @@ class Indexer:
         except IndexDamaged:
             return False
         self._seen[user_id] = (epoch, seq)
+        async with self._progress:
+            self._progress.notify_all()
         return len(page) < PAGE
 
     def has(self, user_id: str, epoch: str, seq: int) -> bool:
         seen = self._seen.get(user_id)
         return seen is not None and seen[0] == epoch and seen[1] >= seq
+
+    async def wait_for(self, user_id: str, epoch: str, seq: int) -> None:
+        """Returns when the index has read that far."""
+        async with self._progress:
+            await self._progress.wait_for(lambda: self.has(user_id, epoch, seq))
 
     def forget(self, user_id: str) -> None:
         self._seen.pop(user_id, None)

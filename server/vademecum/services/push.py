@@ -14,7 +14,6 @@ from vademecum.model.draft import WAITING, Draft, Head
 from vademecum.model.limits import Limits, refusal
 from vademecum.model.replication import Circumstances, Stored, decide, marked
 
-
 _NULL = msgspec.Raw(b"null")
 
 

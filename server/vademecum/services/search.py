@@ -114,8 +114,7 @@ class Searcher:
         self._job.ask(user_id)
         try:
             async with asyncio.timeout(self._wait_s):
-                while not self._indexer.has(user_id, epoch, seq):
-                    await asyncio.sleep(0.005)
+                await self._indexer.wait_for(user_id, epoch, seq)
         except TimeoutError:
             return False
         return True

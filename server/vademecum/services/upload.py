@@ -5,8 +5,8 @@ The file is read in another process; nothing is stored unless all of it is. Vect
 
 from __future__ import annotations
 
-import hashlib
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from pathlib import PurePath
 

@@ -1,0 +1,48 @@
+"""Zip archives (OOXML, OpenDocument, EPUB): looked through before anything is unpacked; XML without entities."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Any
+
+from lxml import etree
+
+from vademecum.engines.files.parsed import Limits, Unreadable
+
+
+def check(data: bytes, limits: Limits) -> None:
+    """Refuse what would unpack to too much. The sizes that an archive states are checked again by its reader."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        infos = archive.infolist()
+        total = sum(info.file_size for info in infos)
+        worst = any(
+            i.file_size > 2**20 and i.file_size > limits.expansion_ratio * max(1, i.compress_size)
+            for i in infos
+        )
+        if len(infos) > 10_000 or total > limits.expansion_bytes or worst:
+            raise Unreadable("TOO_EXPANSIVE")
+
+
+def xml(data: bytes) -> Any:
+    """The root of an XML document; entities are not expanded, nothing is fetched."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise Unreadable("DAMAGED") from error
+    if root.getroottree().docinfo.doctype and b"<!ENTITY" in data[:100_000]:
+        raise Unreadable("TOO_EXPANSIVE")
+    return root
+
+
+def member(archive: zipfile.ZipFile, name: str, limits: Limits) -> bytes:
+    """One member, bounded whatever the archive says of its size."""
+    try:
+        with archive.open(name) as file:
+            content = file.read(limits.expansion_bytes + 1)
+    except (KeyError, zipfile.BadZipFile, EOFError, OSError) as error:
+        raise Unreadable("DAMAGED") from error
+    if len(content) > limits.expansion_bytes:
+        raise Unreadable("TOO_EXPANSIVE")
+    return content

@@ -1,0 +1,96 @@
+"""DOCX, PPTX and XLSX, in reading order: headings become sections, a slide is a page, a sheet a section."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import docx
+import openpyxl
+import pptx
+from docx.table import Table
+
+from vademecum.engines.files import archive
+from vademecum.engines.files.parsed import Limits, Parsed, Part, Unreadable
+from vademecum.engines.files.sniff import OOXML
+
+DOCX, PPTX, XLSX = OOXML.values()
+CELLS_MAX = 2_000_000
+
+
+def parse_docx(data: bytes, limits: Limits) -> Parsed:
+    archive.check(data, limits)
+    parts: list[Part] = []
+    section: str | None = None
+    for block in docx.Document(io.BytesIO(data)).iter_inner_content():
+        if isinstance(block, Table):
+            parts.append(Part("\n".join(_rows(block)), section=section))
+            continue
+        if (
+            block.style is not None and (block.style.name or "").startswith(("Heading", "Title"))
+        ) and block.text.strip():
+            section = block.text.strip()
+        parts.append(Part(block.text, section=section))
+    return Parsed(DOCX, _joined(parts))
+
+
+def _rows(table: Any) -> Iterator[str]:
+    for row in table.rows:
+        yield "\t".join(cell.text.strip().replace("\n", " ") for cell in row.cells)
+
+
+def parse_pptx(data: bytes, limits: Limits) -> Parsed:
+    archive.check(data, limits)
+    slides = list(pptx.Presentation(io.BytesIO(data)).slides)
+    parts = []
+    for number, slide in enumerate(slides, start=1):
+        texts = [text for shape in slide.shapes for text in _shape(shape, 0)]
+        if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+            texts.append(slide.notes_slide.notes_text_frame.text)
+        title = slide.shapes.title.text_frame.text.strip() if slide.shapes.title is not None else ""
+        parts.append(Part("\n\n".join(t for t in texts if t.strip()), page=number, section=title or None))
+    return Parsed(PPTX, parts, len(slides))
+
+
+def _shape(shape: Any, depth: int) -> Iterator[str]:
+    if depth > 20:
+        return
+    if shape.has_text_frame:
+        yield shape.text_frame.text
+    elif getattr(shape, "has_table", False):
+        yield "\n".join(_rows(shape.table))
+    elif hasattr(shape, "shapes"):
+        for inner in shape.shapes:
+            yield from _shape(inner, depth + 1)
+
+
+def parse_xlsx(data: bytes, limits: Limits) -> Parsed:
+    archive.check(data, limits)
+    book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    parts = []
+    cells = 0
+    for sheet in book.worksheets:
+        lines = []
+        sheet.reset_dimensions()  # a file may claim a million rows that it does not have
+        for row in sheet.iter_rows(values_only=True):
+            values = ["" if value is None else str(value) for value in row]
+            cells += len(values) + 1
+            if cells > CELLS_MAX:
+                raise Unreadable("TOO_EXPANSIVE")
+            line = "\t".join(values).rstrip()
+            if line:
+                lines.append(line)
+        parts.append(Part("\n".join(lines), section=sheet.title))
+    return Parsed(XLSX, parts)
+
+
+def _joined(parts: list[Part]) -> list[Part]:
+    """Neighbours of one section as one part."""
+    joined: list[Part] = []
+    for part in parts:
+        if joined and joined[-1].section == part.section:
+            joined[-1].text += "\n\n" + part.text
+        else:
+            joined.append(part)
+    return joined

@@ -1,0 +1,53 @@
+"""What a parser gives: stretches of text that know their page and section; or a clear reason why there is none."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Part(msgspec.Struct):
+    """A stretch of a document in reading order. `page` counts from 1."""
+
+    text: str
+    page: int | None = None
+    section: str | None = None
+
+
+class Parsed(msgspec.Struct):
+    mime_type: str
+    parts: list[Part]
+    page_count: int | None = None
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Bounds of one parsing. `expansion_*`: of what an archive unpacks to, in bytes and against its own size."""
+
+    seconds: float = 60
+    memory_bytes: int = 2**30
+    expansion_bytes: int = 200 * 2**20
+    expansion_ratio: int = 200
+    text_chars: int = 20_000_000
+    pages: int = 5000
+
+
+class Unreadable(Exception):
+    """No text can be had. `code` is stable; `message` is for a person. Nothing of the file stands in either."""
+
+    def __init__(self, code: str, message: str | None = None) -> None:
+        self.code = code
+        self.message = message or MESSAGES[code]
+        super().__init__(self.message)
+
+
+MESSAGES = {
+    "UNSUPPORTED_TYPE": "This kind of file cannot be read. Nothing was stored. PDF, Word, PowerPoint, Excel, "
+    "OpenDocument, HTML, Markdown, CSV, JSON, RTF, EPUB, plain text and source code can.",
+    "NO_TEXT": "This PDF holds pictures of pages, not text, so there is nothing to search. Nothing was stored.",
+    "GARBLED": "The text inside this file is scrambled: it cannot be read as words. Nothing was stored.",
+    "ENCRYPTED": "This file is locked with a password. Nothing was stored. Save it without one and try again.",
+    "DAMAGED": "This file is damaged and cannot be read. Nothing was stored.",
+    "TOO_EXPANSIVE": "This file unpacks to more than can be read safely. Nothing was stored.",
+    "PARSE_TIMEOUT": "Reading this file took too long. Nothing was stored.",
+    "PARSE_MEMORY": "Reading this file needed too much memory. Nothing was stored.",
+    "EMPTY": "There is no text in this file. Nothing was stored.",
+}
