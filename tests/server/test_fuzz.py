@@ -34,8 +34,8 @@ class Served:
             self.ready.set()
             await self.done.wait()
 
-    def call(self, **request):
-        return asyncio.run_coroutine_threadsafe(self.person.client.request(**request), self.loop).result(60)
+    def call(self, request):
+        return asyncio.run_coroutine_threadsafe(self.person.client.send(request), self.loop).result(60)
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self.done.set)
@@ -75,9 +75,11 @@ def _fuzz(served, operation, defects) -> None:
         headers = {k: v for k, v in (request.pop("headers", None) or {}).items() if k.lower() != "authorization"}
         request.pop("cookies", None)
         try:
-            answer = served.call(headers=headers, **request)
-        except (UnicodeError, ValueError):  # the client itself cannot send it
+            ready = served.person.client.build_request(headers=headers, **request)
+            ready.read()
+        except (UnicodeError, ValueError, AttributeError, TypeError):  # the client itself cannot write it down
             return
+        answer = served.call(ready)
         if answer.status_code >= 500 and answer.status_code != 503:
             defects.append(f"{operation.method} {operation.path}: {answer.status_code} {str(request)[:300]}")
         if answer.status_code >= 400:

@@ -58,7 +58,7 @@ class Deleted(msgspec.Struct):
 async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Uploaded:
     """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once."""
     parts: Parts = state.parts
-    if not isinstance(data.file, UploadFile) or not isinstance(data.session_id, str | None):
+    if not hasattr(data.file.file, "read") or not isinstance(data.session_id, str | None):
         # a form's fields are what the client makes of them, whatever the types above say
         raise BadRequest("`file` must be a file and `sessionId` an id. Nothing was stored.")
     content = await data.file.read()
