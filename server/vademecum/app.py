@@ -14,10 +14,14 @@ from vademecum.engines.duckdb.accounts import Accounts
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.users import Users
-from vademecum.http import deletion, documents, search, sync
+from vademecum.http import accounts as account_routes
+from vademecum.http import deletion, documents, operations, search, sync
+from vademecum.http import local as local_routes
 from vademecum.http.auth import Authentication
 from vademecum.http.problems import HANDLERS
+from vademecum.http.rates import limit_rate
 from vademecum.model.collections import Registry
+from vademecum.services import local
 from vademecum.services.backstage import Backstage
 from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser
@@ -26,6 +30,7 @@ from vademecum.services.index import Indexer, Indexes
 from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
 from vademecum.services.parts import Parts
+from vademecum.services.rates import Limiter
 from vademecum.services.search import Searcher
 from vademecum.settings import Settings
 
@@ -98,9 +103,12 @@ async def open_parts(
             hub=hub,
             inference=inference,
             indexes=indexes,
+            indexer=indexer,
             backstage=backstage,
             eraser=eraser,
             searcher=searcher,
+            local_secret=local.new_secret(),
+            limiter=Limiter(settings.rates, time.monotonic),
             clock=clock,
         )
 
@@ -120,10 +128,20 @@ def create_app(
             yield
 
     return Litestar(
-        route_handlers=[*sync.ROUTES, *documents.ROUTES, *search.ROUTES, *deletion.ROUTES],
+        route_handlers=[
+            *sync.ROUTES,
+            *documents.ROUTES,
+            *search.ROUTES,
+            *deletion.ROUTES,
+            *account_routes.ROUTES,
+            *operations.ROUTES,
+            *local_routes.ROUTES,
+        ],
         lifespan=[lifespan],
         middleware=[Authentication],
+        guards=[limit_rate],
         exception_handlers=HANDLERS,
+        logging_config=None,
         state=State(),
         request_max_body_size=settings.body_max,
     )

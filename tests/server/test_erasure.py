@@ -3,8 +3,8 @@
 import base64
 
 import numpy as np
-from server.house import house, run, session
 
+from server.house import house, run, session
 from vademecum.services.erase import scan
 
 SECRET = "The xylophone of Bartholomew is hidden beneath the third oak."

@@ -10,6 +10,7 @@ import threading
 
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
+
 from server.house import house
 
 EXAMPLES = 200 if os.environ.get("SOAK") else 12
@@ -72,12 +73,19 @@ def _fuzz(served, operation, defects) -> None:
     )
     def one(case) -> None:
         request = case.as_transport_kwargs(base_url="http://test")
-        headers = {k: v for k, v in (request.pop("headers", None) or {}).items() if k.lower() != "authorization"}
+        headers = {
+            k: v for k, v in (request.pop("headers", None) or {}).items() if k.lower() != "authorization"
+        }
         request.pop("cookies", None)
         try:
             ready = served.person.client.build_request(headers=headers, **request)
             ready.read()
-        except (UnicodeError, ValueError, AttributeError, TypeError):  # the client itself cannot write it down
+        except (
+            UnicodeError,
+            ValueError,
+            AttributeError,
+            TypeError,
+        ):  # the client itself cannot write it down
             return
         answer = served.call(ready)
         if answer.status_code >= 500 and answer.status_code != 503:
@@ -85,7 +93,9 @@ def _fuzz(served, operation, defects) -> None:
         if answer.status_code >= 400:
             body = answer.json()
             if not (isinstance(body, dict) and body.get("error") is True and body.get("code")):
-                defects.append(f"{operation.method} {operation.path}: {answer.status_code} is no problem: {body}")
+                defects.append(
+                    f"{operation.method} {operation.path}: {answer.status_code} is no problem: {body}"
+                )
 
     import hypothesis
 

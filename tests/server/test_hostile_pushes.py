@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from server.house import T, house, run, session
 
 GOOD = json.dumps({"newDocumentState": session("good")})

@@ -7,11 +7,14 @@ from litestar.connection import ASGIConnection
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import Forbidden, SignedOut
+from vademecum.errors import Forbidden, NotFound, SignedOut
+from vademecum.http.rates import address_of, is_loopback
+from vademecum.services import local
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import find_token
 
 COOKIE = "vademecum"
+LOCAL_ADMIN = Account("local", "local", "JIGGA", True, None, "")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -30,6 +33,8 @@ def who(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[A
     """The account and the credential of this request. Raises SignedOut, or Forbidden for a foreign page's request."""
     header = connection.headers.get("authorization", "")
     scheme, _, secret = header.partition(" ")
+    if scheme.lower() == "local":
+        return _through_local_door(parts, connection, secret)
     if scheme.lower() == "bearer" and secret:
         found = find_token(parts, secret.strip(), "api")
     else:
@@ -40,6 +45,25 @@ def who(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[A
     if found is None:
         raise SignedOut("You are signed out here. What is on this device is safe; sign in to go on.")
     return parts.accounts.accounts[found.account_id], found
+
+
+def _through_local_door(
+    parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], secret: str
+) -> tuple[Account, Token]:
+    """A command on this machine, acting for the account named by `X-Vademecum-User` (an email), or as administrator."""
+    if not is_loopback(address_of(connection)) or not local.opens(parts.local_secret, secret):
+        raise SignedOut("The local door is for commands on the server's own machine.")
+    email = connection.headers.get("x-vademecum-user", "")
+    account = parts.accounts.by_email(email) if email else LOCAL_ADMIN
+    if account is None:
+        raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
+    return account, Token("local", account.id, "api", "command line", "", "")
+
+
+def is_secure(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Did the browser come by HTTPS? A trusted proxy has set the scheme before we see it."""
+    parts: Parts = connection.app.state.parts
+    return connection.scope.get("scheme") == "https" or parts.settings.origin.startswith("https:")
 
 
 def _check_origin(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> None:

@@ -71,7 +71,7 @@ async def pull_route(
     return Response(body, media_type="application/json")
 
 
-@post("/v1/sync/{name:str}/{version:int}/push", status_code=200)
+@post("/v1/sync/{name:str}/{version:int}/push", status_code=200, opt={"rate": "push"})
 async def push_route(
     request: Req, name: FromPath[str], version: FromPath[int], state: State, epoch: FromQuery[str] = ""
 ) -> Response[bytes]:
@@ -139,7 +139,7 @@ async def _events(
                 continue
             if event is None or not is_valid(parts, token):
                 return
-            yield b"data: " + event + b"\n\n"
+            yield b"data: " + event + b"\n\n" if event else b": hb\n\n"
 
 
 ROUTES = [pull_route, push_route, pull_stream_route, stream_route]

@@ -16,6 +16,7 @@ from vademecum.model.draft import Change
 from vademecum.services.pull import envelope
 
 CLOSED: Final = None
+WAKE: Final = b""
 
 
 class Subscription:
@@ -37,6 +38,10 @@ class Subscription:
             return
         for event in events:
             self.queue.put_nowait(event)
+
+    def wake(self) -> None:
+        if not self.closed and not self.queue.full():
+            self.queue.put_nowait(WAKE)
 
     def close(self) -> None:
         """End after what is queued; a full queue has kept one place free for this."""
@@ -85,6 +90,11 @@ class Hub:
     def close_user(self, user_id: str) -> None:
         for subscription in list(self._subscriptions.get(user_id, ())):
             subscription.close()
+
+    def wake_user(self, user_id: str) -> None:
+        """Let the streams of a user look again whether they may go on: a token was revoked."""
+        for subscription in self._subscriptions.get(user_id, ()):
+            subscription.wake()
 
     def close(self) -> None:
         for user_id in list(self._subscriptions):

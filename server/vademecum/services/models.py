@@ -47,6 +47,10 @@ class Inference:
         """The embedder once it is open; None when no model is installed."""
         return await asyncio.shield(self._opening)
 
+    def settled(self) -> bool:
+        """Is it known which model there is, if any?"""
+        return self._opening.done() and self._opening.exception() is None
+
     def now(self) -> Embedder | None:
         """The embedder if it is open already."""
         done = self._opening.done() and not self._opening.cancelled() and self._opening.exception() is None

@@ -16,8 +16,9 @@ from vademecum.model.limits import Limits
 from vademecum.services.backstage import Backstage
 from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
-from vademecum.services.index import Indexes
+from vademecum.services.index import Indexer, Indexes
 from vademecum.services.models import Inference
+from vademecum.services.rates import Limiter
 from vademecum.services.search import Searcher
 from vademecum.settings import Settings
 
@@ -32,9 +33,12 @@ class Parts:
     hub: Hub
     inference: Inference
     indexes: Indexes
+    indexer: Indexer
     backstage: Backstage
     eraser: Eraser
     searcher: Searcher
+    limiter: Limiter
+    local_secret: str
     clock: Callable[[], str]
 
     def limits(self, account: Account) -> Limits:

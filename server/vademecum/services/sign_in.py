@@ -1,15 +1,35 @@
-"""Signing in and out: secrets are 256 random bits, stored as sha-256; passwords are argon2id."""
+"""Signing in: secrets are 256 random bits, stored as sha-256; passwords are argon2id and slow on purpose.
+
+A sign-in link works once and for fifteen minutes. A wrong password costs the same time as an unknown address.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import secrets
+from datetime import UTC, datetime, timedelta
 
-from vademecum.engines.duckdb.accounts import Token, TokenKind
+import msgspec
+from argon2 import PasswordHasher
+from argon2.exceptions import Argon2Error, InvalidHashError
+
+from vademecum.engines.duckdb.accounts import Account, Token, TokenKind
+from vademecum.errors import BadRequest, SignedOut
+from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
+
+LINK_MINUTES = 15
+COOKIE_DAYS = 90
+PASSWORD_MIN = 10
+PASSWORD_MAX = 1000
+_hasher = PasswordHasher()
+_decoy = _hasher.hash(secrets.token_hex(8))
+_hashing = asyncio.Semaphore(2)  # each takes 64 MB and a core
 
 
 def digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
+    return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 def find_token(parts: Parts, secret: str, kind: TokenKind) -> Token | None:
@@ -22,6 +42,85 @@ def find_token(parts: Parts, secret: str, kind: TokenKind) -> Token | None:
 
 def is_valid(parts: Parts, token: Token) -> bool:
     """Still stored, not expired, its account still there. Streams ask again at each event and heartbeat."""
-    if parts.accounts.tokens.get(token.hash) is not token or token.account_id not in parts.accounts.accounts:
+    stored = parts.accounts.tokens.get(token.hash)
+    if stored is None or stored.id != token.id or token.account_id not in parts.accounts.accounts:
         return False
-    return token.expires_at is None or token.expires_at > parts.clock()
+    return stored.expires_at is None or stored.expires_at > parts.clock()
+
+
+def later(parts: Parts, **delta: float) -> str:
+    """The time on the server's clock after so long, as ISO 8601."""
+    moment = datetime.fromisoformat(parts.clock()).astimezone(UTC) + timedelta(**delta)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+async def issue(parts: Parts, account: Account, kind: TokenKind, name: str, expires_at: str | None) -> str:
+    """Store a new secret and return it: the only time that it can be seen."""
+    secret = secrets.token_urlsafe(32)
+    token = Token(new_id(), account.id, kind, name, digest(secret), parts.clock(), expires_at)
+    await parts.accounts.save_token(token)
+    return secret
+
+
+async def new_link(parts: Parts, account: Account) -> str:
+    """The path of a one-time sign-in link."""
+    return f"/v1/sign-in?link={await issue(parts, account, 'link', 'sign-in link', later(parts, minutes=LINK_MINUTES))}"
+
+
+async def use_link(parts: Parts, secret: str) -> str:
+    """Trade a link for a cookie's secret. Raises SignedOut when it was used or is too old."""
+    token = find_token(parts, secret, "link")
+    if token is None:
+        raise SignedOut("This sign-in link was used already or is older than 15 minutes. Ask for a new one.")
+    account = parts.accounts.accounts[token.account_id]
+    await parts.accounts.remove_token(token)
+    return await new_cookie(parts, account)
+
+
+async def new_cookie(parts: Parts, account: Account) -> str:
+    return await issue(parts, account, "cookie", "browser", later(parts, days=COOKIE_DAYS))
+
+
+async def with_password(parts: Parts, email: str, password: str) -> str:
+    """A cookie's secret for the right password. Raises SignedOut, the same for all that is wrong."""
+    account = parts.accounts.by_email(email)
+    stored = account.password if account is not None and account.password is not None else _decoy
+    if not await _verified(stored, password) or account is None or account.password is None:
+        raise SignedOut("This email and password do not go together. Nothing was changed. Try again.")
+    return await new_cookie(parts, account)
+
+
+async def _verified(stored: str, password: str) -> bool:
+    def check() -> bool:
+        try:
+            return _hasher.verify(stored, password)
+        except (Argon2Error, InvalidHashError):
+            return False
+
+    async with _hashing:
+        return await asyncio.to_thread(check)
+
+
+async def hashed(password: str) -> str:
+    """Raises BadRequest for a password too short to be one."""
+    if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
+        raise BadRequest(f"A password has at least {PASSWORD_MIN} characters. Nothing was changed.")
+    async with _hashing:
+        return await asyncio.to_thread(_hasher.hash, password)
+
+
+async def change_password(
+    parts: Parts, account: Account, current: str | None, new: str, keep: Token | None
+) -> None:
+    """Set a password; every other browser of the account is signed out. Raises SignedOut if `current` is wrong."""
+    if account.password is not None and not await _verified(account.password, current or ""):
+        raise SignedOut("The current password is not right. Nothing was changed.")
+    await parts.accounts.save_account(msgspec.structs.replace(account, password=await hashed(new)))
+    await sign_out_everywhere(parts, account, keep)
+
+
+async def sign_out_everywhere(parts: Parts, account: Account, keep: Token | None = None) -> None:
+    """End all cookies and links of an account, but one."""
+    for token in parts.accounts.tokens_of(account.id):
+        if token.kind != "api" and (keep is None or token.id != keep.id):
+            await parts.accounts.remove_token(token)

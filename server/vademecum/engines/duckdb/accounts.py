@@ -1,11 +1,17 @@
 """Who may use this server: accounts and hashed secrets, in a file of their own that stays attached.
 
-All accounts and tokens are held in memory too (a server has few); the file is written first.
+All accounts and tokens are held in memory too (a server has few). What grants is written to the file first, what
+revokes leaves the memory first: nobody gets in by a write that failed. One change at a time, each on what the one
+before it left, so that an account that is gone does not come back by a late change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import shutil
+import threading
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,9 +19,17 @@ import msgspec
 
 from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.instance import Cursor, Instance
+from vademecum.engines.duckdb.userfile import rewrite_file
+from vademecum.errors import Conflict, NotFound
 from vademecum.model.limits import Tier
 
 TokenKind = Literal["api", "cookie", "link"]
+Work = tuple[str, list[Any]]
+
+
+def email_key(email: str) -> str:
+    """What makes two spellings the same address."""
+    return unicodedata.normalize("NFC", email.strip()).casefold()
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -42,9 +56,13 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class Accounts:
-    def __init__(self, instance: Instance, alias: str) -> None:
+    def __init__(self, instance: Instance, alias: str, path: Path) -> None:
         self._instance = instance
         self._alias = alias
+        self._path = path
+        self._lock = threading.Lock()  # one statement at a time: the file may be rewritten between two
+        self._turn = asyncio.Lock()  # one change at a time, with the memory of it
+        self._ids: dict[str, str] = {}  # by email_key
         self.accounts: dict[str, Account] = {}
         self.tokens: dict[str, Token] = {}  # by hash
 
@@ -52,9 +70,11 @@ class Accounts:
     def open(cls, instance: Instance, path: Path, migrations: Path, record_migrations: Path) -> Accounts:
         """Attach (or create) the file; refuse to start if a migration that was ever applied here has changed."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        for stale in (".new", ".new.wal"):  # a crash left it half-made
+            path.with_name(path.name + stale).unlink(missing_ok=True)
         migrate.migrate_file(path, migrate.load(migrations))
         alias, _ = instance.attach(path)
-        accounts = cls(instance, alias)
+        accounts = cls(instance, alias, path)
         cursor = instance.cursor()
         accounts._check_record_migrations(cursor, migrate.load(record_migrations))
         accounts._load(cursor)
@@ -71,7 +91,7 @@ class Accounts:
     def _load(self, cursor: Cursor) -> None:
         for row in self._rows(cursor, "accounts", Account.__struct_fields__):
             account = msgspec.convert(row, Account)
-            self.accounts[account.id] = account
+            self._remember(account)
         for row in self._rows(cursor, "tokens", Token.__struct_fields__):
             token = msgspec.convert(row, Token)
             self.tokens[token.hash] = token
@@ -80,45 +100,194 @@ class Accounts:
         found = cursor.execute(f"SELECT {', '.join(fields)} FROM {self._alias}.main.{table}").fetchall()
         return [dict(zip(fields, row, strict=True)) for row in found]
 
+    def _remember(self, account: Account) -> None:
+        self.accounts[account.id] = account
+        self._ids[email_key(account.email)] = account.id
+
+    def _forget(self, account_id: str) -> None:
+        account = self.accounts.pop(account_id, None)
+        if account is not None:
+            self._ids.pop(email_key(account.email), None)
+
     def by_email(self, email: str) -> Account | None:
-        wanted = email.strip().casefold()
-        return next((a for a in self.accounts.values() if a.email.casefold() == wanted), None)
+        return self.accounts.get(self._ids.get(email_key(email), ""))
 
     def tokens_of(self, account_id: str) -> list[Token]:
         return sorted(
             (t for t in self.tokens.values() if t.account_id == account_id), key=lambda t: t.created_at
         )
 
+    # -- changes ------------------------------------------------------------------------------------------------
+
+    async def add_account(self, account: Account) -> None:
+        """Raises Conflict when somebody has this email."""
+        async with self._turn:
+            if self.by_email(account.email) is not None:
+                raise Conflict(f"There is an account {account.email} already. Nothing was changed.")
+            await self._execute([_replacing("accounts", account)])
+            self._remember(account)
+
     async def save_account(self, account: Account) -> None:
-        await self._replace("accounts", "id", account)
-        self.accounts[account.id] = account
+        """Store it as it is, new or not. To change one that others may be changing too, `change_account`."""
+        async with self._turn:
+            await self._execute([_replacing("accounts", account)])
+            self._remember(account)
+
+    async def change_account(
+        self,
+        account_id: str,
+        change: Callable[[Account], Account],
+        check: Callable[[Account], None] | None = None,
+    ) -> Account:
+        """Change what the account is now; its email stays. `check` may raise. Raises NotFound when it is gone."""
+        async with self._turn:
+            before = self._known(account_id)
+            if check is not None:
+                check(before)
+            changed = change(before)
+            await self._execute([_replacing("accounts", changed)])
+            if account_id in self.accounts:
+                self._remember(changed)
+            return changed
+
+    def _known(self, account_id: str) -> Account:
+        account = self.accounts.get(account_id)
+        if account is None:
+            raise NotFound("There is no such account.")
+        return account
 
     async def save_token(self, token: Token) -> None:
-        await self._replace("tokens", "id", token)
-        self.tokens[token.hash] = token
+        """Raises NotFound when its account is gone."""
+        async with self._turn:
+            self._known(token.account_id)
+            await self._execute([_replacing("tokens", token)])
+            if token.account_id in self.accounts:
+                self.tokens[token.hash] = token
+
+    async def extend_token(self, token: Token, expires_at: str) -> None:
+        """Let it live longer, if it still lives."""
+        async with self._turn:
+            if token.hash not in self.tokens:
+                return
+            longer = msgspec.structs.replace(token, expires_at=expires_at)
+            await self._execute([_replacing("tokens", longer)])
+            if token.hash in self.tokens:
+                self.tokens[token.hash] = longer
 
     async def remove_token(self, token: Token) -> None:
-        self.tokens.pop(token.hash, None)
-        await self._delete("tokens", "id", token.id)
+        await self.remove_tokens([token])
+
+    async def remove_tokens(self, tokens: Iterable[Token]) -> None:
+        """None of them opens anything from this moment on."""
+        gone = list(tokens)
+        for token in gone:
+            self.tokens.pop(token.hash, None)
+        if gone:
+            async with self._turn:
+                await self._execute([_deleting("tokens", "id", token.id) for token in gone])
+
+    def hide(self, account_id: str) -> Account:
+        """From now on nobody gets in as this account; the file is not changed yet. Raises NotFound."""
+        account = self._known(account_id)
+        self._forget(account_id)
+        return account
+
+    def unhide(self, account: Account) -> None:
+        self._remember(account)
 
     async def remove_account(self, account_id: str) -> None:
-        """The account and all its secrets. Its folder is the business of `Users.remove`."""
+        """The account and all its secrets, from memory and file; `rewrite` takes their bytes away. Its folder is the
+        business of `Users.remove`."""
         self.tokens = {h: t for h, t in self.tokens.items() if t.account_id != account_id}
-        self.accounts.pop(account_id, None)
-        await self._delete("tokens", "account_id", account_id)
-        await self._delete("accounts", "id", account_id)
+        self._forget(account_id)
+        async with self._turn:
+            await self._execute(
+                [_deleting("tokens", "account_id", account_id), _deleting("accounts", "id", account_id)]
+            )
 
-    async def _replace(self, table: str, key: str, row: Account | Token) -> None:
-        fields = row.__struct_fields__
-        names, marks = ", ".join(fields), ", ".join("?" * len(fields))
-        values = [getattr(row, name) for name in fields]
-        statement = f"INSERT OR REPLACE INTO {self._alias}.main.{table} ({names}) VALUES ({marks})"
-        await self._instance.run(lambda c: c.execute(statement, values))
+    async def _execute(self, works: list[Work]) -> None:
+        def work(cursor: Cursor) -> None:
+            with self._lock:
+                cursor.execute("BEGIN")
+                try:
+                    for statement, values in works:
+                        cursor.execute(statement.format(self._alias), values)
+                    cursor.execute("COMMIT")
+                except BaseException:
+                    cursor.execute("ROLLBACK")
+                    raise
 
-    async def _delete(self, table: str, field: str, value: str) -> None:
-        statement = f"DELETE FROM {self._alias}.main.{table} WHERE {field} = ?"
-        await self._instance.run(lambda c: c.execute(statement, [value]))
+        await self._instance.run(work)
+
+    async def rewrite(self) -> None:
+        """Write the file anew, so that what was removed leaves the disk too."""
+        async with self._turn:
+            await self._instance.run(self._rewrite)
+
+    def _rewrite(self, _: Cursor) -> None:
+        with self._lock:
+            self._instance.detach(self._alias)
+            try:
+                rewrite_file(self._instance, self._path)
+            finally:
+                self._alias, _notice = self._instance.attach(self._path)
+
+    def count_in_file(self, needles: Iterable[bytes]) -> int:
+        """How many of these still stand in the file or beside it (its log, a copy). Blocking."""
+        with self._lock:
+            files = list(self._path.parent.glob(self._path.name + "*"))
+            content = [path.read_bytes() for path in files if path.is_file()]
+        return sum(any(needle in data for data in content) for needle in set(needles))
+
+    async def copy_to(self, target: Path) -> None:
+        """A consistent copy of the file."""
+
+        def copy(_: Cursor) -> None:
+            with self._lock:
+                self._instance.detach(self._alias)
+                try:
+                    shutil.copy2(self._path, target)
+                finally:
+                    self._alias, _notice = self._instance.attach(self._path)
+
+        await self._instance.run(copy)
+
+    async def adopt(self, path: Path, left: set[str]) -> int:
+        """Take over from a backup the accounts that are missing here, with their API tokens, but not those that left
+        for good. Returns how many."""
+
+        def read(cursor: Cursor) -> tuple[list[Account], list[Token]]:
+            alias, _notice = self._instance.attach(path)
+            try:
+                other = Accounts(self._instance, alias, path)
+                other._load(cursor)
+            finally:
+                self._instance.detach(alias)
+            return list(other.accounts.values()), list(other.tokens.values())
+
+        accounts, tokens = await self._instance.run(read)
+        missing = [a for a in accounts if a.id not in self.accounts and a.id not in left]
+        taken = {a.email.casefold() for a in self.accounts.values()}
+        adopted = [a for a in missing if a.email.casefold() not in taken]
+        for account in adopted:
+            await self.save_account(account)
+        for token in tokens:
+            if token.kind == "api" and any(token.account_id == a.id for a in adopted):
+                await self.save_token(token)
+        return len(adopted)
 
     def ping(self, cursor: Cursor) -> None:
         """A real read, for /ready."""
-        cursor.execute(f"SELECT count(*) FROM {self._alias}.main.accounts").fetchall()
+        with self._lock:
+            cursor.execute(f"SELECT count(*) FROM {self._alias}.main.accounts").fetchall()
+
+
+def _replacing(table: str, row: Account | Token) -> Work:
+    fields = row.__struct_fields__
+    names, marks = ", ".join(fields), ", ".join("?" * len(fields))
+    values = [getattr(row, name) for name in fields]
+    return f"INSERT OR REPLACE INTO {{}}.main.{table} ({names}) VALUES ({marks})", values
+
+
+def _deleting(table: str, field: str, value: str) -> Work:
+    return f"DELETE FROM {{}}.main.{table} WHERE {field} = ?", [value]

@@ -91,28 +91,51 @@ class Files:
             if name not in have:
                 cursor.execute(f'CREATE TABLE {alias}.main."{name}" AS FROM {alias}.main.documents LIMIT 0')
 
+    def stamp(self, path: Path, meta: dict[str, str]) -> None:
+        """Set what a detached file says of itself, migrating it first: it may come from an older backup."""
+        migrate.migrate_file(path, self.migrations)
+        alias, _ = self.instance.attach(path)
+        try:
+            set_meta(self.instance.cursor(), alias, meta)
+        finally:
+            self.instance.detach(alias)
+
     def rewrite(self, path: Path, seq_floor: int) -> None:
         """Write the live content into a new file and put it in place: the only way bytes leave a DuckDB file.
 
         The file must be detached. `seq_floor`: the highest seq ever given, so that none is given twice.
         """
-        new = path.with_name(path.name + ".new")
-        for stale in (new, new.with_name(new.name + ".wal")):
-            stale.unlink(missing_ok=True)
         source, _ = self.instance.attach(path)
         try:
-            cursor = self.instance.cursor()
-            cursor.execute(f"DELETE FROM {source}.main.meta WHERE name = 'seq_floor'")
-            cursor.execute(f"INSERT INTO {source}.main.meta VALUES ('seq_floor', ?)", [str(seq_floor)])
-            target, _ = self.instance.attach(new)
-            try:
-                self.instance.copy_database(source, target)
-            finally:
-                self.instance.detach(target)
+            set_meta(self.instance.cursor(), source, {"seq_floor": str(seq_floor)})
         finally:
             self.instance.detach(source)
-        publish_file(new, path)
-        path.with_name(path.name + ".wal").unlink(missing_ok=True)
+        rewrite_file(self.instance, path)
+
+
+def rewrite_file(instance: Instance, path: Path) -> None:
+    """Copy what lives in a detached file into a new one, put that in its place, remove old logs."""
+    new = path.with_name(path.name + ".new")
+    for stale in (new, new.with_name(new.name + ".wal")):
+        stale.unlink(missing_ok=True)
+    source, _ = instance.attach(path)
+    try:
+        target, _ = instance.attach(new)
+        try:
+            instance.copy_database(source, target)
+        finally:
+            instance.detach(target)
+    finally:
+        instance.detach(source)
+    publish_file(new, path)
+    for old in (".wal", ".wal.damaged"):
+        path.with_name(path.name + old).unlink(missing_ok=True)
+
+
+def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:
+    for name, value in values.items():
+        cursor.execute(f"DELETE FROM {alias}.main.meta WHERE name = ?", [name])
+        cursor.execute(f"INSERT INTO {alias}.main.meta VALUES (?, ?)", [name, value])
 
 
 def publish_file(new: Path, path: Path) -> None:
@@ -242,9 +265,7 @@ def flush(cursor: Cursor, alias: str, changes: Iterable[Change], meta: dict[str,
             )
         for name, rows in come.items():
             _insert(cursor, f'{alias}.main."{name}"', rows, whole_key=name == "waiting")
-        for name, value in meta.items():
-            cursor.execute(f"DELETE FROM {alias}.main.meta WHERE name = ?", [name])
-            cursor.execute(f"INSERT INTO {alias}.main.meta VALUES (?, ?)", [name, value])
+        set_meta(cursor, alias, meta)
         cursor.execute("COMMIT")
     except BaseException:
         cursor.execute("ROLLBACK")

@@ -50,7 +50,7 @@ class Users:
         attached_max: int = 256,
     ) -> None:
         self._data = data
-        self._files = files
+        self.files = files
         self._registry = registry
         self._clock = clock
         self._on_commit = on_commit
@@ -86,14 +86,14 @@ class Users:
     async def _attach(self, user_id: str) -> UserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
-        opened = await self._files.instance.run(lambda _: self._files.open(folder / RECORDS))
+        opened = await self.files.instance.run(lambda _: self.files.open(folder / RECORDS))
         await asyncio.to_thread(ledger.catch_up, opened.heads)
         if opened.notice:
             self._on_notice(opened.notice)
         return UserStore(
             user_id,
             folder,
-            self._files.instance,
+            self.files.instance,
             opened,
             self._registry,
             ledger,
@@ -122,7 +122,7 @@ class Users:
             while store.pins:
                 await store.idle.wait()
             entry.store = None
-            await self._files.instance.run(lambda _: self._files.instance.detach(store.alias))
+            await self.files.instance.run(lambda _: self.files.instance.detach(store.alias))
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
@@ -147,7 +147,7 @@ class Users:
         async with self.open(user_id) as store:
             floor = store.seq
         async with self.detached(user_id) as folder:
-            await self._files.instance.run(lambda _: self._files.rewrite(folder / RECORDS, floor))
+            await self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor))
 
     async def remove(self, user_id: str) -> None:
         """Erase a user's whole folder and ledger."""

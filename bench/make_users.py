@@ -1,0 +1,63 @@
+"""A data folder with many users, for bench/folders.py. Rule: this file alone knows how users come to be.
+
+Accounts with a token come from the command line, rows from the server. The other folders are copies of one user's:
+files that lie there as those of users who are not using the server now, but without accounts. To give all of them
+accounts, replace `make_users`; what it must return is said there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+
+from rows import Maker
+from targets.base import Unavailable, must
+from targets.ours import Ours
+
+SEED_BATCHES = 4
+BATCH = 50
+
+
+def make_users(data: Path, count: int, active: int, ours: Ours) -> list[str]:
+    """Fill `data` with `count` users' folders; the tokens of the first `active` of them.
+
+    Each active user has its session (`Maker(n).session()`) and `SEED_BATCHES` batches of episodes.
+    """
+    tokens = [ours.add_user(data, f"user{number}@bench.invalid") for number in range(active)]
+    ours.tokens = tokens
+    with tempfile.TemporaryDirectory(prefix="vademecum-bench-seed-") as folder:
+        ours.serve(data, Path(folder))
+        try:
+            asyncio.run(_seed(ours, active))
+        finally:
+            ours.stop()
+    fill(data, count)
+    return tokens
+
+
+async def _seed(ours: Ours, active: int) -> None:
+    makers = [Maker(user) for user in range(active)]
+    await ours.prepare_sessions(makers)
+    for maker in makers:
+        batches = maker.episodes(SEED_BATCHES, BATCH)
+        await must(ours.port, *(ours.push(maker.user, "episodes", batch) for batch in batches))
+
+
+def folders(data: Path) -> list[Path]:
+    """The folders of users: <data>/users/<2 hex>/<user id>."""
+    return sorted(path for path in (data / "users").glob("??/*") if (path / "records.duckdb").is_file())
+
+
+def fill(data: Path, count: int) -> None:
+    """Copy one user's folder until there are `count`."""
+    there = folders(data)
+    if not there:
+        raise Unavailable(f"no user's folder under {data / 'users'}")
+    for _ in range(count - len(there)):
+        identity = str(uuid.uuid4())
+        short = hashlib.sha256(identity.encode()).hexdigest()[:2]
+        shutil.copytree(there[0], data / "users" / short / identity)

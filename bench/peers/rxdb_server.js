@@ -1,0 +1,71 @@
+'use strict';
+/**
+ * rxdb-server on its memory storage, started by bench/targets/rxdb.py; used as an installed package only.
+ * Arguments: port, number of users, mode. No schema validation, a body limit above the default 100 kB.
+ * Mode bare: a collection a user and no accounts, which is the fastest it can be, and ends at 16 collections.
+ * Mode accounts: one collection for all, each request by a user who sees and writes only rows of his own.
+ */
+const { createRequire } = require('node:module');
+
+const need = createRequire(`${process.env.BENCH_PEERS}/package.json`);
+const express = need('express');
+const { createRxDatabase } = need('rxdb/plugins/core');
+const { getRxStorageMemory } = need('rxdb/plugins/storage-memory');
+const { createRxServer } = need('rxdb-server/plugins/server');
+const { RxServerAdapterExpress } = need('rxdb-server/plugins/adapter-express');
+
+const text = { type: 'string' };
+const common = { id: { type: 'string', maxLength: 100 }, createdAt: text, updatedAt: text, owner: text };
+
+function schema(properties) {
+  return { version: 0, primaryKey: 'id', type: 'object', properties: { ...common, ...properties }, required: ['id'] };
+}
+
+const episode = schema({
+  sessionId: text, userMessage: text, aiResponse: text, status: text,
+  citations: { type: 'array', items: { type: 'object' } },
+});
+const block = schema({
+  documentId: text, block: { type: 'number' }, model: text, dims: { type: 'number' }, embedding: text,
+  chunks: { type: 'array', items: { type: 'object' } },
+});
+
+const accounts = {
+  authHandler: (headers) => {
+    if (!headers['x-user']) throw new Error('no user');
+    return { data: headers['x-user'], validUntil: Date.now() + 3600_000 };
+  },
+  queryModifier: (auth, query) => {
+    query.selector.owner = { $eq: auth.data };
+    return query;
+  },
+  changeValidator: (auth, change) => change.newDocumentState.owner === auth.data,
+};
+
+async function main(port, users, mode) {
+  const shared = mode === 'accounts';
+  const database = await createRxDatabase({ name: 'bench', storage: getRxStorageMemory(), multiInstance: false });
+  const wanted = { vectors: { schema: block } };
+  for (let user = 0; user < (shared ? 1 : users); user += 1) wanted[`episodes${user}`] = { schema: episode };
+  const collections = await database.addCollections(wanted);
+  const serverApp = express();
+  serverApp.use(express.json({ limit: '32mb' }));
+  const server = await createRxServer({
+    database,
+    adapter: RxServerAdapterExpress,
+    serverApp,
+    hostname: '127.0.0.1',
+    port,
+    authHandler: shared ? accounts.authHandler : undefined,
+  });
+  const { queryModifier, changeValidator } = shared ? accounts : {};
+  for (const [name, collection] of Object.entries(collections)) {
+    server.addReplicationEndpoint({ name, collection, queryModifier, changeValidator });
+  }
+  await server.start();
+}
+
+main(Number(process.argv[2]), Number(process.argv[3]), process.argv[4]).catch((error) => {
+  console.error(error);
+  process.exit(1);
+});

@@ -1,0 +1,140 @@
+"""Tables and JSON. Rule: a ratio is always ours ÷ peer of visits made one after the other, then the median."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from measure import median
+from visit import Plan, Visit
+
+LESS_IS_BETTER = ("p50 ms", "p99 ms", "RSS MB")
+TABLE = ("docs/s", "docs/CPU-s", *LESS_IS_BETTER)
+
+
+@dataclass(frozen=True)
+class Goal:
+    peer: str
+    measure: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+
+def goals(users: int) -> list[Goal]:
+    many = f"{users} users"
+    fast = [
+        Goal("express-pouchdb", "push, 1 user: docs/s", at_least=2),
+        Goal("express-pouchdb", f"push, {many}: docs/s", at_least=2),
+        Goal("rxdb-server", f"push, {many}: docs/s", at_least=0.7),
+    ]
+    pulls = [
+        Goal("rxdb-server", f"pull {limit}, {who}: docs/s", at_least=1)
+        for limit in (100, 1000)
+        for who in ("1 user", many)
+    ]
+    return [*fast, *pulls, Goal("rxdb-server", "live: p99 ms", at_most=1.5)]
+
+
+@dataclass
+class Book:
+    """Every figure of every visit, and every failure."""
+
+    baseline: str
+    durability: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(dict))
+    ratios: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(dict))
+    failures: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def add(self, name: str, visit: Visit) -> None:
+        for measure, value in flat(visit):
+            self.figures[name].setdefault(measure, []).append(value)
+        for workload, result in visit.items():
+            for why, count in result.failures.items():
+                self.failures[name][f"{workload}: {why}"] += count
+
+    def add_pair(self, ours: Visit, peer: str, theirs: Visit) -> None:
+        """Ratios only of workloads in which nothing failed on either side."""
+        base = dict(flat(ours, sound=True))
+        for measure, value in flat(theirs, sound=True):
+            if measure in base and value:
+                self.ratios[peer].setdefault(measure, []).append(base[measure] / value)
+
+    @property
+    def failed(self) -> int:
+        return sum(sum(counter.values()) for counter in self.failures.values())
+
+
+def flat(visit: Visit, sound: bool = False) -> Iterable[tuple[str, float]]:
+    for workload, result in visit.items():
+        if workload.startswith("warm-up") or (sound and result.failures):
+            continue
+        for figure, value in result.figures.items():
+            yield f"{workload}: {figure}", value
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}" if value < 10 else f"{value:.1f}"
+
+
+def markdown(book: Book) -> str:
+    """A row a measure; for each peer its median and the median ratio."""
+    peers = [name for name in book.figures if name != book.baseline]
+    heads = [book.baseline, *(column for peer in peers for column in (peer, f"{book.baseline} ÷ {peer}"))]
+    lines = [f"| median | {' | '.join(heads)} |", "|---|" + "---:|" * len(heads)]
+    kept = [f"{book.durability[book.baseline]}"]
+    kept += [cell for peer in peers for cell in (book.durability[peer], "")]
+    lines.append(f"| *kept on* | {' | '.join(kept)} |")
+    names = [name for name in _measures(book) if name.rpartition(": ")[2] in TABLE]
+    for name in names:
+        cells = [_number(median(book.figures[book.baseline].get(name, [])))]
+        for peer in peers:
+            cells.append(_number(median(book.figures[peer].get(name, []))))
+            ratio = median(book.ratios[peer].get(name, []))
+            cells.append("–" if ratio is None else f"**{ratio:.2f}×**")
+        less = " (less is better)" if name.rpartition(": ")[2] in LESS_IS_BETTER else ""
+        lines.append(f"| {name}{less} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _measures(book: Book) -> list[str]:
+    return list(dict.fromkeys(measure for figures in book.figures.values() for measure in figures))
+
+
+def verdicts(book: Book, users: int) -> list[str]:
+    """The goals that this run can judge."""
+    lines = []
+    for goal in goals(users):
+        ratio = median(book.ratios.get(goal.peer, {}).get(goal.measure, []))
+        if ratio is None or book.baseline != "ours":
+            continue
+        if goal.at_least is not None:
+            met, wanted = ratio >= goal.at_least, f"≥ {goal.at_least:g}×"
+        else:
+            met, wanted = ratio <= (goal.at_most or 0), f"≤ {goal.at_most:g}×"
+        lines.append(f"- {'met' if met else 'MISSED'}: {goal.measure}, {wanted} {goal.peer}: {ratio:.2f}×")
+    return lines
+
+
+def failures(book: Book) -> list[str]:
+    return [
+        f"- FAILED {name}: {why} ({count}×)"
+        for name, counter in book.failures.items()
+        for why, count in counter.most_common()
+    ]
+
+
+def as_json(book: Book, plan: Plan, rounds: int) -> dict[str, Any]:
+    return {
+        "machine": {"system": platform.platform(), "python": platform.python_version()},
+        "plan": {**asdict(plan), "rounds": rounds},
+        "baseline": book.baseline,
+        "durability": book.durability,
+        "figures": {name: dict(figures) for name, figures in book.figures.items()},
+        "ratios": {name: dict(ratios) for name, ratios in book.ratios.items()},
+        "failures": {name: dict(counter) for name, counter in book.failures.items()},
+    }

@@ -1,0 +1,153 @@
+"""Measures the server's sync beside its peers, in one run, and prints ratios.
+
+Every server is started empty, driven by the same client over its own wire, and stopped again. Ours is visited right
+before or after each visit to a peer, and a ratio is taken of such a pair only: what else the machine does then
+counts for both. Figures stand for this machine and this run; the ratios are what to read. Nothing here is a test:
+only failures (an error, a row lost or changed) make it end with 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import report
+from check import check
+from client import Broken
+from measure import on_memory_disk
+from targets import TARGETS, Target, Unavailable
+from visit import QUICK, Plan, Visit, run_visit
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = """\
+examples:
+  bench/run.py                               all peers, 5 rounds
+  bench/run.py --quick --rounds 1            does everything run? (no figures worth keeping)
+  bench/run.py --targets ours,rxdb-server    one peer
+  bench/run.py --targets rxdb-server,express-pouchdb,kinto   the peers among themselves
+  bench/run.py --check                       does the harness notice servers that lose, change or refuse rows?
+  bench/folders.py --help                    10,000 user folders against 300, and memory
+
+Goals are judged against rxdb-server (a collection a user, no accounts: its fastest) and express-pouchdb (as it
+sets itself up). rxdb-server-accounts and express-pouchdb-minimum show how much of the difference is the set-up.
+
+The first run installs the peers into bench/.peers/ (npm, pip; PostgreSQL from: apt-get install -y postgresql).
+VADEMECUM_COMMAND replaces .venv/bin/vademecum.
+"""
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="visits to each peer (default 5)")
+    parser.add_argument(
+        "--targets",
+        default=",".join(TARGETS),
+        help=f"servers, the first is what the others are compared with (default {','.join(TARGETS)})",
+    )
+    parser.add_argument("--users", type=int, default=8, help="users who push and pull at once (default 8)")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "bench" / "results.json", help="the figures as JSON"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(tempfile.gettempdir()),
+        help="where the servers keep their data while measured; a real disk",
+    )
+    parser.add_argument("--install", action="store_true", help="only install the peers")
+    parser.add_argument("--check", action="store_true", help="only check the harness itself")
+    chosen = parser.parse_args()
+    unknown = set(chosen.targets.split(",")) - set(TARGETS)
+    if unknown:
+        parser.error(f"unknown target {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
+    if chosen.rounds < 1 or not 1 <= chosen.users <= 12:
+        parser.error("--rounds must be 1 or more, --users 1 to 12 (rxdb opens at most 16 collections)")
+    return chosen
+
+
+def available(names: list[str]) -> list[Target]:
+    """The targets that can run here; the others are named on stderr."""
+    found = []
+    for name in names:
+        target = TARGETS[name](ROOT)
+        try:
+            target.install()
+            found.append(target)
+        except Unavailable as why:
+            print(f"left out: {name}: {why}", file=sys.stderr)
+    return found
+
+
+def note(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def visited(book: report.Book, target: Target, plan: Plan, folder: Path) -> Visit | None:
+    start = time.monotonic()
+    try:
+        visit = run_visit(target, plan, folder)
+    except (Unavailable, Broken, OSError) as why:
+        book.failures[target.name][f"visit: {why}"] += 1
+        note(f"  {target.name}: {why}")
+        return None
+    book.add(target.name, visit)
+    failed = sum(sum(result.failures.values()) for result in visit.values())
+    note(f"  {target.name}: {time.monotonic() - start:.0f} s" + (f", {failed} FAILURES" if failed else ""))
+    return visit
+
+
+def measure(targets: list[Target], plan: Plan, rounds: int, folder: Path) -> report.Book:
+    """Rounds of pairs; in every other round the peer goes first."""
+    first, *peers = targets
+    book = report.Book(first.name, {target.name: target.durability for target in targets})
+    for number in range(rounds):
+        note(f"round {number + 1} of {rounds}")
+        if not peers:
+            visited(book, first, plan, folder)
+        for peer in peers:
+            pair = (first, peer) if number % 2 == 0 else (peer, first)
+            visits = {target.name: visited(book, target, plan, folder) for target in pair}
+            ours, theirs = visits[first.name], visits[peer.name]
+            if ours is not None and theirs is not None:
+                book.add_pair(ours, peer.name, theirs)
+    return book
+
+
+def main() -> int:
+    chosen = arguments()
+    if chosen.check:
+        return check()
+    if on_memory_disk(chosen.folder):
+        print(
+            f"{chosen.folder} is memory: fsync costs nothing there. Choose a disk with --folder.",
+            file=sys.stderr,
+        )
+        return 2
+    targets = available(chosen.targets.split(","))
+    if chosen.install or not targets:
+        return 0 if targets else 1
+    plan = replace(QUICK if chosen.quick else Plan(), users=chosen.users)
+    book = measure(targets, plan, chosen.rounds, chosen.folder)
+    chosen.out.write_text(json.dumps(report.as_json(book, plan, chosen.rounds), indent=1) + "\n")
+    print(report.markdown(book))
+    print(
+        f"\nMedians of {chosen.rounds} rounds on {os.cpu_count()} cores that the client shares; rows of 1 KB in "
+        f"batches of {plan.size}, vector blocks of 45 KB in batches of {plan.vector_size}; docs/CPU-s: rows per "
+        f"second of the server's own processor time."
+    )
+    for line in (*report.verdicts(book, plan.users), *report.failures(book)):
+        print(line)
+    return 1 if book.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

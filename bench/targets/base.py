@@ -1,0 +1,158 @@
+"""What the workloads need of a server. Rule: a target makes requests and judges answers; it measures nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from client import HOST, Answer, Connection
+from rows import Maker, Row
+
+Collection = Literal["episodes", "vectorEmbeddings"]
+START_S = 60.0
+STOP_S = 20.0
+
+
+class Unavailable(Exception):
+    """This server cannot run here; the text says what to do."""
+
+
+class Target(ABC):
+    name: ClassVar[str]
+    durability: ClassVar[str]
+    streams: ClassVar[bool] = True
+    scale: ClassVar[float] = 1.0  # share of the batches that it gets, for servers far slower than the rest
+
+    def __init__(self, root: Path) -> None:
+        """`root`: the checkout."""
+        self.root = root
+        self.port = 0
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._log: Path | None = None
+
+    @abstractmethod
+    def install(self) -> None:
+        """Bring it onto this machine, once. Raises Unavailable."""
+
+    @abstractmethod
+    def start(self, folder: Path, users: int) -> None:
+        """Start it empty, its data under `folder`, ready for that many users. Returns when it answers."""
+
+    @abstractmethod
+    async def prepare(self, makers: Sequence[Maker], blocks: int) -> None:
+        """Make what the rows stand on: databases, sessions, the document of the first user's vector blocks."""
+
+    @abstractmethod
+    def push(self, user: int, collection: Collection, batch: Sequence[Row]) -> bytes:
+        """The request that pushes a batch of new rows."""
+
+    @abstractmethod
+    def push_faults(self, answer: Answer, count: int) -> list[str]:
+        """Why this answer does not say that all `count` rows were taken; empty when it does."""
+
+    @abstractmethod
+    def pull(self, user: int, collection: Collection, limit: int, last: Answer | None) -> bytes | None:
+        """The request for the first page, or for the one after `last`; None after the last page."""
+
+    @abstractmethod
+    def rows(self, answer: Answer) -> list[Row]:
+        """The rows of a page as they were pushed, the server's own fields taken off. Raises on anything else."""
+
+    def stream(self, user: int) -> bytes:
+        """The request for the live stream of the user's episodes."""
+        raise NotImplementedError(f"{self.name} has no stream")
+
+    # processes
+    def roots(self) -> list[int]:
+        return [process.pid for process in self.processes]
+
+    def spawn(self, command: Sequence[str], folder: Path, user: str | None = None, **env: str) -> None:
+        """Start a process of this server, its output in a file beside its data."""
+        self._log = folder / f"{self.name}-{len(self.processes)}.log"
+        with self._log.open("wb") as log:
+            self.processes.append(
+                subprocess.Popen(
+                    list(command),
+                    cwd=folder,
+                    env={**os.environ, **env},
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    user=user,
+                    group=user,
+                    extra_groups=None if user is None else [],
+                )
+            )
+
+    def wait_for_port(self) -> None:
+        """Until the port takes connections."""
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            if any(process.poll() is not None for process in self.processes):
+                break
+            with socket.socket() as probe:
+                if probe.connect_ex((HOST, self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        log = self._log.read_text(errors="replace")[-2000:] if self._log else ""
+        self.stop()
+        raise Unavailable(f"{self.name} did not start:\n{log}")
+
+    def stop(self) -> None:
+        """End the processes that this target started, the last one first."""
+        while self.processes:
+            process = self.processes.pop()
+            process.send_signal(self.stop_signal(process))
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def stop_signal(self, process: subprocess.Popen[bytes]) -> signal.Signals:
+        return signal.SIGTERM
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+async def must(port: int, *requests: bytes) -> list[Answer]:
+    """Send requests one after another; each must be answered with 2xx."""
+    connection = await Connection.open(port)
+    answers = []
+    try:
+        for raw in requests:
+            answer = await connection.send(raw)
+            if not answer.ok:
+                line = raw.split(b"\r\n", 1)[0].decode()
+                raise Unavailable(f"{line}: {answer.status} {answer.body[:500]!r}")
+            answers.append(answer)
+    finally:
+        connection.close()
+    return answers
+
+
+def run(command: Sequence[str], cwd: Path | None = None, user: str | None = None) -> str:
+    """Run a command to its end; its output, or Unavailable with it."""
+    done = subprocess.run(
+        list(command),
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        user=user,
+        group=user,
+        extra_groups=None if user is None else [],
+    )
+    if done.returncode:
+        raise Unavailable(f"{' '.join(map(str, command))} failed:\n{(done.stdout + done.stderr)[-2000:]}")
+    return done.stdout

@@ -1,0 +1,90 @@
+"""Vademecum as it is started by hand: `vademecum serve`, a token a user, durable (fsync at every commit).
+
+Without a model: the vectors that are pushed would count as another model's, and be made anew while we measure.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from client import request
+from rows import Maker
+from targets.base import Collection, Unavailable, free_port, must, run
+from targets.wire import RxWire, push_body
+
+COMMAND = "VADEMECUM_COMMAND"
+
+
+class Me(msgspec.Struct, rename="camel"):
+    user_id: str
+
+
+class Ours(RxWire):
+    name = "ours"
+    durability = "disk, fsync"
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.command = shlex.split(os.environ.get(COMMAND, str(root / ".venv" / "bin" / "vademecum")))
+        self.tokens: list[str] = []
+        self._template: tempfile.TemporaryDirectory[str] | None = None
+
+    def install(self) -> None:
+        if shutil.which(self.command[0]) is None:
+            raise Unavailable(f"{self.command[0]} is not here: make install (or set {COMMAND})")
+
+    def start(self, folder: Path, users: int) -> None:
+        data = folder / "data"
+        shutil.copytree(self._accounts(users), data)
+        self.serve(data, folder)
+
+    def serve(self, data: Path, folder: Path) -> None:
+        self.port = free_port()
+        command = [*self.command, "serve", "--data", str(data), "--port", str(self.port)]
+        self.spawn(command, folder, VADEMECUM_MODELS=str(folder / "no-models"))
+        self.wait_for_port()
+
+    def add_user(self, data: Path, email: str) -> str:
+        """A new account; its token."""
+        run([*self.command, "user", "add", email, "--tier", "JIGGA", "--data", str(data)])
+        return run([*self.command, "token", "create", email, "--data", str(data)]).strip()
+
+    def _accounts(self, users: int) -> Path:
+        """A data folder with that many accounts and no rows; made once, copied for every round."""
+        if self._template is None or len(self.tokens) < users:
+            self._template = tempfile.TemporaryDirectory(prefix="vademecum-bench-accounts-")
+            data = Path(self._template.name) / "data"
+            self.tokens = [self.add_user(data, f"user{n}@bench.invalid") for n in range(users)]
+        return Path(self._template.name) / "data"
+
+    async def prepare_sessions(self, makers: Sequence[Maker]) -> None:
+        for maker in makers:
+            body = push_body([maker.session()])
+            raw = request("POST", "/v1/sync/sessions/0/push", self.headers(maker.user), body)
+            taken = await must(self.port, raw)
+            if taken[0].body != b"[]":
+                raise Unavailable(f"a session was refused: {taken[0].body[:500]!r}")
+
+    async def prepare(self, makers: Sequence[Maker], blocks: int) -> None:
+        await self.prepare_sessions(makers)
+        first = makers[0]
+        headers = self.headers(first.user)
+        me = (await must(self.port, request("GET", "/v1/me", headers)))[0]
+        user_id = msgspec.json.decode(me.body, type=Me).user_id
+        body = push_body([first.document(user_id, blocks)])
+        taken = await must(self.port, request("POST", "/v1/sync/documents/0/push", headers, body))
+        if taken[0].body != b"[]":
+            raise Unavailable(f"the document was refused: {taken[0].body[:500]!r}")
+
+    def base(self, user: int, collection: Collection) -> str:
+        return f"/v1/sync/{collection}/0"
+
+    def headers(self, user: int) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {self.tokens[user]}"}

@@ -1,0 +1,61 @@
+"""rxdb-server (SSPL: an installed peer, none of its code here) on rxdb's memory storage: it keeps nothing on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from client import Answer
+from rows import Maker, Row
+from targets.base import Collection, free_port
+from targets.install import node_peers
+from targets.wire import RxWire
+
+
+class RxdbServer(RxWire):
+    """The fastest it can be: a collection a user (it ends at 16 collections), no accounts."""
+
+    name = "rxdb-server"
+    durability = "none (memory)"
+    mode: ClassVar[str] = "bare"
+
+    def install(self) -> None:
+        node_peers(self.root)
+
+    def start(self, folder: Path, users: int) -> None:
+        self.port = free_port()
+        script = self.root / "bench" / "peers" / "rxdb_server.js"
+        modules = str(node_peers(self.root))
+        self.spawn(
+            ["node", str(script), str(self.port), str(users), self.mode],
+            folder,
+            BENCH_PEERS=modules,
+            NODE_ENV="production",
+        )
+        self.wait_for_port()
+
+    async def prepare(self, makers: Sequence[Maker], blocks: int) -> None:
+        """Its collections were made at the start; it knows no parents."""
+
+    def base(self, user: int, collection: Collection) -> str:
+        return f"/episodes{user}/0" if collection == "episodes" else "/vectors/0"
+
+
+class RxdbServerAccounts(RxdbServer):
+    """As it serves many users: one collection, rows with an owner, each user shown only his own."""
+
+    name = "rxdb-server-accounts"
+    mode = "accounts"
+
+    def base(self, user: int, collection: Collection) -> str:
+        return super().base(0, collection)
+
+    def headers(self, user: int) -> Mapping[str, str]:
+        return {"X-User": str(user)}
+
+    def push(self, user: int, collection: Collection, batch: Sequence[Row]) -> bytes:
+        return super().push(user, collection, [{**row, "owner": str(user)} for row in batch])
+
+    def rows(self, answer: Answer) -> list[Row]:
+        return [{name: row[name] for name in row if name != "owner"} for row in super().rows(answer)]

@@ -1,0 +1,108 @@
+"""One visit to one server: start it empty, warm it up, run every workload, stop it. Every visit is alike."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import workloads
+from measure import rss_mb
+from rows import Maker, Row
+from targets import Target
+from workloads import Batches, Result
+
+Visit = dict[str, Result]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much one visit does. Batches are per user; a slow target gets `Target.scale` of them."""
+
+    users: int = 8
+    alone: int = 300  # batches of the user who pushes alone
+    together: int = 60  # batches of each of the users who push at once
+    vectors: int = 40  # batches of vector blocks
+    events: int = 400
+    warm: int = 40
+    size: int = 50
+    vector_size: int = 10
+
+    def scaled(self, batches: int, target: Target) -> int:
+        return max(3, round(batches * target.scale))
+
+
+QUICK = Plan(alone=40, together=10, vectors=5, events=60, warm=5)
+
+
+@dataclass
+class Load:
+    """The rows of one visit: made anew for each, and the same each time."""
+
+    makers: list[Maker]
+    alone: dict[int, Batches]
+    together: dict[int, Batches]
+    warm: dict[int, Batches]
+    vectors: dict[int, Batches]
+    events: list[list[Row]]
+
+
+def make_load(plan: Plan, target: Target) -> Load:
+    """User 0 pushes alone, 1 … n at once, the last one warms the server up."""
+    makers = [Maker(user) for user in range(plan.users + 2)]
+    alone, together = plan.scaled(plan.alone, target), plan.scaled(plan.together, target)
+    last = plan.users + 1
+    return Load(
+        makers,
+        {0: makers[0].episodes(alone, plan.size)},
+        {user: makers[user].episodes(together, plan.size) for user in range(1, plan.users + 1)},
+        {last: makers[last].episodes(plan.scaled(plan.warm, target), plan.size)},
+        {0: makers[0].blocks(plan.scaled(plan.vectors, target), plan.vector_size)},
+        makers[last].episodes(plan.events + workloads.WARM_EVENTS, 1),
+    )
+
+
+async def _measure(target: Target, plan: Plan, load: Load) -> Visit:
+    many = f"{plan.users} users"
+    visit: Visit = {}
+    blocks = sum(len(batch) for batch in load.vectors[0])
+    await target.prepare(load.makers, blocks)
+    visit["warm-up push"] = await workloads.push(target, "episodes", load.warm)
+    visit["warm-up pull"] = await workloads.pull(target, "episodes", 100, load.warm)
+    visit["push, 1 user"] = await workloads.push(target, "episodes", load.alone)
+    visit[f"push, {many}"] = await workloads.push(target, "episodes", load.together)
+    for limit in (100, 1000):
+        visit[f"pull {limit}, 1 user"] = await workloads.pull(target, "episodes", limit, load.alone)
+        visit[f"pull {limit}, {many}"] = await workloads.pull(target, "episodes", limit, load.together)
+    if target.streams:
+        visit["live"] = await workloads.live(target, plan.users + 1, load.events)
+    visit["push vectors"] = await workloads.push(target, "vectorEmbeddings", load.vectors)
+    visit["pull vectors"] = await workloads.pull(target, "vectorEmbeddings", 100, load.vectors)
+    visit["memory"] = Result(figures={"RSS MB": rss_mb(target.roots())})
+    return visit
+
+
+def run_visit(target: Target, plan: Plan, folder: Path) -> Visit:
+    """Raises Unavailable if the server does not start; anything else that goes wrong is in the results."""
+    load = make_load(plan, target)
+    place = Path(tempfile.mkdtemp(prefix=f"vademecum-bench-{target.name}-", dir=folder))
+    place.chmod(0o755)  # PostgreSQL runs as another user
+    try:
+        target.start(place, plan.users + 2)
+        with asyncio.Runner(loop_factory=_loop()) as runner:
+            return runner.run(_measure(target, plan, load))
+    finally:
+        target.stop()
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where there is one: a cheaper client leaves more of the machine to the server."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

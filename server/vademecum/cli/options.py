@@ -1,0 +1,33 @@
+"""Options that mean the same in every command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from vademecum.settings import Settings, default_data, from_environment
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--data",
+        type=click.Path(file_okay=False, path_type=Path),
+        envvar="VADEMECUM_DATA",
+        default=default_data,
+        show_default="~/.local/share/vademecum",
+        help="The one folder that holds everything.",
+    )(command)
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")(command)
+
+
+def settings_for(data: Path, **flags: Any) -> Settings:
+    return from_environment(os.environ, data=data.expanduser().resolve(), **flags)

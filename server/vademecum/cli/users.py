@@ -1,0 +1,148 @@
+"""`vademecum user …` and `vademecum token …`: who may use this server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from vademecum.cli.door import Desk, at_desk
+from vademecum.cli.options import data_option, json_option, settings_for
+from vademecum.errors import NotFound
+
+TIERS = click.Choice(["FREE", "JIVE", "JIGGA"], case_sensitive=False)
+
+
+@click.group()
+def user() -> None:
+    """Add, list, change and remove accounts."""
+
+
+async def find(desk: Desk, email: str) -> dict[str, Any]:
+    for account in await desk.call("GET", "/v1/accounts"):
+        if account["email"].casefold() == email.casefold():
+            return dict(account)
+    raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
+
+
+@user.command("add")
+@click.argument("email")
+@click.option("--tier", type=TIERS, default="FREE", show_default=True)
+@click.option("--password-stdin", is_flag=True, help="Read a password from standard input.")
+@data_option
+@json_option
+def add(email: str, tier: str, password_stdin: bool, data: Path, as_json: bool) -> None:
+    """Add an account. Without a password it signs in by a link (`user link`) or by an API token."""
+    body = {"email": email, "tier": tier.upper()}
+    if password_stdin:
+        body["password"] = sys.stdin.readline().rstrip("\n")
+    made = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/accounts", json=body))
+    click.echo(
+        msgspec.json.encode(made).decode()
+        if as_json
+        else f"{made['email']} ({made['tier']}) {made['userId']}"
+    )
+
+
+@user.command("list")
+@data_option
+@json_option
+def list_(data: Path, as_json: bool) -> None:
+    """List the accounts and what they hold."""
+    found = at_desk(settings_for(data), lambda desk: desk.call("GET", "/v1/accounts"))
+    if as_json:
+        click.echo(msgspec.json.encode(found).decode())
+        return
+    for account in found:
+        usage = account["usage"]
+        click.echo(
+            f"{account['email']:40} {account['tier']:6} {usage['documents']:4} documents {usage['bytes'] / 2**20:8.1f} MB"
+        )
+
+
+@user.command("tier")
+@click.argument("email")
+@click.argument("tier", type=TIERS)
+@data_option
+def tier_(email: str, tier: str, data: Path) -> None:
+    """Change an account's tier."""
+
+    async def work(desk: Desk) -> Any:
+        account = await find(desk, email)
+        return await desk.call("PATCH", f"/v1/accounts/{account['userId']}", json={"tier": tier.upper()})
+
+    at_desk(settings_for(data), work)
+    click.echo(f"{email} is {tier.upper()} now.")
+
+
+@user.command("link")
+@click.argument("email")
+@data_option
+def link(email: str, data: Path) -> None:
+    """Reset an account's password: signs it out everywhere and prints a one-time sign-in link."""
+
+    async def work(desk: Desk) -> Any:
+        account = await find(desk, email)
+        return await desk.call("PATCH", f"/v1/accounts/{account['userId']}", json={"resetPassword": True})
+
+    click.echo(at_desk(settings_for(data), work)["link"])
+
+
+@user.command("remove")
+@click.argument("email")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_option
+def remove(email: str, yes: bool, data: Path) -> None:
+    """Remove an account and erase everything of it."""
+    if not yes:
+        click.confirm(f"Remove {email} and erase all of its documents and memory?", abort=True)
+
+    async def work(desk: Desk) -> Any:
+        account = await find(desk, email)
+        return await desk.call("DELETE", f"/v1/accounts/{account['userId']}")
+
+    at_desk(settings_for(data), work)
+    click.echo(f"{email} is gone, with everything it had. Backups made before are not changed.")
+
+
+@click.group()
+def token() -> None:
+    """Create, list and revoke API tokens."""
+
+
+@token.command("create")
+@click.argument("email")
+@click.option("--name", default="api", show_default=True, help="What it is for.")
+@data_option
+def create(email: str, name: str, data: Path) -> None:
+    """Create a token and print it, alone: it is shown this once."""
+    body = {"name": name}
+    made = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/tokens", email, json=body))
+    click.echo(made["secret"])
+
+
+@token.command("list")
+@click.argument("email")
+@data_option
+@json_option
+def list_tokens(email: str, data: Path, as_json: bool) -> None:
+    """List an account's tokens, without their secrets."""
+    found = at_desk(settings_for(data), lambda desk: desk.call("GET", "/v1/tokens", email))
+    if as_json:
+        click.echo(msgspec.json.encode(found).decode())
+        return
+    for one in found:
+        click.echo(f"{one['id']}  {one['createdAt'][:10]}  {one['name']}")
+
+
+@token.command("revoke")
+@click.argument("email")
+@click.argument("token_id")
+@data_option
+def revoke(email: str, token_id: str, data: Path) -> None:
+    """Revoke a token; its open streams end at once."""
+    at_desk(settings_for(data), lambda desk: desk.call("DELETE", f"/v1/tokens/{token_id}", email))
+    click.echo("Revoked.")

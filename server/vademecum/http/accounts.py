@@ -1,0 +1,235 @@
+"""Signing in and out, one's own account and tokens, and the accounts that an administrator looks after."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import MediaType, Request, Response, delete, get, patch, post
+from litestar.datastructures import Cookie, State
+from litestar.enums import RequestEncodingType
+from litestar.params import BodyKwarg, FromPath, FromQuery, JSONBody
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import BadRequest, Forbidden, SignedOut
+from vademecum.http.auth import COOKIE, is_secure
+from vademecum.http.documents import Deleted
+from vademecum.http.rates import address_of
+from vademecum.model.limits import Tier
+from vademecum.services import accounts, sign_in
+from vademecum.services.parts import Parts
+
+Req = Request[Account, Token, State]
+Public = Request[None, None, State]
+LEAVE = "leave for good"
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
+<meta name="viewport" content="width=device-width">
+<style>body{{font:1.1rem/1.6 system-ui;max-width:32rem;margin:20vh auto;padding:0 1rem}}
+button{{font:inherit;padding:.6rem 1.4rem}}</style>
+<h1>Vademecum</h1><p>This link signs this browser in, once.</p>
+<form method="post" action="/v1/sign-in/link"><input type="hidden" name="link" value="{link}"><button>Sign in</button></form>
+</html>"""
+
+
+class Credentials(msgspec.Struct, forbid_unknown_fields=True):
+    email: str
+    password: str
+
+
+class LinkForm(msgspec.Struct):
+    link: str
+
+
+class NewPassword(msgspec.Struct, forbid_unknown_fields=True):
+    new: str
+    current: str | None = None
+
+
+class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
+    email: str
+    tier: Tier = "FREE"
+    password: str | None = None
+
+
+class AccountChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    tier: Tier | None = None
+    reset_password: bool = False
+
+
+class Changed(msgspec.Struct):
+    """`link`: the path of a one-time sign-in link, after a reset."""
+
+    account: accounts.Profile
+    link: str | None = None
+
+
+class NewToken(msgspec.Struct, forbid_unknown_fields=True):
+    name: str = "api"
+
+
+class TokenSecret(msgspec.Struct):
+    """`secret` is shown this once."""
+
+    token: accounts.TokenInfo
+    secret: str
+
+
+class Leave(msgspec.Struct):
+    confirm: str
+
+
+class SignedIn(msgspec.Struct):
+    signed_in: bool = True
+
+
+def _cookie(request: Request[Any, Any, Any], secret: str, max_age: int) -> Cookie:
+    return Cookie(
+        key=COOKIE,
+        value=secret,
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=is_secure(request),
+        max_age=max_age,
+    )
+
+
+def _entered(request: Request[Any, Any, Any], secret: str) -> Cookie:
+    return _cookie(request, secret, sign_in.COOKIE_DAYS * 86_400)
+
+
+@get("/v1/sign-in", opt={"public": True, "rate": "sign_in"}, include_in_schema=False)
+async def link_page(link: FromQuery[str] = "") -> Response[str]:
+    """A button, so that a mail program that looks at links ahead does not use this one up."""
+    safe = "".join(c for c in link if c.isalnum() or c in "-_")
+    headers = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+    return Response(PAGE.format(link=safe), media_type=MediaType.HTML, headers=headers)
+
+
+@post("/v1/sign-in/link", opt={"public": True, "rate": "sign_in"}, include_in_schema=False)
+async def link_route(
+    request: Public,
+    data: Annotated[LinkForm, BodyKwarg(media_type=RequestEncodingType.URL_ENCODED)],
+    state: State,
+) -> Response[None]:
+    parts: Parts = state.parts
+    secret = await sign_in.use_link(parts, data.link)
+    return Response(None, status_code=303, headers={"Location": "/"}, cookies=[_entered(request, secret)])
+
+
+@post("/v1/sign-in", status_code=200, opt={"public": True, "rate": "sign_in"})
+async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
+    parts: Parts = state.parts
+    address = address_of(request)
+    try:
+        secret = await sign_in.with_password(parts, data.email, data.password)
+    except SignedOut:
+        parts.limiter.failed(address)
+        raise
+    parts.limiter.succeeded(address)
+    return Response(SignedIn(), cookies=[_entered(request, secret)])
+
+
+@post("/v1/sign-out", status_code=200)
+async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
+    parts: Parts = state.parts
+    if request.auth.kind == "cookie":
+        await parts.accounts.remove_token(request.auth)
+        parts.hub.wake_user(request.user.id)
+    return Response(SignedIn(False), cookies=[_cookie(request, "", 0)])
+
+
+@post("/v1/password", status_code=200, opt={"rate": "sign_in"})
+async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> SignedIn:
+    """Every other browser of the account is signed out."""
+    await sign_in.change_password(state.parts, request.user, data.current, data.new, request.auth)
+    return SignedIn()
+
+
+@get("/v1/me")
+async def me_route(request: Req, state: State) -> accounts.Profile:
+    return await accounts.profile(state.parts, request.user)
+
+
+@delete("/v1/me", status_code=200)
+async def leave_route(request: Req, data: JSONBody[Leave], state: State) -> Response[Deleted]:
+    """Leave for good: the account and everything of it is erased at once."""
+    if data.confirm != LEAVE:
+        raise BadRequest(f'To leave for good, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
+    await accounts.remove(state.parts, request.user)
+    return Response(Deleted(1), cookies=[_cookie(request, "", 0)])
+
+
+@get("/v1/tokens")
+async def tokens_route(request: Req, state: State) -> list[accounts.TokenInfo]:
+    return accounts.tokens(state.parts, request.user)
+
+
+@post("/v1/tokens")
+async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
+    parts: Parts = state.parts
+    secret = await sign_in.issue(parts, request.user, "api", data.name[:100], None)
+    token = parts.accounts.tokens[sign_in.digest(secret)]
+    return TokenSecret(accounts.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
+
+
+@delete("/v1/tokens/{token_id:str}", status_code=200)
+async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> Deleted:
+    await accounts.revoke(state.parts, request.user, token_id)
+    return Deleted(1)
+
+
+def _admin(request: Req) -> Parts:
+    if not request.user.admin:
+        raise Forbidden("This is for administrators of the server.")
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+@get("/v1/accounts")
+async def accounts_route(request: Req) -> list[accounts.Profile]:
+    parts = _admin(request)
+    return [await accounts.profile(parts, account) for account in list(parts.accounts.accounts.values())]
+
+
+@post("/v1/accounts")
+async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> accounts.Profile:
+    parts = _admin(request)
+    return await accounts.profile(
+        parts, await accounts.create(parts, data.email, data.tier, password=data.password)
+    )
+
+
+@patch("/v1/accounts/{account_id:str}")
+async def change_account_route(
+    request: Req, account_id: FromPath[str], data: JSONBody[AccountChange]
+) -> Changed:
+    parts = _admin(request)
+    account = accounts.by_id(parts, account_id)
+    if data.tier is not None:
+        account = await accounts.change_tier(parts, account, data.tier)
+    link = await accounts.reset_password(parts, account) if data.reset_password else None
+    return Changed(await accounts.profile(parts, account), link)
+
+
+@delete("/v1/accounts/{account_id:str}", status_code=200)
+async def remove_account_route(request: Req, account_id: FromPath[str]) -> Deleted:
+    parts = _admin(request)
+    await accounts.remove(parts, accounts.by_id(parts, account_id))
+    return Deleted(1)
+
+
+ROUTES = [
+    link_page,
+    link_route,
+    sign_in_route,
+    sign_out_route,
+    password_route,
+    me_route,
+    leave_route,
+    tokens_route,
+    new_token_route,
+    revoke_route,
+    accounts_route,
+    new_account_route,
+    change_account_route,
+    remove_account_route,
+]

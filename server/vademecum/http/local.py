@@ -1,0 +1,40 @@
+"""Routes for commands on the server's own machine: backup and restore name paths, so nobody else may call them."""
+
+from pathlib import Path
+
+import msgspec
+from litestar import Request, post
+from litestar.datastructures import State
+from litestar.params import JSONBody
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import Forbidden
+from vademecum.http.auth import LOCAL_ADMIN
+from vademecum.services.backup import Manifest, Restored, backup, restore
+from vademecum.services.parts import Parts
+
+Req = Request[Account, Token, State]
+
+
+class Place(msgspec.Struct):
+    path: str
+
+
+def _parts(request: Req) -> Parts:
+    if request.user is not LOCAL_ADMIN:
+        raise Forbidden("This is for commands on the server's own machine.")
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+@post("/v1/local/backup", include_in_schema=False, status_code=200)
+async def backup_route(request: Req, data: JSONBody[Place]) -> Manifest:
+    return await backup(_parts(request), Path(data.path))
+
+
+@post("/v1/local/restore", include_in_schema=False, status_code=200)
+async def restore_route(request: Req, data: JSONBody[Place]) -> Restored:
+    return await restore(_parts(request), Path(data.path))
+
+
+ROUTES = [backup_route, restore_route]

@@ -1,0 +1,96 @@
+"""Is it alive, is it ready, what does it do: for whoever runs the server."""
+
+import asyncio
+import os
+from typing import Any
+
+import msgspec
+from litestar import MediaType, Request, Response, get
+from litestar.datastructures import State
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from vademecum.errors import Forbidden
+from vademecum.http.rates import address_of, is_loopback
+from vademecum.services.parts import Parts
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
+<meta name="viewport" content="width=device-width"><style>body{font:1.1rem/1.6 system-ui;max-width:40rem;
+margin:15vh auto;padding:0 1rem}</style><h1>Vademecum</h1>
+<p>The server is running. Your devices sync with it, and documents can be imported and searched:</p>
+<pre>vademecum import FOLDER --user EMAIL --session NAME
+vademecum search "a question" --user EMAIL --session NAME</pre>
+<p><a href="/schema">What the API can do</a></p></html>"""
+
+
+class Health(msgspec.Struct):
+    alive: bool = True
+
+
+class Readiness(msgspec.Struct):
+    """`model`: the one in use, or null: then search is by words only."""
+
+    ready: bool
+    store: str
+    index: str
+    model: str | None
+
+
+@get("/", opt={"public": True}, include_in_schema=False)
+async def front_page() -> Response[str]:
+    return Response(PAGE, media_type=MediaType.HTML)
+
+
+@get("/health", opt={"public": True})
+async def health_route() -> Health:
+    return Health()
+
+
+@get("/ready", opt={"public": True})
+async def ready_route(state: State) -> Response[Readiness]:
+    """503 with the part that is not ready. The checks are real: a read of the store, a write to its disk."""
+    parts: Parts = state.parts
+    store = await _attempt(parts.instance.run(parts.accounts.ping))
+    index = await _attempt(asyncio.to_thread(_write_probe, parts))
+    loaded = parts.inference.settled()
+    embedder = parts.inference.now()
+    ready = store == index == "ok" and loaded
+    model = embedder.manifest.id if embedder is not None else None
+    return Response(Readiness(ready, store, index, model), status_code=200 if ready else 503)
+
+
+async def _attempt(check: Any) -> str:
+    try:
+        await check
+    except Exception as error:
+        return f"failed: {type(error).__name__}"
+    return "ok"
+
+
+def _write_probe(parts: Parts) -> None:
+    probe = parts.settings.data / f".probe-{os.getpid()}"
+    probe.write_bytes(b"ok")
+    probe.unlink()
+
+
+@get("/metrics", opt={"public": True}, media_type="text/plain; version=0.0.4", include_in_schema=False)
+async def metrics_route(request: Request[Any, Any, State], state: State) -> bytes:
+    """Prometheus. Numbers of the whole server; nothing of any user. From the loopback only."""
+    if not is_loopback(address_of(request)):
+        raise Forbidden("Metrics are read from the server's own machine.")
+    parts: Parts = state.parts
+    registry = CollectorRegistry()
+    values = {
+        "vademecum_accounts": (len(parts.accounts.accounts), "accounts"),
+        "vademecum_attached_files": (len(parts.users.attached()), "users' files open now"),
+        "vademecum_streams": (parts.hub.count(), "open streams"),
+        **{
+            f"vademecum_jobs_{name}": (job.pending(), f"users with {name} work to do")
+            for name, job in parts.backstage.jobs.items()
+        },
+    }
+    for name, (value, text) in values.items():
+        Gauge(name, text, registry=registry).set(value)
+    return generate_latest(registry)
+
+
+ROUTES = [front_page, health_route, ready_route, metrics_route]

@@ -1,0 +1,121 @@
+"""Accounts: made, listed, changed and removed by an administrator; left for good by their owner."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import BadRequest, Conflict, NotFound
+from vademecum.model.limits import Limits, Tier, Usage
+from vademecum.services import sign_in
+from vademecum.services.backup import note_left
+from vademecum.services.documents import new_id
+from vademecum.services.parts import Parts
+
+OWNER = "owner@localhost"
+_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
+
+
+class Profile(msgspec.Struct, rename="camel"):
+    """An account as its owner or an administrator sees it."""
+
+    user_id: str
+    email: str
+    tier: Tier
+    admin: bool
+    limits: Limits
+    usage: Usage
+
+
+class TokenInfo(msgspec.Struct, rename="camel"):
+    """A token without its secret."""
+
+    id: str
+    name: str
+    kind: str
+    created_at: str
+    expires_at: str | None
+
+
+async def ensure_owner(parts: Parts) -> str | None:
+    """On a new data folder: make the local owner. Returns the path of a sign-in link while the owner has no other
+    way in (no password, no browser signed in), else None."""
+    if not parts.accounts.accounts:
+        await create(parts, OWNER, "JIGGA", admin=True)
+    owner = parts.accounts.by_email(OWNER)
+    if owner is None or owner.password is not None:
+        return None
+    signed_in = any(
+        t.kind == "cookie" and sign_in.is_valid(parts, t) for t in parts.accounts.tokens_of(owner.id)
+    )
+    return None if signed_in else await sign_in.new_link(parts, owner)
+
+
+async def create(
+    parts: Parts, email: str, tier: Tier, *, admin: bool = False, password: str | None = None
+) -> Account:
+    """Raises BadRequest, Conflict."""
+    email = email.strip()
+    if not _EMAIL.fullmatch(email):
+        raise BadRequest("This is not an email address. Nothing was changed.")
+    if parts.accounts.by_email(email) is not None:
+        raise Conflict(f"There is an account {email} already. Nothing was changed.")
+    hashed = await sign_in.hashed(password) if password is not None else None
+    account = Account(new_id(), email, tier, admin, hashed, parts.clock())
+    await parts.accounts.save_account(account)
+    return account
+
+
+def by_id(parts: Parts, account_id: str) -> Account:
+    """Raises NotFound."""
+    account = parts.accounts.accounts.get(account_id)
+    if account is None:
+        raise NotFound("There is no such account.")
+    return account
+
+
+async def profile(parts: Parts, account: Account) -> Profile:
+    async with parts.users.open(account.id) as store:
+        usage = store.usage
+    return Profile(account.id, account.email, account.tier, account.admin, parts.limits(account), usage)
+
+
+async def change_tier(parts: Parts, account: Account, tier: Tier) -> Account:
+    changed = msgspec.structs.replace(account, tier=tier)
+    await parts.accounts.save_account(changed)
+    return changed
+
+
+async def reset_password(parts: Parts, account: Account) -> str:
+    """Take the password away, sign out every browser, and return the path of a sign-in link."""
+    cleared = msgspec.structs.replace(account, password=None)
+    await parts.accounts.save_account(cleared)
+    await sign_in.sign_out_everywhere(parts, cleared)
+    return await sign_in.new_link(parts, cleared)
+
+
+async def remove(parts: Parts, account: Account) -> None:
+    """Erase an account and all that it has: secrets, records, index, ledger; streams are closed."""
+    note_left(parts.settings.data, account.id)
+    await parts.accounts.remove_account(account.id)
+    parts.hub.close_user(account.id)
+    parts.backstage.forget_user(account.id)
+    await parts.indexes.drop(account.id)
+    await parts.users.remove(account.id)
+    await parts.accounts.rewrite()
+
+
+def tokens(parts: Parts, account: Account) -> list[TokenInfo]:
+    found = [t for t in parts.accounts.tokens_of(account.id) if t.kind == "api"]
+    return [TokenInfo(t.id, t.name, t.kind, t.created_at, t.expires_at) for t in found]
+
+
+async def revoke(parts: Parts, account: Account, token_id: str) -> None:
+    """Raises NotFound for an unknown token, or somebody else's. Open streams end at once."""
+    found: Token | None = next((t for t in parts.accounts.tokens_of(account.id) if t.id == token_id), None)
+    if found is None or found.kind != "api":
+        raise NotFound("There is no such token.")
+    await parts.accounts.remove_token(found)
+    parts.hub.wake_user(account.id)

@@ -1,0 +1,166 @@
+"""Backup: a consistent copy of accounts and records while the server goes on, and the way back.
+
+Left out: the index (derived), models (published), the ledger (it must survive an older backup). A restore begins a
+new epoch, so devices start again from zero and push what they hold; what was erased since the backup stays erased.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from vademecum.engines.duckdb.ledger import Erased
+from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
+from vademecum.errors import BadRequest, Broken
+from vademecum.model import cascade
+from vademecum.model.draft import WAITING, Draft
+from vademecum.services.parts import Parts
+
+MANIFEST = "backup.json"
+ACCOUNTS = "accounts.duckdb"
+
+
+class Manifest(msgspec.Struct, rename="camel"):
+    """`files`: path inside the backup -> sha-256."""
+
+    at: str
+    users: list[str]
+    files: dict[str, str]
+
+
+class Restored(msgspec.Struct, rename="camel"):
+    """`erased_again`: rows of the backup that had been erased since, and were not brought back."""
+
+    users: int
+    accounts: int
+    erased_again: int
+    backup_at: str
+
+
+async def backup(parts: Parts, target: Path) -> Manifest:
+    """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten."""
+    if target.exists():
+        raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
+    staging = target.with_name(target.name + ".new")
+    shutil.rmtree(staging, ignore_errors=True)
+    staging.mkdir(parents=True, mode=0o700)
+    try:
+        await parts.accounts.copy_to(staging / ACCOUNTS)
+        users = sorted(parts.accounts.accounts)
+        for user_id in users:
+            if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
+                continue
+            async with parts.users.detached(user_id) as folder:
+                await asyncio.to_thread(_copy_records, folder, user_folder(staging, user_id))
+        files = await asyncio.to_thread(_checksums, staging)
+        manifest = Manifest(parts.clock(), users, files)
+        (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+        staging.rename(target)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return manifest
+
+
+def _copy_records(source: Path, target: Path) -> None:
+    target.mkdir(parents=True)
+    for name in (RECORDS, RECORDS + ".wal"):
+        if (source / name).exists():
+            shutil.copy2(source / name, target / name)
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+async def restore(parts: Parts, source: Path) -> Restored:
+    """Put a backup in place of what is here, user by user. Accounts that are here stay as they are."""
+    manifest = await asyncio.to_thread(_verified, source)
+    accounts = await parts.accounts.adopt(source / ACCOUNTS, left=read_left(parts.settings.data))
+    erased = users = 0
+    for user_id in manifest.users:
+        records = user_folder(source, user_id)
+        if user_id in parts.accounts.accounts and (records / RECORDS).exists():
+            erased += await _restore_user(parts, user_id, records)
+            users += 1
+    return Restored(users, accounts, erased, manifest.at)
+
+
+def _verified(source: Path) -> Manifest:
+    try:
+        manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError) as error:
+        raise BadRequest(f"{source} is not a backup of this program. Nothing was changed.") from error
+    if _checksums(source) != manifest.files:
+        raise Broken(f"The backup {source} is damaged: its checksums do not fit. Nothing was changed.")
+    return manifest
+
+
+async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
+    ledger = user_ledger(parts.settings.data, user_id)
+    highest = ledger.last_seq()
+    if (user_folder(parts.settings.data, user_id) / RECORDS).exists():
+        async with parts.users.open(user_id) as store:
+            highest = max(highest, store.seq)
+    parts.hub.close_user(user_id)
+    await parts.indexes.drop(user_id)
+    parts.indexer.forget(user_id)
+    async with parts.users.detached(user_id) as folder:
+        await asyncio.to_thread(_put_in_place, records, folder)
+        stamp = {"epoch": secrets.token_urlsafe(9), "seq_floor": str(highest)}
+        await parts.instance.run(lambda _: parts.users.files.stamp(folder / RECORDS, stamp))
+    lines = ledger.read()
+    async with parts.users.open(user_id) as store:
+        erased = await store.write(lambda draft: erase_again(draft, lines))
+    for job in parts.backstage.jobs.values():
+        job.ask(user_id)
+    return erased
+
+
+def _put_in_place(source: Path, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / (RECORDS + ".wal")).unlink(missing_ok=True)
+    for name in (RECORDS + ".wal", RECORDS):
+        if (source / name).exists():
+            shutil.copy2(source / name, folder / (name + ".new"))
+            (folder / (name + ".new")).replace(folder / name)
+
+
+def erase_again(draft: Draft, lines: list[Erased]) -> int:
+    """Apply the ledger to restored records. Returns how many rows that the backup had died again."""
+    count = 0
+    for line in lines:
+        if line.forgotten_at:
+            draft.forgotten_at = max(draft.forgotten_at, line.forgotten_at)
+            for key in list(draft.keys()):
+                head = draft.head(key)
+                if head is not None and head.seq != WAITING and head.seq <= line.seq:
+                    count += len(cascade.kill(draft, key))
+            continue
+        head = draft.head(line.key)
+        if head is None:
+            cascade.kill_unknown(draft, line.key, {"id": line.key.partition("/")[2]})
+        elif not head.deleted:
+            count += len(cascade.kill(draft, line.key))
+    return count
+
+
+def left_file(data: Path) -> Path:
+    return data / "ledger" / "left"
+
+
+def read_left(data: Path) -> set[str]:
+    """Ids of the accounts that left for good: no backup brings them back."""
+    return set(left_file(data).read_text().split()) if left_file(data).exists() else set()
+
+
+def note_left(data: Path, account_id: str) -> None:
+    left_file(data).parent.mkdir(parents=True, exist_ok=True)
+    with left_file(data).open("a") as file:
+        file.write(account_id + "\n")

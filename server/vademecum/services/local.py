@@ -1,0 +1,51 @@
+"""The local door: commands on this machine act for a user through the running server.
+
+The server writes `<data>/server.json` (mode 0600) with its address and a secret of this start. Whoever can read the
+data folder can read the records themselves, so the secret gives nothing away; it is accepted from the loopback only.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+import msgspec
+
+
+class Door(msgspec.Struct):
+    """`url` of the running server, its process, and the secret of the local door."""
+
+    url: str
+    pid: int
+    secret: str
+
+
+def path(data: Path) -> Path:
+    return data / "server.json"
+
+
+def new_secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def publish(data: Path, door: Door) -> None:
+    """Write it whole, readable by the owner alone."""
+    new = path(data).with_suffix(".new")
+    new.unlink(missing_ok=True)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(door))
+    new.replace(path(data))
+
+
+def read(data: Path) -> Door | None:
+    try:
+        return msgspec.json.decode(path(data).read_bytes(), type=Door)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def opens(expected: str, given: str) -> bool:
+    return bool(expected) and hmac.compare_digest(expected.encode(), given.encode(errors="replace"))
