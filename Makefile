@@ -51,8 +51,8 @@ format: $(STAMPS)/python ## put style right
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-schemas: $(STAMPS)/python ## write schemas/ from the structs
-	$(BIN)/python -m vademecum.cli.schemas schemas
+schemas: $(STAMPS)/python ## write schemas/ and the TypeScript types from the structs
+	$(BIN)/python -m vademecum.cli.schemas .
 
 bench: $(STAMPS)/python ## figures, side by side with peers
 	$(BIN)/python bench/run.py

@@ -1,4 +1,4 @@
-"""`make schemas`: write schemas/<collection>.v<version>.json from the structs. Old versions are never touched."""
+"""`make schemas`: write what is made from the structs. Schemas of old versions are never touched."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from pathlib import Path
 
 from vademecum.model.collections import Registry
 from vademecum.model.schema import json_schema
+from vademecum.model.typescript import typescript
 
 
 def rendered() -> dict[str, str]:
-    """File name -> content of every schema served now."""
-    return {
-        f"{name}.v{collection.version}.json": json.dumps(json_schema(collection), indent=2) + "\n"
-        for name, collection in Registry().items()
+    """Path in the repository -> content, of every schema served now and of their TypeScript types."""
+    registry = Registry()
+    schemas = {
+        f"schemas/{name}.v{collection.version}.json": json.dumps(json_schema(collection), indent=2) + "\n"
+        for name, collection in registry.items()
     }
+    return {**schemas, "web/src/model/rows.ts": typescript(registry)}
 
 
-def main(folder: Path) -> None:
+def main(repository: Path) -> None:
     for name, content in rendered().items():
-        (folder / name).write_text(content, encoding="utf-8")
+        (repository / name).write_text(content, encoding="utf-8")
 
 
 if __name__ == "__main__":

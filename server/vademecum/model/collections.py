@@ -16,11 +16,11 @@ from typing import Annotated, Any, Literal, get_args, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-ID_PATTERN = r"^[A-Za-z0-9._~-]{1,100}$"
-TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$"
+ID_PATTERN = r"^[A-Za-z0-9._~-]{1,100}\Z"
+TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z\Z"
 
 Id = Annotated[str, Meta(pattern=ID_PATTERN, max_length=100)]
-DocumentId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._~-]{1,90}$", max_length=90)]
+DocumentId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._~-]{1,90}\Z", max_length=90)]
 Time = Annotated[str, Meta(pattern=TIME_PATTERN, max_length=24)]
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Name = Annotated[str, Meta(max_length=255)]
@@ -317,12 +317,11 @@ def blank(collection: Collection, row: Json, now: str) -> Json:
     for name, blank_value in _blanks(collection.struct):
         if name in kept:
             value = row.get(name)
-            if name in ("createdAt", "updatedAt"):
-                tombstone[name] = value if _is(Time, value) else now
-            elif _is(Id, value):
+            time = name in ("createdAt", "updatedAt")
+            if _is(Time if time else Id, value):
                 tombstone[name] = value
             elif blank_value is not UNSET:
-                tombstone[name] = blank_value
+                tombstone[name] = now if time else blank_value
         elif blank_value is not UNSET:
             tombstone[name] = blank_value
     tombstone["_deleted"] = True

@@ -7,6 +7,7 @@ the losing text). Sets merge as sets, counters add both deltas, times take the l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from vademecum.model.collections import Collection, Json
@@ -16,17 +17,21 @@ _MISSING: Any = object()
 
 def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
     """The row that holds what both sides did. All three are without `syncError`; none is changed."""
+    def present(names: Iterable[str]) -> list[str]:
+        """A field that neither side has stays absent: a merge invents nothing."""
+        return [name for name in names if name in stored or name in new]
+
     merged = dict(stored)
     special = {*collection.sets, *collection.counters, *collection.latest, *collection.frozen}
     grouped = {name for group in collection.together for name in group}
     alone = [(name,) for name in {**base, **stored, **new} if name not in special and name not in grouped]
     for group in (*collection.together, *alone):
         _take_changed(group, base, stored, new, merged)
-    for name in collection.sets:
+    for name in present(collection.sets):
         merged[name] = _merge_set(base.get(name, []), stored.get(name, []), new.get(name, []))
-    for name, of_set in collection.counters.items():
-        merged[name] = _merge_counter(name, of_set, base, stored, new)
-    for name in collection.latest:
+    for name in present(collection.counters):
+        merged[name] = _merge_counter(name, collection.counters[name], base, stored, new)
+    for name in present(collection.latest):
         merged[name] = max(stored.get(name, ""), new.get(name, ""))
     return merged
 

@@ -1,0 +1,14 @@
+"""Tests marked `soak` run only when the environment has SOAK."""
+
+import os
+
+import pytest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("SOAK"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("soak")]
+    if left_out:
+        config.hook.pytest_deselected(left_out)
+        items[:] = [item for item in items if item not in left_out]

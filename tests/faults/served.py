@@ -1,0 +1,107 @@
+"""The real server as a process of its own, so that it can be killed; one that dies takes nothing of the test along.
+
+`start` measures what a person waits for: from the start of the process to the first answered pull, and to /ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from vademecum.services import local
+from vademecum.services.local import Door
+
+ROOT = Path(__file__).parents[2]
+START_S = 30.0
+
+
+@dataclass
+class Served:
+    """A data folder and, between `start` and `kill`, the process that serves it."""
+
+    data: Path
+    models: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[bytes] | None = None
+    door: Door | None = None
+    first_answer_s: list[float] = field(default_factory=list)
+    ready_s: list[float] = field(default_factory=list)
+
+    @property
+    def log(self) -> Path:
+        return self.data.with_name(self.data.name + ".log")
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Start the process without waiting for it."""
+        ours = {k: v for k, v in os.environ.items() if not k.startswith("VADEMECUM_")}
+        theirs = {f"VADEMECUM_{k.upper()}": v for k, v in self.settings.items()}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(self.data)],
+                env={**ours, **theirs, "VADEMECUM_MODELS": str(self.models), "PYTHONPATH": str(ROOT / "server")},
+                stdout=log,
+                stderr=log,
+            )
+        return self.process
+
+    async def start(self, token: str = "", collection: str = "documents") -> httpx.AsyncClient:
+        """Spawn; wait for the door, then for the first pull of `token`'s user, then until ready. Returns a client."""
+        began = time.monotonic()
+        process = self.spawn()
+        while (door := local.read(self.data)) is None or door.pid != process.pid:
+            assert process.poll() is None, f"the server ended with {process.returncode}\n{self.tail()}"
+            assert time.monotonic() - began < START_S, f"the server does not come up\n{self.tail()}"
+            await asyncio.sleep(0.01)
+        self.door = door
+        client = httpx.AsyncClient(base_url=door.url, timeout=30)
+        if token:
+            path = f"/v1/sync/{collection}/0/pull?lwt=0&id=&limit=100"
+            answer = await client.get(path, headers={"Authorization": f"Bearer {token}"})
+            assert answer.status_code == 200, f"{answer.text}\n{self.tail()}"
+            self.first_answer_s.append(time.monotonic() - began)
+        while (await client.get("/ready")).status_code != 200:
+            assert time.monotonic() - began < START_S, f"never ready\n{self.tail()}"
+            await asyncio.sleep(0.02)
+        self.ready_s.append(time.monotonic() - began)
+        return client
+
+    def kill(self) -> None:
+        """As the power does it to a process: no handler runs."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask it to stop, and wait."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(60)
+            self.process = None
+
+    def tail(self, size: int = 4000) -> str:
+        return self.log.read_bytes()[-size:].decode(errors="replace") if self.log.exists() else ""
+
+    async def admin(self, method: str, path: str, email: str = "", **more: Any) -> Any:
+        """Call as the commands on this machine do."""
+        assert self.door is not None
+        headers = {"Authorization": f"Local {self.door.secret}"} | ({"X-Vademecum-User": email} if email else {})
+        async with httpx.AsyncClient(base_url=self.door.url, timeout=30, headers=headers) as client:
+            answer = await client.request(method, path, **more)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    async def add_user(self, email: str) -> tuple[str, str]:
+        """A new JIGGA account: its id and a token."""
+        account = await self.admin("POST", "/v1/accounts", json={"email": email, "tier": "JIGGA"})
+        token = await self.admin("POST", "/v1/tokens", email, json={"name": "test"})
+        return account["userId"], token["secret"]

@@ -1,0 +1,120 @@
+"""One valid row of each collection, written from the contract: what a test does not name is an ordinary value."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+Row = dict[str, Any]
+
+OLD = "2020-05-01T00:00:00.000Z"  # before anything the server does
+NEW = "2099-05-01T00:00:00.000Z"  # after anything the server does
+HASH = "0" * 64
+
+
+def day(number: int) -> str:
+    return f"2021-01-{number:02d}T00:00:00.000Z"
+
+
+def common(row_id: str, **more: Any) -> Row:
+    return {"id": row_id, "createdAt": OLD, "updatedAt": OLD, "_deleted": False, **more}
+
+
+def document(user_id: str, row_id: str, **more: Any) -> Row:
+    return common(
+        row_id,
+        **{
+            "userId": user_id,
+            "originSessionId": "",
+            "activeSessions": [],
+            "accessCount": 0,
+            "lastAccessedAt": OLD,
+            "filename": f"{row_id}.txt",
+            "mimeType": "text/plain",
+            "size": 10,
+            "contentHash": HASH,
+            "chunkCount": 1,
+            "status": "ready",
+            **more,
+        },
+    )
+
+
+def block(document_id: str, number: int = 0, text: str = "some words", **more: Any) -> Row:
+    chunk = {"index": 0, "start": 0, "text": text, "tokens": 2}
+    return common(
+        f"{document_id}.{number}",
+        **{
+            "documentId": document_id,
+            "block": number,
+            "model": "",
+            "dims": 2,
+            "chunks": [chunk],
+            "embedding": base64.b64encode(b"\0\0\x80\x3f\0\0\0\x40").decode(),
+            **more,
+        },
+    )
+
+
+def project(row_id: str, **more: Any) -> Row:
+    return common(row_id, **{"name": row_id, **more})
+
+
+def session(row_id: str, **more: Any) -> Row:
+    return common(row_id, **{"title": row_id, "mode": "analysis", **more})
+
+
+def episode(row_id: str, session_id: str, **more: Any) -> Row:
+    return common(
+        row_id,
+        **{
+            "sessionId": session_id,
+            "userMessage": "what?",
+            "aiResponse": "that.",
+            "citations": [],
+            "status": "done",
+            **more,
+        },
+    )
+
+
+def fact(row_id: str, **more: Any) -> Row:
+    return common(
+        row_id,
+        **{
+            "key": "user.name",
+            "value": "Ada",
+            "sourceRemoved": False,
+            "confidence": 1,
+            "confirmed": True,
+            **more,
+        },
+    )
+
+
+def memory(row_id: str, **more: Any) -> Row:
+    return common(
+        row_id, **{"text": "likes tea", "sessionIds": [], "source": "user", "pinned": False, **more}
+    )
+
+
+def entity(row_id: str, project_id: str, **more: Any) -> Row:
+    return common(row_id, **{"name": row_id, "type": "person", "projectId": project_id, **more})
+
+
+def relationship(row_id: str, from_id: str, to_id: str, **more: Any) -> Row:
+    return common(row_id, **{"fromId": from_id, "toId": to_id, "label": "knows", **more})
+
+
+def summary(row_id: str, **more: Any) -> Row:
+    return common(row_id, **{"content": "in short", **more})
+
+
+def marked(row: Row, base: str | None, code: str = "DUPLICATE") -> Row:
+    """The row as it stays on a device after a refusal."""
+    error = {"code": code, "message": "no", "at": OLD}
+    return {**row, "syncError": error | ({"base": base} if base is not None else {})}
+
+
+def unmarked(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name != "syncError"}

@@ -1,0 +1,44 @@
+/** RxDB's own replication suite, against a running server (attachment cases aside: they are not on this wire). */
+
+import { addRxPlugin } from "rxdb/plugins/core";
+import { RxDBDevModePlugin } from "rxdb/plugins/dev-mode";
+import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
+import { runReplicationBaseTestSuite, setConfig } from "rxdb/plugins/test-utils";
+import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
+import { Harness, type User } from "./harness.ts";
+import { replicatePlain } from "./plain.ts";
+
+addRxPlugin(RxDBDevModePlugin);
+const storage = wrappedValidateAjvStorage({ storage: getRxStorageMemory() });
+setConfig({
+  storage: {
+    name: "memory",
+    getStorage: () => storage,
+    getPerformanceStorage: () => ({ storage, description: "memory" }),
+    hasPersistence: false,
+    hasMultiInstance: false,
+    hasAttachments: false,
+    hasReplication: true,
+  },
+} as never);
+
+let harness: Harness;
+let user: User;
+beforeAll(async () => void (harness = await Harness.start()));
+afterAll(() => harness.stop());
+
+describe("RxDB's suite", () => {
+  const endpoint = () => ({ url: harness.url, token: user.token });
+  runReplicationBaseTestSuite({
+    startReplication: (collection) => replicatePlain(collection, "humans", endpoint()),
+    syncOnce: async (collection) => {
+      const state = replicatePlain(collection, "humans", endpoint(), false);
+      await state.awaitInitialReplication();
+    },
+    getAllServerDocs: () => harness.rows(user, "humans"),
+    cleanUpServer: async () => void (user = await harness.user()),
+    softDeletes: true,
+    isDeleted: (row) => row._deleted,
+    getPrimaryOfServerDoc: (row) => row.passportId,
+  });
+});

@@ -1,0 +1,166 @@
+/** A device: an RxDB database with the project's schemas and RxDB's validator, and rows to put into it. */
+
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createRxDatabase, type RxCollection, type RxDatabase } from "rxdb/plugins/core";
+import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
+import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
+import { conflictHandler, Sync } from "../../web/src/engines/sync/sync.ts";
+import type { Harness, User } from "./harness.ts";
+import { replicatePlain, type Plain } from "./plain.ts";
+
+export const T = "2026-01-01T00:00:00.000Z";
+export const now = () => new Date().toISOString();
+
+export class Device {
+  private constructor(
+    readonly db: RxDatabase<Record<string, RxCollection>>,
+    readonly harness: Harness,
+    readonly user: User,
+  ) {}
+
+  readonly plain = new Map<string, Plain>();
+  readonly pushes: { rows: any[]; answer: any[] }[] = [];
+  sync: Sync | undefined;
+
+  static async make(harness: Harness, user: User, names: string[], own = false): Promise<Device> {
+    const storage = wrappedValidateAjvStorage({ storage: getRxStorageMemory() });
+    const db = await createRxDatabase({ name: `d${randomUUID()}`, storage, multiInstance: false });
+    const collections = Object.fromEntries(
+      names.map((name) => [name, { schema: schema(name), ...(own ? { conflictHandler } : {}) }]),
+    );
+    await db.addCollections(collections);
+    return new Device(db, harness, user);
+  }
+
+  of(name: string): RxCollection {
+    const found = this.db.collections[name];
+    if (!found) throw new Error(`This device has no ${name}.`);
+    return found;
+  }
+
+  /** Live replication of all collections, as an unmodified client. */
+  async online(): Promise<void> {
+    for (const name of Object.keys(this.db.collections)) {
+      const note = (rows: any[], answer: any[]) => void this.pushes.push({ rows, answer });
+      const endpoint = { url: this.harness.url, token: this.user.token };
+      this.plain.set(name, replicatePlain(this.of(name), name, endpoint, true, note));
+    }
+    await this.settled();
+  }
+
+  async offline(): Promise<void> {
+    await Promise.all([...this.plain.values()].map((state) => state.cancel()));
+    this.plain.clear();
+  }
+
+  /** What is here is sent and what is there is fetched. */
+  async settled(): Promise<void> {
+    for (const state of this.plain.values()) await state.awaitInSync();
+    for (const state of this.plain.values()) state.reSync();
+    for (const state of this.plain.values()) await state.awaitInSync();
+  }
+
+  /** The app's own adapter. */
+  async own(epochs = memoryEpochs()): Promise<Sync> {
+    this.sync = new Sync({
+      wire: { base: this.harness.url, headers: { authorization: `Bearer ${this.user.token}` } },
+      collections: this.db.collections,
+      epochs,
+      retryMs: 100,
+      waitForLeadership: false,
+    });
+    await this.sync.start();
+    await this.sync.awaitInSync();
+    return this.sync;
+  }
+
+  async insert(name: string, ...rows: object[]): Promise<void> {
+    const { error } = await this.of(name).bulkInsert(rows);
+    if (error.length) throw new Error(JSON.stringify(error.map((e) => e.status)));
+  }
+
+  async edit(name: string, id: string, change: (row: any) => object): Promise<void> {
+    const document = await this.of(name).findOne(id).exec(true);
+    await document.incrementalModify((row: any) => {
+      const edited: any = { ...row, ...change(row), updatedAt: now() };
+      for (const key of Object.keys(edited)) if (edited[key] === undefined) delete edited[key];
+      return edited;
+    });
+  }
+
+  async remove(name: string, id: string): Promise<void> {
+    await (await this.of(name).findOne(id).exec(true)).remove();
+  }
+
+  async row(name: string, id: string): Promise<any> {
+    return (await this.of(name).findOne(id).exec())?.toMutableJSON();
+  }
+
+  async rows(name: string): Promise<any[]> {
+    return (await this.of(name).find().exec()).map((d) => d.toMutableJSON());
+  }
+
+  async close(): Promise<void> {
+    await this.offline();
+    await this.sync?.stop();
+    await this.db.close();
+  }
+}
+
+export function memoryEpochs() {
+  let epoch: string | undefined;
+  return { load: async () => epoch, save: async (value: string) => void (epoch = value) };
+}
+
+function schema(name: string) {
+  return JSON.parse(readFileSync(`schemas/${name}.v0.json`, "utf8"));
+}
+
+// -- rows ----------------------------------------------------------------------------------------------------
+
+const common = (id: string) => ({ id, createdAt: T, updatedAt: T });
+
+export const session = (id: string, more: object = {}) => ({
+  ...common(id),
+  title: id,
+  mode: "analysis",
+  ...more,
+});
+
+export const document = (id: string, user: User, more: object = {}) => ({
+  ...common(id),
+  userId: user.userId,
+  originSessionId: "s1",
+  activeSessions: [] as string[],
+  accessCount: 0,
+  lastAccessedAt: T,
+  filename: `${id}.txt`,
+  mimeType: "text/plain",
+  size: 10,
+  contentHash: "",
+  chunkCount: 0,
+  status: "pending",
+  ...more,
+});
+
+export const block = (documentId: string, number: number, texts: string[], more: object = {}) => ({
+  ...common(`${documentId}.${number}`),
+  documentId,
+  block: number,
+  model: "test",
+  dims: 4,
+  chunks: texts.map((text, i) => ({ index: number * 16 + i, start: 0, text, tokens: 1 })),
+  embedding: Buffer.from(new Float32Array(texts.length * 4).fill(0.5).buffer).toString("base64"),
+  ...more,
+});
+
+export const episode = (id: string, sessionId: string, more: object = {}) => ({
+  ...common(id),
+  sessionId,
+  userMessage: "q",
+  aiResponse: "a",
+  citations: [],
+  status: "done",
+  ...more,
+});
