@@ -23,9 +23,13 @@ $(STAMPS)/python: requirements.lock pyproject.toml
 	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(STAMPS)/web: package-lock.json
+$(STAMPS)/node: package-lock.json
 	@mkdir -p $(STAMPS)
 	npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(STAMPS)/web: $(STAMPS)/node $(shell find web -type f)
+	npm run --silent build
 	@touch $@
 
 test: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model lint ## every test

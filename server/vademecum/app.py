@@ -18,6 +18,7 @@ from vademecum.http import accounts as account_routes
 from vademecum.http import deletion, documents, operations, search, sync
 from vademecum.http import local as local_routes
 from vademecum.http.auth import Authentication
+from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.problems import HANDLERS
 from vademecum.http.rates import limit_rate
 from vademecum.model.collections import Registry
@@ -136,12 +137,14 @@ def create_app(
             *account_routes.ROUTES,
             *operations.ROUTES,
             *local_routes.ROUTES,
+            *page_files(),
         ],
         lifespan=[lifespan],
         middleware=[Authentication],
         guards=[limit_rate],
         exception_handlers=HANDLERS,
         logging_config=None,
+        openapi_config=openapi_config(),
         state=State(),
         request_max_body_size=settings.body_max,
     )

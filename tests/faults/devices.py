@@ -44,7 +44,9 @@ def document(user_id: str, row_id: str, rng: Random, chunks: int, session: str =
 def block(document_id: str, number: int, rng: Random, model: str, dims: int) -> Json:
     texts = [f"The {word(rng)} lies beneath the oak, said {word(rng)}." for _ in range(rng.randint(1, 4))]
     matrix = np.random.default_rng(rng.getrandbits(32)).standard_normal((len(texts), dims))
-    chunks = [{"index": number * 16 + i, "start": i * 60, "text": t, "tokens": 12} for i, t in enumerate(texts)]
+    chunks = [
+        {"index": number * 16 + i, "start": i * 60, "text": t, "tokens": 12} for i, t in enumerate(texts)
+    ]
     return {**base(f"{document_id}.{number}"), "documentId": document_id, "block": number, "model": model,
             "dims": dims, "chunks": chunks, "embedding": vectors.encode(matrix.astype(np.float32))}  # fmt: skip
 
@@ -151,7 +153,9 @@ class User:
 
     async def call(self, method: str, path: str, **more: Any) -> httpx.Response:
         assert self.client is not None
-        return await self.client.request(method, path, headers={"Authorization": f"Bearer {self.token}"}, **more)
+        return await self.client.request(
+            method, path, headers={"Authorization": f"Bearer {self.token}"}, **more
+        )
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -160,9 +164,7 @@ class User:
         self.unanswered.append(attempt)
         match attempt:
             case Push():
-                answer = await self.call(
-                    "POST", f"/v1/sync/{attempt.collection}/0/push", json=attempt.body()
-                )
+                answer = await self.call("POST", f"/v1/sync/{attempt.collection}/0/push", json=attempt.body())
                 if answer.status_code == 200 and answer.json() == []:
                     self.book.apply(attempt.effects)
                 else:

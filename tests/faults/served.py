@@ -46,8 +46,22 @@ class Served:
         theirs = {f"VADEMECUM_{k.upper()}": v for k, v in self.settings.items()}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(self.data)],
-                env={**ours, **theirs, "VADEMECUM_MODELS": str(self.models), "PYTHONPATH": str(ROOT / "server")},
+                [
+                    sys.executable,
+                    "-m",
+                    "vademecum.cli.main",
+                    "serve",
+                    "--port",
+                    "0",
+                    "--data",
+                    str(self.data),
+                ],
+                env={
+                    **ours,
+                    **theirs,
+                    "VADEMECUM_MODELS": str(self.models),
+                    "PYTHONPATH": str(ROOT / "server"),
+                },
                 stdout=log,
                 stderr=log,
             )
@@ -94,7 +108,9 @@ class Served:
     async def admin(self, method: str, path: str, email: str = "", **more: Any) -> Any:
         """Call as the commands on this machine do."""
         assert self.door is not None
-        headers = {"Authorization": f"Local {self.door.secret}"} | ({"X-Vademecum-User": email} if email else {})
+        headers = {"Authorization": f"Local {self.door.secret}"} | (
+            {"X-Vademecum-User": email} if email else {}
+        )
         async with httpx.AsyncClient(base_url=self.door.url, timeout=30, headers=headers) as client:
             answer = await client.request(method, path, **more)
         assert answer.status_code < 300, answer.text

@@ -59,7 +59,7 @@ async def stored(person: Person, collection: str, row_id: str) -> Row | None:
 
 
 async def seqs(person: Person, *collections: str) -> dict[str, int]:
-    """"collection/id" → seq of every row given out, read one row at a time."""
+    """ "collection/id" → seq of every row given out, read one row at a time."""
     found: dict[str, int] = {}
     for collection in collections or COLLECTIONS:
         lwt = 0

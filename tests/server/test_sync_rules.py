@@ -282,7 +282,9 @@ def test_4_what_was_forgotten_does_not_come_back_from_a_stale_device(tmp_path):
     async def scenario(ada):
         row = fact("f", createdAt=NEW)
         await send(ada, "facts", (row, None))
-        assert (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).status_code == 200
+        assert (
+            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+        ).status_code == 200
         answered = await send(ada, "facts", ({**row, "value": "stale"}, row))
         assert [(r["id"], r["_deleted"], r["value"]) for r in answered] == [("f", True, "")]
 
@@ -500,7 +502,15 @@ def test_6_sets_take_adds_and_removes_of_both_sides(tmp_path):
         ((1, "a"), (2, "b"), (2, "ac"), 3),
         ((5, "a"), (5, ""), (6, "ab"), 6),
     ],
-    ids=["deltas", "other borrows", "the same borrow", "one shared", "two shared", "borrow and return", "return"],
+    ids=[
+        "deltas",
+        "other borrows",
+        "the same borrow",
+        "one shared",
+        "two shared",
+        "borrow and return",
+        "return",
+    ],
 )
 def test_6_counts_add_both_deltas_less_the_borrows_they_share(tmp_path, old, theirs, mine, wanted):
     async def scenario(ada):
@@ -554,7 +564,14 @@ def test_6_a_documents_text_and_its_figures_are_one(tmp_path):
     async def scenario(ada):
         old = document(ada.id, "d", status="pending")
         theirs = {**old, "status": "ready", "statusDetail": "words only"}
-        mine = {**old, "contentHash": "1" * 64, "size": 20, "chunkCount": 2, "pageCount": 3, "filename": "n.txt"}
+        mine = {
+            **old,
+            "contentHash": "1" * 64,
+            "size": 20,
+            "chunkCount": 2,
+            "pageCount": 3,
+            "filename": "n.txt",
+        }
         assert await merged(ada, "documents", old, theirs, mine) == {**theirs, "filename": "n.txt"}
 
     alone(tmp_path, scenario)
@@ -623,9 +640,15 @@ def test_7_a_new_row_is_accepted_even_if_something_was_assumed(tmp_path):
 
 def test_7_what_was_made_before_a_forget_everything_is_refused(tmp_path):
     async def scenario(ada):
-        assert (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).status_code == 200
+        assert (
+            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+        ).status_code == 200
         answered = await send(
-            ada, "facts", (fact("old"), None), (fact("assumed"), fact("assumed")), (fact("new", createdAt=NEW), None)
+            ada,
+            "facts",
+            (fact("old"), None),
+            (fact("assumed"), fact("assumed")),
+            (fact("new", createdAt=NEW), None),
         )
         assert [unmarked(row) for row in answered] == [fact("old"), fact("assumed")]
         assert codes(answered) == ["FORGOTTEN"] * 2 and "base" not in answered[0]["syncError"]
@@ -668,7 +691,9 @@ def test_7_a_row_whose_parent_is_dead_is_answered_by_a_tombstone(tmp_path, paren
         answered = await send(ada, children, (child, None))
         assert [(row["id"], row["_deleted"]) for row in answered] == [(child["id"], True)]
         assert "syncError" not in answered[0] and await ada.live(children) in ({}, {"y": entity("y", "pp")})
-        text = next(child[k] for k in ("userMessage", "content", "text", "label", "chunks", "name") if k in child)
+        text = next(
+            child[k] for k in ("userMessage", "content", "text", "label", "chunks", "name") if k in child
+        )
         assert text not in answered[0].values()
 
     alone(tmp_path, scenario)
@@ -759,7 +784,9 @@ def test_7_forget_everything_erases_waiting_rows(tmp_path):
     async def scenario(ada):
         waiting = episode("e", "s", createdAt=NEW)
         await send(ada, "episodes", (waiting, None))
-        assert (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).status_code == 200
+        assert (
+            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+        ).status_code == 200
         await send(ada, "sessions", (session("s", createdAt=NEW), None))
         assert await ada.live("episodes") == {}
 
@@ -768,7 +795,9 @@ def test_7_forget_everything_erases_waiting_rows(tmp_path):
 
 def test_a_waiting_row_is_not_found_by_search(tmp_path):
     async def scenario(ada):
-        await send(ada, "vectorEmbeddings", (block("d", text="a zebra crossed", embedding=None, dims=0), None))
+        await send(
+            ada, "vectorEmbeddings", (block("d", text="a zebra crossed", embedding=None, dims=0), None)
+        )
         assert (await ada.search("zebra"))["results"] == []
         row = document(ada.id, "d", activeSessions=["s1"], originSessionId="s1")
         await send(ada, "documents", (row, None))
@@ -819,7 +848,9 @@ def test_an_edit_and_a_merge_are_healed_too(tmp_path):
         (first,) = await send(ada, "documents", (edited, old))
         assert first["activeSessions"] == ["s"]
         (second,) = await send(ada, "documents", ({**old, "activeSessions": ["gone", "t"]}, old))
-        assert second["activeSessions"] == ["s", "t"] == (await stored(ada, "documents", "d"))["activeSessions"]
+        assert (
+            second["activeSessions"] == ["s", "t"] == (await stored(ada, "documents", "d"))["activeSessions"]
+        )
 
     alone(tmp_path, scenario)
 
@@ -869,7 +900,9 @@ def test_each_collection_gives_back_what_was_sent(tmp_path):
             "vectorEmbeddings": block("d"),
             "projects": project("p", description="of it"),
             "sessions": session("s", projectId="p", externalId="e"),
-            "episodes": episode("e", "s", model="m", citations=[{"documentId": "d", "filename": "f", "page": 2}]),
+            "episodes": episode(
+                "e", "s", model="m", citations=[{"documentId": "d", "filename": "f", "page": 2}]
+            ),
             "facts": fact("f", sourceDocumentId="d"),
             "memories": memory("m", projectId="p", sessionIds=["s"], supersedes="m0"),
             "entities": entity("n", "p", notes="note"),
@@ -894,7 +927,11 @@ def test_pull_is_in_the_order_of_seq_with_the_latest_state_and_tombstones(tmp_pa
         await send(ada, "facts", (fact("c", value="edited"), fact("c")))
         await send(ada, "facts", (dead(fact("a")), fact("a")))
         got = await page(ada, "facts")
-        assert [(r["id"], r["_deleted"]) for r in got["documents"]] == [("b", False), ("c", False), ("a", True)]
+        assert [(r["id"], r["_deleted"]) for r in got["documents"]] == [
+            ("b", False),
+            ("c", False),
+            ("a", True),
+        ]
         found = await seqs(ada, "facts")
         assert list(found.values()) == sorted(set(found.values()))
         assert got["checkpoint"] == {"lwt": found["facts/a"], "id": await epoch(ada)}
@@ -963,7 +1000,9 @@ def is_problem(answer, status, code):
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"].split(";")[0] == "application/problem+json"
     body = answer.json()
-    assert isinstance(body, dict) and body["error"] is True and body["code"] == code and body["status"] == status
+    assert (
+        isinstance(body, dict) and body["error"] is True and body["code"] == code and body["status"] == status
+    )
     return True
 
 

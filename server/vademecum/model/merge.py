@@ -17,6 +17,7 @@ _MISSING: Any = object()
 
 def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
     """The row that holds what both sides did. All three are without `syncError`; none is changed."""
+
     def present(names: Iterable[str]) -> list[str]:
         """A field that neither side has stays absent: a merge invents nothing."""
         return [name for name in names if name in stored or name in new]
