@@ -3,6 +3,7 @@ PYTHON ?= python3
 DATA ?= $(HOME)/.local/share/vademecum
 BIN := .venv/bin
 STAMPS := .cache/stamps
+TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/model/rows.ts'
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help run install test soak lint format schemas bench lock clean
@@ -50,10 +51,12 @@ lint: $(STAMPS)/python $(STAMPS)/web ## style and types
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	npx --no-install tsc --noEmit
+	npx --no-install prettier --check --log-level warn $(TS)
 
-format: $(STAMPS)/python ## put style right
+format: $(STAMPS)/python $(STAMPS)/node ## put style right
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+	npx --no-install prettier --write --log-level warn $(TS)
 
 schemas: $(STAMPS)/python ## write schemas/ and the TypeScript types from the structs
 	$(BIN)/python -m vademecum.cli.schemas .

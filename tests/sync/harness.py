@@ -82,22 +82,27 @@ class Harness:
         if path == "freeze":
             self.lose = body["drop_next_answer"]
             return {}
+        if path == "dropped":
+            return {"yes": self.lose is None}
         if path == "backup":
-            await self.stop(kill=False)
             target = Path(tempfile.mkdtemp(prefix="vademecum-backup-")) / "backup"
             await self.command("backup", str(target))
-            await self.start()
             return {"backup": str(target)}
         if path == "restore":
-            await self.stop(kill=False)
             await self.command("restore", body["backup"], "--yes")
-            await self.start()
             return {}
         return await self.control(path, body)
 
     async def command(self, *words: str) -> None:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "vademecum.cli.main", *words, "--data", str(self.data)
+            sys.executable,
+            "-m",
+            "vademecum.cli.main",
+            *words,
+            "--data",
+            str(self.data),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=sys.stderr,
         )
         if await process.wait():
             raise RuntimeError(f"vademecum {words[0]} failed")

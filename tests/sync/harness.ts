@@ -56,7 +56,7 @@ export class Harness {
   /** All rows of a collection as the server has them, tombstones too. */
   async rows(user: User, collection: string): Promise<Record<string, any>[]> {
     const all: Record<string, any>[] = [];
-    for (let lwt = 0; ; ) {
+    for (let lwt = 0; ;) {
       const page = await this.call<{ documents: Record<string, any>[]; checkpoint: { lwt: number } }>(
         user,
         `/v1/sync/${collection}/0/pull?lwt=${lwt}&limit=1000`,

@@ -13,6 +13,8 @@ import uvicorn
 from litestar import Request, get, post
 
 from vademecum.app import create_app
+from vademecum.cli.door import locked
+from vademecum.cli.serve import Server
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.documents import new_id
@@ -82,7 +84,9 @@ def main() -> None:
     app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
     for route in (alive, make_user, revoke):
         app.register(route)
-    uvicorn.run(app, host="127.0.0.1", port=int(os.environ["HARNESS_PORT"]), log_level="warning")
+    config = uvicorn.Config(app, host="127.0.0.1", port=int(os.environ["HARNESS_PORT"]), log_level="warning")
+    with locked(settings.data):
+        Server(config, app, settings).run()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,76 @@
+/** Children may come before their parents, and outlive a refusal of them. Unmodified clients. */
+
+import { Device, block, document, episode, session } from "./device.ts";
+import { eventually } from "./eventually.ts";
+import { Harness, type User } from "./harness.ts";
+
+const NAMES = ["documents", "vectorEmbeddings", "sessions", "episodes"];
+let harness: Harness;
+let user: User;
+beforeAll(async () => void (harness = await Harness.start()));
+afterAll(() => harness.stop());
+beforeEach(async () => void (user = await harness.user()));
+
+const ids = async (collection: string) =>
+  (await harness.rows(user, collection)).filter((row) => !row["_deleted"]).map((row) => row["id"]);
+
+test("an episode that goes up before its session appears with it", async () => {
+  const [phone, laptop] = [await Device.make(harness, user, NAMES), await Device.make(harness, user, NAMES)];
+  await laptop.online();
+  await phone.insert("episodes", episode("e", "s"));
+  await phone.online();
+  await phone.settled();
+  expect(phone.pushes.flatMap((push) => push.answer)).toEqual([]); // taken, not refused
+  expect(await ids("episodes")).toEqual([]); // but nobody sees it yet
+  await phone.insert("sessions", session("s"));
+  await eventually(
+    "it arrives with its session",
+    async () => (await laptop.row("episodes", "e")) !== undefined,
+  );
+  expect(await laptop.row("sessions", "s")).toBeDefined();
+  await Promise.all([phone.close(), laptop.close()]);
+});
+
+test("a document is refused while its blocks are accepted; accepted later, it has its text whole", async () => {
+  const [phone, laptop] = [await Device.make(harness, user, NAMES), await Device.make(harness, user, NAMES)];
+  await phone.insert("documents", ...Array.from({ length: 100 }, (_, i) => document(`d${i}`, user)));
+  await phone.online();
+  const blocks = [0, 1, 2].map((number) => block("late", number, [`part ${number}`, `more of ${number}`]));
+  await phone.insert("vectorEmbeddings", ...blocks);
+  await phone.insert("documents", document("late", user, { chunkCount: 6 }));
+  await eventually(
+    "it is refused",
+    async () => (await phone.row("documents", "late")).syncError?.code === "DOCUMENT_LIMIT",
+  );
+  await phone.settled();
+  expect(await ids("vectorEmbeddings")).toEqual([]);
+  expect((await phone.rows("vectorEmbeddings")).length).toBe(3); // still on the device, unmarked
+  expect((await phone.rows("vectorEmbeddings")).filter((row) => row.syncError)).toEqual([]);
+
+  await phone.remove("documents", "d0");
+  await phone.settled();
+  await phone.edit("documents", "late", () => ({ syncError: undefined }));
+  await laptop.online();
+  await eventually("the blocks are there", async () => (await laptop.rows("vectorEmbeddings")).length === 3);
+  expect(await laptop.row("documents", "late")).toMatchObject({ chunkCount: 6 });
+  const text = (await laptop.rows("vectorEmbeddings"))
+    .sort((a, b) => a.block - b.block)
+    .flatMap((b) => b.chunks);
+  expect(text).toEqual(blocks.flatMap((b) => b.chunks));
+  await Promise.all([phone.close(), laptop.close()]);
+});
+
+test("blocks of a document that was deleted before they came up do not stay", async () => {
+  const [phone, laptop] = [await Device.make(harness, user, NAMES), await Device.make(harness, user, NAMES)];
+  await phone.insert("documents", document("d", user));
+  await Promise.all([phone.online(), laptop.online()]);
+  await eventually("both hold it", async () => (await laptop.row("documents", "d")) !== undefined);
+  await phone.offline();
+  await phone.insert("vectorEmbeddings", block("d", 0, ["secret"]));
+  await laptop.remove("documents", "d");
+  await laptop.settled();
+  await phone.online();
+  await eventually("the block goes", async () => (await phone.rows("vectorEmbeddings")).length === 0);
+  expect(JSON.stringify(await harness.rows(user, "vectorEmbeddings"))).not.toContain("secret");
+  await Promise.all([phone.close(), laptop.close()]);
+});

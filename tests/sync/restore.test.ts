@@ -1,0 +1,91 @@
+/** A backup is restored under two live devices. The app's adapter reunites all; an unmodified client waits, whole. */
+
+import { Device, document, memoryEpochs, session } from "./device.ts";
+import { eventually } from "./eventually.ts";
+import { Harness, type User } from "./harness.ts";
+
+const NAMES = ["documents", "sessions"];
+let harness: Harness;
+let user: User;
+beforeAll(async () => void (harness = await Harness.start()));
+afterAll(() => harness.stop());
+beforeEach(async () => void (user = await harness.user()));
+
+const titles = async (device: Device) =>
+  Object.fromEntries((await device.rows("sessions")).map((row) => [row.id, row.title]));
+
+test("the app's devices bring back what came after the backup, and what was erased stays away", async () => {
+  const [phone, laptop] = [
+    await Device.make(harness, user, NAMES, true),
+    await Device.make(harness, user, NAMES, true),
+  ];
+  const epochs = memoryEpochs();
+  await phone.insert(
+    "sessions",
+    session("before"),
+    session("erased", { title: "secret" }),
+    session("edited"),
+  );
+  await phone.insert("documents", document("d", user, { activeSessions: ["before"], accessCount: 1 }));
+  await phone.own(epochs);
+  await laptop.own();
+  await eventually("both hold it", async () => (await laptop.rows("documents")).length === 1);
+  const { backup } = await harness.ask<{ backup: string }>("backup");
+  const old = await epochs.load();
+
+  await eventually("they are back", async () => laptop.sync?.state$.value.kind === "live");
+  await phone.insert("sessions", session("after"));
+  await phone.edit("sessions", "edited", () => ({ title: "edited after" }));
+  await phone.edit("documents", "d", (row) => ({
+    activeSessions: [...row.activeSessions, "after"],
+    accessCount: 2,
+  }));
+  await laptop.remove("sessions", "erased");
+  await eventually(
+    "all is in step",
+    async () =>
+      (await titles(laptop))["edited"] === "edited after" && (await titles(phone))["erased"] === undefined,
+  );
+
+  await harness.ask("restore", { backup });
+  const expected = { before: "before", edited: "edited after", after: "after" };
+  await eventually("the new epoch is known", async () => (await epochs.load()) !== old);
+  for (const device of [phone, laptop]) {
+    await eventually(
+      "all is back",
+      async () => JSON.stringify(sorted(await titles(device))) === JSON.stringify(sorted(expected)),
+    );
+  }
+  await eventually("the server has it", async () => {
+    const live = (await harness.rows(user, "sessions")).filter((row) => !row["_deleted"]);
+    return (
+      JSON.stringify(sorted(Object.fromEntries(live.map((r) => [r["id"], r["title"]])))) ===
+      JSON.stringify(sorted(expected))
+    );
+  });
+  expect(JSON.stringify(await harness.rows(user, "sessions"))).not.toContain("secret");
+  const [stored] = await harness.rows(user, "documents");
+  expect(stored).toMatchObject({ activeSessions: ["before", "after"], accessCount: 2 });
+
+  // And it goes on as before.
+  await laptop.insert("sessions", session("later"));
+  await eventually("a new row arrives", async () => (await titles(phone))["later"] === "later");
+  await Promise.all([phone.close(), laptop.close()]);
+});
+
+test("an unmodified client waits and keeps what it has", async () => {
+  const phone = await Device.make(harness, user, NAMES);
+  await phone.insert("sessions", session("before"));
+  await phone.online();
+  const { backup } = await harness.ask<{ backup: string }>("backup");
+  await phone.insert("sessions", session("after"));
+  await eventually("it is up", async () => (await harness.rows(user, "sessions")).length === 2);
+  await harness.ask("restore", { backup });
+  await phone.edit("sessions", "after", () => ({ title: "edited" }));
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  expect(sorted(await titles(phone))).toEqual({ after: "edited", before: "before" });
+  await phone.close();
+});
+
+const sorted = (o: Record<string, string>) =>
+  Object.fromEntries(Object.entries(o).sort(([a], [b]) => (a < b ? -1 : 1)));

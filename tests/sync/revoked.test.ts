@@ -1,0 +1,51 @@
+/** A token is taken back while its stream is open. */
+
+import { Device, session } from "./device.ts";
+import { eventually } from "./eventually.ts";
+import { Harness, type User } from "./harness.ts";
+
+let harness: Harness;
+beforeAll(async () => void (harness = await Harness.start()));
+afterAll(() => harness.stop());
+
+test("a revoked token's stream ends within a heartbeat and shows nothing more; the device keeps its rows", async () => {
+  const user = await harness.user();
+  const thief: User = { userId: user.userId, ...(await token(user)) };
+  const [own, stolen] = [
+    await Device.make(harness, user, ["sessions"]),
+    await Device.make(harness, thief, ["sessions"]),
+  ];
+  await own.insert("sessions", session("before"));
+  await Promise.all([own.online(), stolen.online()]);
+  await eventually("both hold it", async () => (await stolen.rows("sessions")).length === 1);
+
+  const stream = await fetch(`${harness.url}/v1/sync/sessions/0/pullStream`, {
+    headers: { authorization: `Bearer ${thief.token}` },
+  });
+  expect(stream.status).toBe(200);
+  await harness.ask("revoke", { token: thief.token });
+  const rest = await drain(stream); // ends by the server's doing
+  await own.insert("sessions", session("after"));
+  await own.settled();
+  await stolen.insert("sessions", session("unsent"));
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(rest).not.toContain("after");
+  expect((await stolen.rows("sessions")).map((row) => row.id).sort()).toEqual(["before", "unsent"]);
+  expect((await harness.rows(user, "sessions")).map((row) => row["id"]).sort()).toEqual(["after", "before"]);
+  await Promise.all([own.close(), stolen.close()]);
+});
+
+const token = async (user: User) => {
+  const made = await harness.call<{ secret: string }>(user, "/v1/tokens", {
+    method: "POST",
+    body: '{"name":"second"}',
+  });
+  return { token: made.secret };
+};
+
+async function drain(stream: Response): Promise<string> {
+  let text = "";
+  for await (const bytes of stream.body as unknown as AsyncIterable<Uint8Array>)
+    text += new TextDecoder().decode(bytes);
+  return text;
+}
