@@ -15,6 +15,7 @@ import httpx
 
 from vademecum.app import create_app
 from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.model.collections import Registry
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import digest
@@ -94,9 +95,17 @@ class House:
 
 
 @asynccontextmanager
-async def house(data: Path, *, model: bool = False, **settings: Any) -> AsyncIterator[House]:
+async def house(
+    data: Path,
+    *,
+    model: bool = False,
+    registry: Registry | None = None,
+    migrations: Path | None = None,
+    **settings: Any,
+) -> AsyncIterator[House]:
     models = MODELS if model else data / "no-models"
-    app = create_app(Settings(data=data, models=models, **{"erase_delay_s": 0.05, **settings}))
+    configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, **settings})
+    app = create_app(configured, registry, migrations=migrations)
     async with app.lifespan():
         yield House(app.state.parts, app)
 
