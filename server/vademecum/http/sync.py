@@ -1,6 +1,7 @@
 """The wire of replication: pull, push, and both streams. An unmodified RxDB client must be able to use it."""
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from typing import Any
@@ -123,6 +124,7 @@ def _stream(parts: Parts, request: Req, names: frozenset[str], *, named: bool) -
     stack = ExitStack()  # subscribed now, before the headers go out, so that nothing falls between
     subscription = stack.enter_context(parts.hub.subscribe(request.user.id, names, named=named))
     events = _events(parts, request.auth, subscription, stack)
+    weakref.finalize(events, stack.close)  # if the client is gone before the first event is asked for
     return Stream(events, media_type="text/event-stream", headers=STREAM_HEADERS)
 
 

@@ -1,0 +1,225 @@
+"""Both streams over a real socket: in order, without a gap, closed rather than skipped."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+import uvicorn
+
+from property.rows import document, fact, session
+from property.wire import page, send
+from server.house import house, run
+
+
+@asynccontextmanager
+async def listening(app):
+    """The app behind uvicorn on a port of its own. Yields its URL."""
+    config = uvicorn.Config(app, port=0, lifespan="off", log_config=None, timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await task
+
+
+class Ear:
+    """What comes down a stream: events as JSON, and everything as it was written."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.text = ""
+        self.events = []
+        self.ended = asyncio.Event()
+        self.task = asyncio.create_task(self._listen())
+
+    async def _listen(self):
+        try:
+            async for line in self.answer.aiter_lines():
+                self.text += line + "\n"
+                if line.startswith("data: "):
+                    self.events.append(json.loads(line[6:]))
+        except httpx.HTTPError:
+            pass
+        self.ended.set()
+
+    def rows(self, collection=None):
+        return [
+            row
+            for e in self.events
+            if e.get("collection", collection) == collection
+            for row in e["documents"]
+        ]
+
+    async def until(self, holds):
+        async with asyncio.timeout(20):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def listen(url, person, path):
+    headers = {"Authorization": person.client.headers["Authorization"]}
+    async with (
+        httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client,
+        client.stream("GET", path) as answer,
+    ):
+        assert answer.status_code == 200, await answer.aread()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        ear = Ear(answer)
+        try:
+            yield ear
+        finally:
+            ear.task.cancel()
+
+
+def on_the_wire(tmp_path, scenario, **settings):
+    async def whole():
+        async with house(tmp_path, **settings) as h, listening(h.app) as url:
+            await scenario(h, url, await h.person())
+
+    run(whole)
+
+
+def test_what_is_written_after_the_headers_arrives(tmp_path):
+    async def scenario(h, url, ada):
+        for number in range(20):
+            async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
+                row = fact(f"f{number}")
+                await send(ada, "facts", (row, None))
+                await ear.until(lambda ear=ear: ear.events)
+                assert ear.events[0]["documents"] == [row]
+                assert ear.events[0]["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_one_connection_carries_all_collections_in_the_order_of_seq(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            await asyncio.gather(
+                *(send(ada, "sessions", (session(f"s{i}"), None)) for i in range(60)),
+                *(send(ada, "facts", *((fact(f"f{i}-{n}"), None) for n in range(5))) for i in range(60)),
+            )
+            await send(ada, "sessions", ({**session("s0"), "_deleted": True}, None))
+            await ear.until(lambda: any(row["_deleted"] for row in ear.rows("sessions")))
+            seqs = [event["checkpoint"]["lwt"] for event in ear.events]
+            assert seqs == sorted(seqs)
+            for collection in ("sessions", "facts"):
+                pulled = (await page(ada, collection))["documents"]
+                newest = {row["id"]: row for row in ear.rows(collection)}
+                assert newest == {row["id"]: row for row in pulled}
+            assert sum(len(event["documents"]) for event in ear.events) == 60 + 300 + 1
+            assert "RESYNC" not in ear.text
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_cascade_reaches_every_collection_it_touches(tmp_path):
+    async def scenario(h, url, ada):
+        await send(ada, "sessions", (session("s"), None))
+        await send(ada, "documents", (document(ada.id, "d", activeSessions=["s"]), None))
+        async with listen(url, ada, "/v1/sync/stream?versions=documents:0,sessions:0") as ear:
+            await ada.call("DELETE", "/v1/sessions/s")
+            await ear.until(lambda: ear.rows("documents") and ear.rows("sessions"))
+            assert ear.rows("documents")[0]["activeSessions"] == [] and ear.rows("sessions")[0]["_deleted"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_only_the_chosen_collections_come(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/stream?versions=facts:0") as ear:
+            await send(ada, "sessions", (session("s"), None))
+            await send(ada, "facts", (fact("f"), None))
+            await ear.until(lambda: ear.events)
+            assert [event["collection"] for event in ear.events] == ["facts"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_nobody_hears_another(tmp_path):
+    async def scenario(h, url, ada):
+        bob = await h.person()
+        async with listen(url, bob, "/v1/sync/stream") as ear:
+            await send(ada, "facts", (fact("f", value="canary of Ada"), None))
+            await send(bob, "facts", (fact("g"), None))
+            await ear.until(lambda: ear.rows("facts"))
+            assert "canary" not in ear.text and [row["id"] for row in ear.rows("facts")] == ["g"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_listener_that_falls_behind_is_closed_and_its_pull_finds_all(tmp_path):
+    """It never skips: what came is a prefix of what was written."""
+
+    async def scenario(h, url, ada):
+        headers = {"Authorization": ada.client.headers["Authorization"]}
+        async with (
+            httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client,
+            client.stream("GET", "/v1/sync/facts/0/pullStream") as answer,
+        ):
+            for number in range(120):
+                rows = [fact(f"f{number}-{n}", value="x" * 50_000) for n in range(10)]
+                assert await send(ada, "facts", *((row, None) for row in rows)) == []
+            ear = Ear(answer)
+            await asyncio.wait_for(ear.ended.wait(), 30)
+        heard = [row["id"] for row in ear.rows()]
+        assert len(heard) < 1200, "it was closed"
+        ids = [row["id"] for row in await ada.pull("facts")]
+        assert len(ids) == 1200 and heard == ids[: len(heard)]
+
+    on_the_wire(tmp_path, scenario, stream_queue=4)
+
+
+def test_silence_is_filled_with_comments_that_no_client_takes_for_events(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
+            await ear.until(lambda: ear.text.count(": hb") >= 3)
+            assert ear.events == []
+
+    on_the_wire(tmp_path, scenario, heartbeat_s=0.05)
+
+
+def test_a_client_that_goes_away_is_forgotten(tmp_path):
+    async def scenario(h, url, ada):
+        for _ in range(5):
+            async with listen(url, ada, "/v1/sync/stream"):
+                assert h.parts.hub.count() >= 1
+        async with asyncio.timeout(10):
+            while h.parts.hub.count():
+                await asyncio.sleep(0.05)
+
+    on_the_wire(tmp_path, scenario, heartbeat_s=0.1)
+
+
+def test_a_stream_of_another_schema_version_is_gated_like_a_pull(tmp_path):
+    async def scenario(h, url, ada):
+        for path, status in {
+            "/v1/sync/facts/1/pullStream": 503,
+            "/v1/sync/nothing/0/pullStream": 404,
+            "/v1/sync/stream?versions=facts:1": 503,
+            "/v1/sync/stream?versions=nothing:0": 404,
+            "/v1/sync/stream?versions=facts": 400,
+            "/v1/sync/stream?versions=facts:x": 400,
+        }.items():
+            answer = await ada.call("GET", path)
+            assert answer.status_code == status and answer.json()["error"] is True, path
+        assert h.parts.hub.count() == 0
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_streams_end_when_the_server_stops(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            await send(ada, "facts", (fact("f"), None))
+            await ear.until(lambda: ear.events)
+            h.parts.hub.close()
+            await asyncio.wait_for(ear.ended.wait(), 5)
+
+    on_the_wire(tmp_path, scenario)
