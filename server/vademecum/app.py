@@ -24,6 +24,7 @@ from vademecum.http.rates import limit_rate
 from vademecum.model.collections import Registry
 from vademecum.services import local
 from vademecum.services.backstage import Backstage
+from vademecum.services.checkpoint import checkpointing
 from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
@@ -93,6 +94,7 @@ async def open_parts(
         backstage.add(Job("erase", jobs, eraser.work, delay_s=settings.erase_delay_s))
         backstage.start(settings.data)
         stack.push_async_callback(backstage.close)
+        await stack.enter_async_context(checkpointing(users))
         searcher = Searcher(users, indexes, indexer, index_job, inference, settings.search_wait_s)
         stack.callback(hub.close)
         yield Parts(

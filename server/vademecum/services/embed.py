@@ -1,22 +1,31 @@
 """Embed: blocks that came without vectors get them in the background, and flow out through the ordinary sync.
 
 A block at a time, so that a stop or a crash loses at most one. The block must still be what was read when its
-vectors are stored; otherwise they are thrown away and the newer state is embedded in its turn.
+vectors are stored; otherwise they are thrown away and the newer state is embedded in its turn. A block that the model
+cannot take holds up no other; after some attempts its document says so.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
+import structlog
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.errors import Broken
 from vademecum.model import vectors
 from vademecum.model.collections import Json
 from vademecum.model.draft import Change, Draft
 from vademecum.services.models import Inference
 
 COLLECTION = "vectorEmbeddings"
+ATTEMPTS = 3
+FAILED = "A part of it could not be embedded. It is found by its words; edit or upload it again for the rest."
+
+_log = structlog.get_logger("vademecum.embed")
 
 
 def needs_work(changes: list[Change], model: str | None) -> bool:
@@ -38,17 +47,38 @@ class EmbedJob:
     def __init__(self, users: Users, inference: Inference) -> None:
         self._users = users
         self._inference = inference
+        self._failures: Counter[tuple[str, str]] = Counter()  # (user, block)
 
     async def work(self, user_id: str) -> None:
-        """Embed every block that lacks vectors of the current model, then settle the documents' status."""
+        """Embed every block that lacks vectors of the current model, then settle the documents' status.
+
+        Raises Broken when blocks failed that are worth another attempt.
+        """
         embedder = await self._inference.get()
+        failed: list[str] = []
         if embedder is not None:
             async with self._users.open(user_id) as store:
                 todo = await store.unembedded(embedder.model)
             for block_id in todo:
-                await self._embed_block(user_id, f"{COLLECTION}/{block_id}", embedder)
+                if not await self._attempt(user_id, block_id, embedder):
+                    failed.append(block_id)
+        hopeless = [b for b in failed if self._failures[user_id, b] >= ATTEMPTS]
         async with self._users.open(user_id) as store:
-            await _settle(store, embedder.model if embedder is not None else None)
+            await _settle(store, embedder.model if embedder is not None else None, hopeless)
+        if len(hopeless) < len(failed):
+            raise Broken(f"{len(failed) - len(hopeless)} blocks could not be embedded.")
+
+    async def _attempt(self, user_id: str, block_id: str, embedder: Embedder) -> bool:
+        if self._failures[user_id, block_id] >= ATTEMPTS:
+            return False
+        try:
+            await self._embed_block(user_id, f"{COLLECTION}/{block_id}", embedder)
+        except Exception as error:
+            self._failures[user_id, block_id] += 1
+            _log.error("block not embedded", exc_info=error)
+            return False
+        self._failures.pop((user_id, block_id), None)
+        return True
 
     async def _embed_block(self, user_id: str, key: str, embedder: Embedder) -> None:
         async with self._users.open(user_id) as store:
@@ -70,29 +100,33 @@ class EmbedJob:
             await store.write(store_vectors)
 
 
-async def _settle(store: UserStore, model: str | None) -> None:
+async def _settle(store: UserStore, model: str | None, hopeless: list[str]) -> None:
     documents = [k for k in store.heads.rows if k.startswith("documents/") and store.live(k)]
     rows = {k: msgspec.json.decode(b) for k, b in (await store.bodies(documents)).items()}
     waiting = [k for k, row in rows.items() if row.get("status") == "pending"]
     if waiting:
-        missing = set(await store.unembedded(model)) if model is not None else set()
+        missing = _documents_of(await store.unembedded(model)) if model is not None else set()
         counts = await store.chunk_counts([k.partition("/")[2] for k in waiting])
-        await store.write(lambda draft: _mark_ready(draft, waiting, missing, counts))
+        await store.write(lambda draft: _mark(draft, waiting, missing, counts, _documents_of(hopeless)))
 
 
-def _mark_ready(draft: Draft, keys: list[str], missing: set[str], counts: dict[str, int]) -> None:
+def _documents_of(block_ids: list[str]) -> set[str]:
+    return {block_id.rpartition(".")[0] for block_id in block_ids}
+
+
+def _mark(draft: Draft, keys: list[str], missing: set[str], counts: dict[str, int], failed: set[str]) -> None:
     """`ready`: all chunks are here and, where there is a model, embedded. `updatedAt` stays: nobody edited it."""
     for key in keys:
         if draft.life(key) != "live":
             continue
         row = draft.row(key)
-        document_id = row["id"]
-        whole = counts.get(document_id, 0) >= row["chunkCount"] > 0
-        if (
-            row["status"] != "pending"
-            or not whole
-            or any(b.rpartition(".")[0] == document_id for b in missing)
-        ):
+        whole = counts.get(row["id"], 0) >= row["chunkCount"] > 0
+        if row["status"] != "pending":
             continue
-        ready = {**row, "status": "ready"}
-        draft.put(key, ready, msgspec.json.encode(ready))
+        if row["id"] in failed:
+            settled = {**row, "status": "failed", "statusDetail": FAILED}
+        elif whole and row["id"] not in missing:
+            settled = {**row, "status": "ready"}
+        else:
+            continue
+        draft.put(key, settled, msgspec.json.encode(settled))

@@ -177,5 +177,5 @@ class UserStore:
             self.idle.set()
 
     async def checkpoint(self) -> None:
-        """Fold the write-ahead log into the file, in a quiet moment."""
+        """Fold the write-ahead log into the file; a push that comes meanwhile waits."""
         await self._run(lambda c: c.execute(f"CHECKPOINT {self.alias}"))

@@ -1,0 +1,74 @@
+"""What goes on behind the answers."""
+
+import pytest
+
+from property.rows import block, document, fact
+from property.wire import send
+from server.house import house, run
+from vademecum.engines.onnx.embedder import Embedder
+
+
+def test_the_log_of_a_file_that_nobody_uses_is_folded(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for number in range(8):
+                rows = [fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)]
+                assert await send(ada, "facts", *((row, None) for row in rows)) == []
+            [log] = tmp_path.rglob("users/*/*/records.duckdb.wal")
+            assert log.stat().st_size > 4 * 2**20
+            await h.parts.users.checkpoint_idle()
+            assert not log.exists() or log.stat().st_size < 100_000
+            assert len(await ada.pull("facts")) == 80
+
+    run(scenario)
+
+
+def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypatch):
+    """The real model, but for one text that breaks it."""
+    whole = Embedder.passages
+
+    async def fragile(self, texts):
+        if any("poison" in text for text in texts):
+            raise RuntimeError("the runtime gave up")
+        return await whole(self, texts)
+
+    monkeypatch.setattr(Embedder, "passages", fragile)
+    monkeypatch.setattr("vademecum.services.jobs.RETRY_S", (0.0,))
+
+    async def scenario():
+        async with house(tmp_path, model=True) as h:
+            ada = await h.person()
+            for name, texts in {"bad": ["fine", "poison"], "good": ["fine too"]}.items():
+                row = document(ada.id, name, status="pending", chunkCount=len(texts))
+                assert await send(ada, "documents", (row, None)) == []
+                blocks = [block(name, n, text=t, embedding=None, dims=0) for n, t in enumerate(texts)]
+                assert await send(ada, "vectorEmbeddings", *((b, None) for b in blocks)) == []
+            await h.settle(ada)
+            documents = await ada.live("documents")
+            assert documents["good"]["status"] == "ready"
+            assert (
+                documents["bad"]["status"] == "failed"
+                and "found by its words" in documents["bad"]["statusDetail"]
+            )
+            blocks = await ada.live("vectorEmbeddings")
+            assert [bool(blocks[i]["embedding"]) for i in ("bad.0", "bad.1", "good.0")] == [True, False, True]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("users", [70])
+def test_more_users_than_open_indexes_are_served(tmp_path, users):
+    async def scenario():
+        async with house(tmp_path, attached_max=16) as h:
+            people = [await h.person() for _ in range(users)]
+            for number, person in enumerate(people):
+                assert (
+                    await person.upload("a.txt", f"The number of this person is n{number}x.")
+                ).status_code == 201
+            for number, person in enumerate(people):
+                found = await person.search(f"n{number}x", mode="words")
+                assert len(found["results"]) == 1
+            assert len(h.parts.indexes._open) <= 64 and len(h.parts.users.attached()) <= 17
+
+    run(scenario)
