@@ -1,12 +1,10 @@
 -- A user's file. One table a collection, the latest state of each row, in the order of seq.
 -- No primary keys: the heads kept in memory know every id, and an index costs more than all else in a push.
--- parents, refs: space-separated "collection/id". tag: the row's unique value. size: bytes it is charged.
--- body: the JSON as it was sent.
+-- head: what memory holds of the row, as a JSON array: is it deleted, its parents, what it refers to ("collection/id"
+-- each), the bytes it is charged, its unique value. body: the JSON as it was sent.
 CREATE TABLE meta (name VARCHAR, value VARCHAR);
 
-CREATE TABLE documents (
-  seq BIGINT, id VARCHAR, deleted BOOLEAN, parents VARCHAR, refs VARCHAR, tag VARCHAR, size BIGINT, body VARCHAR
-);
+CREATE TABLE documents (seq BIGINT, id VARCHAR, head VARCHAR, body VARCHAR);
 CREATE TABLE "vectorEmbeddings" AS FROM documents;
 CREATE TABLE projects AS FROM documents;
 CREATE TABLE sessions AS FROM documents;

@@ -146,7 +146,7 @@ def erase_again(draft: Draft, lines: list[Erased]) -> int:
         head = draft.head(line.key)
         if head is None:
             cascade.kill_unknown(draft, line.key, {"id": line.key.partition("/")[2]})
-        elif not head.deleted:
+        elif not head.deleted and head.seq <= line.seq:  # a later seq: its owner brought it back to life
             count += len(cascade.kill(draft, line.key))
     return count
 

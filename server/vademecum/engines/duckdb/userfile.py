@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.model.draft import WAITING, Change, Head, Heads
-
-_COLUMNS = "seq, id, deleted, parents, refs, tag, size, body"
 
 
 @dataclass(slots=True)
@@ -151,22 +151,12 @@ def publish_file(new: Path, path: Path) -> None:
 
 
 def _load_heads(cursor: Cursor, alias: str, collections: Sequence[str]) -> Heads:
-    columns = "seq, deleted, parents, refs, tag, size"
-    parts = [f"SELECT '{name}/' || id, {columns} FROM {alias}.main.\"{name}\"" for name in collections]
-    parts.append(f"SELECT id, {columns} FROM {alias}.main.waiting")
+    parts = [f"SELECT '{name}/' || id, seq, head FROM {alias}.main.\"{name}\"" for name in collections]
+    parts.append(f"SELECT id, seq, head FROM {alias}.main.waiting")
     rows = cursor.execute(" UNION ALL ".join(parts)).fetchall()
     heads = Heads()
-    heads.absorb(
-        {
-            key: Change(key, None, Head(seq, deleted, _split(parents), _split(refs), size, tag), b"")
-            for key, seq, deleted, parents, refs, tag, size in rows
-        }
-    )
+    heads.absorb({key: Change(key, None, Head(seq, *_heads.decode(head)), b"") for key, seq, head in rows})
     return heads
-
-
-def _split(names: str) -> tuple[str, ...]:
-    return tuple(names.split(" ")) if names else ()
 
 
 def read_bodies(cursor: Cursor, alias: str, heads: Heads, keys: Iterable[str]) -> dict[str, bytes]:
@@ -221,23 +211,23 @@ def read_page(cursor: Cursor, alias: str, collection: str, after: int, limit: in
 
 
 def find_unembedded(cursor: Cursor, alias: str, model: str) -> list[str]:
-    """Ids of the live blocks that lack vectors of `model`, document by document."""
+    """Ids of the blocks that lack vectors of `model`, in the order of seq; tombstones too."""
     rows = cursor.execute(
-        f'SELECT id FROM {alias}.main."vectorEmbeddings" WHERE NOT deleted AND '
-        "(json_extract(body, '$.embedding') = 'null' OR json_extract_string(body, '$.model') <> ?) ORDER BY seq",
+        f'SELECT id FROM {alias}.main."vectorEmbeddings" WHERE '
+        "json_extract(body, '$.embedding') = 'null' OR json_extract_string(body, '$.model') <> ? ORDER BY seq",
         [model],
     ).fetchall()
     return [block_id for (block_id,) in rows]
 
 
-def count_chunks(cursor: Cursor, alias: str, document_ids: list[str]) -> dict[str, int]:
-    """Chunks in the live blocks of these documents."""
+def count_chunks(cursor: Cursor, alias: str, block_ids: list[str]) -> dict[str, int]:
+    """Block id -> how many chunks it has."""
     rows = cursor.execute(
-        "SELECT parents, sum(json_array_length(body, '$.chunks')) FROM "
-        f'{alias}.main."vectorEmbeddings" WHERE NOT deleted AND parents IN (SELECT unnest(?)) GROUP BY parents',
-        [[f"documents/{i}" for i in document_ids]],
+        f"SELECT id, json_array_length(body, '$.chunks') FROM {alias}.main.\"vectorEmbeddings\" "
+        "WHERE id IN (SELECT unnest(?))",
+        [block_ids],
     ).fetchall()
-    return {parents.partition("/")[2]: int(count) for parents, count in rows}
+    return dict(rows)
 
 
 def flush(cursor: Cursor, alias: str, changes: Iterable[Change], meta: dict[str, str]) -> None:
@@ -275,15 +265,19 @@ def flush(cursor: Cursor, alias: str, changes: Iterable[Change], meta: dict[str,
 def _insert(cursor: Cursor, table: str, rows: list[Change], *, whole_key: bool) -> None:
     heads = [row.head for row in rows if row.head is not None]
     cursor.execute(
-        f"INSERT INTO {table} ({_COLUMNS}) SELECT {', '.join(['unnest(?)'] * 8)}",
+        f"INSERT INTO {table} (seq, id, head, body) SELECT unnest(?), unnest(?), unnest(?), unnest(?)",
         [
             [head.seq for head in heads],
             [row.key if whole_key else row.key.partition("/")[2] for row in rows],
-            [head.deleted for head in heads],
-            [" ".join(head.parents) for head in heads],
-            [" ".join(head.references) for head in heads],
-            [head.tag for head in heads],
-            [head.size for head in heads],
+            [_head_column(head) for head in heads],
             [row.body.decode() for row in rows],
         ],
     )
+
+
+# Deleted, parents, references, size, tag: one column of JSON, because a push's cost grows with its columns.
+_heads = msgspec.json.Decoder(tuple[bool, tuple[str, ...], tuple[str, ...], int, str])
+
+
+def _head_column(head: Head) -> str:
+    return msgspec.json.encode((head.deleted, head.parents, head.references, head.size, head.tag)).decode()

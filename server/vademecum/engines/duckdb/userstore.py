@@ -7,6 +7,7 @@ a commit is under way is committed together next, and every caller is answered a
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -85,11 +86,22 @@ class UserStore:
 
     async def unembedded(self, model: str) -> list[str]:
         """Ids of the live blocks that lack vectors of `model`."""
-        return await self._run(lambda c: userfile.find_unembedded(c, self.alias, model))
+        found = await self._run(lambda c: userfile.find_unembedded(c, self.alias, model))
+        return [block_id for block_id in found if self.live(f"vectorEmbeddings/{block_id}")]
 
     async def chunk_counts(self, document_ids: list[str]) -> dict[str, int]:
         """How many chunks of these documents are here."""
-        return await self._run(lambda c: userfile.count_chunks(c, self.alias, document_ids))
+        blocks = {
+            key.partition("/")[2]: document_id
+            for document_id in document_ids
+            for key in self.heads.dependents.get(f"documents/{document_id}", ())
+            if key.startswith("vectorEmbeddings/") and self.live(key)
+        }
+        counts = await self._run(lambda c: userfile.count_chunks(c, self.alias, list(blocks)))
+        total: Counter[str] = Counter()
+        for block_id, count in counts.items():
+            total[blocks[block_id]] += count
+        return total
 
     # -- writing ------------------------------------------------------------------------------------------------
 
