@@ -23,6 +23,7 @@ from vademecum.http.problems import HANDLERS
 from vademecum.http.rates import limit_rate
 from vademecum.model.collections import Registry
 from vademecum.services import local
+from vademecum.services.accounts import finish_leaving
 from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
 from vademecum.services.embed import EmbedJob
@@ -73,9 +74,11 @@ async def open_parts(
         hub = Hub(settings.stream_queue)
         backstage = Backstage(hub, inference)
         template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
+        files = Files(instance, tuple(registry), records, template)
+        files.prepare()
         users = Users(
             settings.data,
-            Files(instance, tuple(registry), records, template),
+            files,
             registry,
             clock,
             backstage.on_commit,
@@ -128,6 +131,7 @@ def create_app(
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
         async with open_parts(settings, registry or Registry(), clock, migrations) as parts:
             app.state.parts = parts
+            await finish_leaving(parts)
             yield
 
     return Litestar(

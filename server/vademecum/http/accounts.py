@@ -119,6 +119,7 @@ async def link_route(
 async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
     parts: Parts = state.parts
     address = address_of(request)
+    parts.limiter.take("sign_in", f"account {data.email.strip().casefold()}")
     try:
         secret = await sign_in.with_password(parts, data.email, data.password)
     except SignedOut:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -86,6 +86,19 @@ def chunk(parts: Sequence[PartLike]) -> list[Chunk]:
             done = last
         base = at + utf16_length(text[done:]) + len(JOIN)
     return chunks
+
+
+def join(chunks: Sequence[Mapping[str, Any]]) -> str:
+    """The document's text again, from its chunks in order. Between two of them is what their `start`s leave open."""
+    text: list[str] = []
+    end = 0
+    for one in chunks:
+        if text:
+            gap = one["start"] - end
+            text.append(JOIN if gap >= len(JOIN) else " " * max(gap, 0))
+        text.append(one["text"])
+        end = one["start"] + utf16_length(one["text"])
+    return "".join(text)
 
 
 def utf16_length(text: str) -> int:

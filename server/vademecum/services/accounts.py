@@ -7,10 +7,11 @@ import re
 import msgspec
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest, Conflict, NotFound
+from vademecum.engines.duckdb.users import user_folder
+from vademecum.errors import BadRequest, NotFound
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
-from vademecum.services.backup import note_left
+from vademecum.services.backup import note_left, read_left
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
 
@@ -60,11 +61,9 @@ async def create(
     email = email.strip()
     if not _EMAIL.fullmatch(email):
         raise BadRequest("This is not an email address. Nothing was changed.")
-    if parts.accounts.by_email(email) is not None:
-        raise Conflict(f"There is an account {email} already. Nothing was changed.")
     hashed = await sign_in.hashed(password) if password is not None else None
     account = Account(new_id(), email, tier, admin, hashed, parts.clock())
-    await parts.accounts.save_account(account)
+    await parts.accounts.add_account(account)
     return account
 
 
@@ -83,28 +82,49 @@ async def profile(parts: Parts, account: Account) -> Profile:
 
 
 async def change_tier(parts: Parts, account: Account, tier: Tier) -> Account:
-    changed = msgspec.structs.replace(account, tier=tier)
-    await parts.accounts.save_account(changed)
-    return changed
+    return await parts.accounts.change_account(account.id, lambda a: msgspec.structs.replace(a, tier=tier))
 
 
 async def reset_password(parts: Parts, account: Account) -> str:
     """Take the password away, sign out every browser, and return the path of a sign-in link."""
-    cleared = msgspec.structs.replace(account, password=None)
-    await parts.accounts.save_account(cleared)
+    cleared = await parts.accounts.change_account(
+        account.id, lambda a: msgspec.structs.replace(a, password=None)
+    )
     await sign_in.sign_out_everywhere(parts, cleared)
     return await sign_in.new_link(parts, cleared)
 
 
 async def remove(parts: Parts, account: Account) -> None:
-    """Erase an account and all that it has: secrets, records, index, ledger; streams are closed."""
+    """Erase an account and all that it has: secrets, records, index, ledger; streams are closed.
+
+    What is under way for it ends first, and nothing begins any more: a device that is writing cannot bring the
+    folder back. Raises NotFound when somebody else has removed it.
+    """
+    parts.accounts.hide(account.id)
     note_left(parts.settings.data, account.id)
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
-    parts.backstage.forget_user(account.id)
-    await parts.indexes.drop(account.id)
-    await parts.users.remove(account.id)
+    await _erase(parts, account.id)
     await parts.accounts.rewrite()
+
+
+async def _erase(parts: Parts, account_id: str) -> None:
+    parts.users.bar(account_id)
+    parts.backstage.forget_user(account_id)
+    await parts.indexes.remove(account_id)
+    await parts.users.remove(account_id)
+    parts.backstage.forget_user(account_id)  # the last commits have asked for more
+
+
+async def finish_leaving(parts: Parts) -> None:
+    """At the start: a stop may have cut a removal off half-way."""
+    for account_id in read_left(parts.settings.data):
+        known = account_id in parts.accounts.accounts
+        if known:
+            await parts.accounts.remove_account(account_id)
+        if known or user_folder(parts.settings.data, account_id).exists():
+            await _erase(parts, account_id)
+            await parts.accounts.rewrite()
 
 
 def tokens(parts: Parts, account: Account) -> list[TokenInfo]:

@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.model.chunk import join
+from vademecum.model.collections import Json
 
 PAGE = 500
 README = """This is everything the server keeps of you.
@@ -26,7 +28,7 @@ documents/<name>.txt       the text of each document
 
 async def export(store: UserStore, account: dict[str, Any], collections: Iterable[str], target: Path) -> None:
     """Write the ZIP to `target`. Content is read a page at a time."""
-    texts: dict[str, dict[int, str]] = {}
+    texts: dict[str, dict[int, list[Json]]] = {}
     names: dict[str, str] = {}
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("README.txt", README)
@@ -38,12 +40,12 @@ async def export(store: UserStore, account: dict[str, Any], collections: Iterabl
                     if collection == "documents":
                         names[row["id"]] = row["filename"]
                     elif collection == "vectorEmbeddings":
-                        text = "\n\n".join(c["text"] for c in row["chunks"])
-                        texts.setdefault(row["documentId"], {})[row["block"]] = text
+                        texts.setdefault(row["documentId"], {})[row["block"]] = row["chunks"]
         for document_id, blocks in texts.items():
-            name = re.sub(r"[^\w. -]", "_", names.get(document_id, "document"))[:120]
-            whole = "\n\n".join(text for _, text in sorted(blocks.items()))
-            archive.writestr(f"documents/{name} ({document_id[-8:]}).txt", whole)
+            name = re.sub(r"[^\w. -]", "_", names.get(document_id, "document"))
+            name = name.encode()[:120].decode(errors="ignore")  # file systems count bytes, 255 with the id
+            chunks = [chunk for _, block in sorted(blocks.items()) for chunk in block]
+            archive.writestr(f"documents/{name} ({document_id}).txt", join(chunks))
 
 
 async def _rows(store: UserStore, collection: str) -> Any:

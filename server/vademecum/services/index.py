@@ -18,6 +18,7 @@ import msgspec
 
 from vademecum.engines.duckdb.users import Users, user_folder
 from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, VectorIndex
+from vademecum.errors import NotFound
 from vademecum.model import vectors
 from vademecum.model.collections import Json
 from vademecum.services.models import Inference
@@ -43,6 +44,7 @@ class Indexes:
         self._cache = MatrixCache(cache_bytes)
         self._inference = inference
         self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._barred: set[str] = set()
 
     async def model(self) -> str | None:
         """The hash of the model whose vectors are indexed."""
@@ -51,6 +53,8 @@ class Indexes:
 
     @asynccontextmanager
     async def _entry(self, user_id: str) -> AsyncIterator[_Open]:
+        if user_id in self._barred:
+            raise NotFound("There is no such account.")
         entry = self._open.setdefault(user_id, _Open())
         self._open.move_to_end(user_id)
         entry.users += 1
@@ -76,6 +80,10 @@ class Indexes:
             return await asyncio.to_thread(work, index)
 
     async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        """Not cut off half-way: the next writer waits until this one is really done, even if its caller gave up."""
+        return await asyncio.shield(asyncio.ensure_future(self._write(user_id, work)))
+
+    async def _write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         async with self._entry(user_id) as entry:
             index = await self._ensure(user_id, entry)
             async with entry.writing:
@@ -99,6 +107,11 @@ class Indexes:
         entry = self._open.pop(user_id, None)
         if entry is not None and entry.index is not None:
             entry.index.close()
+
+    async def remove(self, user_id: str) -> None:
+        """As `drop`, for good: the account has left."""
+        await self.drop(user_id)
+        self._barred.add(user_id)
 
     def close(self) -> None:
         for entry in self._open.values():

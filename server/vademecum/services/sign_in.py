@@ -113,14 +113,25 @@ async def change_password(
     parts: Parts, account: Account, current: str | None, new: str, keep: Token | None
 ) -> None:
     """Set a password; every other browser of the account is signed out. Raises SignedOut if `current` is wrong."""
-    if account.password is not None and not await _verified(account.password, current or ""):
+    known = account.password
+    if known is not None and not await _verified(known, current or ""):
         raise SignedOut("The current password is not right. Nothing was changed.")
-    await parts.accounts.save_account(msgspec.structs.replace(account, password=await hashed(new)))
+    password = await hashed(new)
+
+    def check(now: Account) -> None:  # hashing takes its time: somebody may have changed it meanwhile
+        if now.password != known:
+            raise SignedOut("The password was changed elsewhere meanwhile. Nothing was changed here.")
+
+    await parts.accounts.change_account(
+        account.id, lambda a: msgspec.structs.replace(a, password=password), check
+    )
     await sign_out_everywhere(parts, account, keep)
 
 
 async def sign_out_everywhere(parts: Parts, account: Account, keep: Token | None = None) -> None:
-    """End all cookies and links of an account, but one."""
-    for token in parts.accounts.tokens_of(account.id):
-        if token.kind != "api" and (keep is None or token.id != keep.id):
-            await parts.accounts.remove_token(token)
+    """End all cookies and links of an account, but one; open streams end with them."""
+    found = parts.accounts.tokens_of(account.id)
+    await parts.accounts.remove_tokens(
+        t for t in found if t.kind != "api" and (keep is None or t.id != keep.id)
+    )
+    parts.hub.wake_user(account.id)

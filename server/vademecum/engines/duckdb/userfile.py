@@ -66,18 +66,20 @@ class Files:
 
     def _create(self, path: Path) -> None:
         """A file appears whole or not at all: copied from a template, synced, renamed into place."""
-        if not self.template.exists():
-            self._make_template()
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(path.name + ".new")
         shutil.copyfile(self.template, new)
         publish_file(new, path)
 
-    def _make_template(self) -> None:
-        new = self.template.with_name(f"{self.template.name}.{os.getpid()}.new")
-        new.unlink(missing_ok=True)
-        migrate.migrate_file(new, self.migrations)
-        publish_file(new, self.template)
+    def prepare(self) -> None:
+        """Once, at the start: make the empty file that new users' files are copied from."""
+        for stale in self.template.parent.glob(".template-*"):
+            if stale != self.template:
+                stale.unlink()
+        if not self.template.exists():
+            new = self.template.with_name(f"{self.template.name}.new")
+            migrate.migrate_file(new, self.migrations)
+            publish_file(new, self.template)
 
     def _ensure_tables(self, cursor: Cursor, alias: str) -> None:
         """Tables of collections that a registry adds to those of the migrations."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
+from vademecum.errors import NotFound
 from vademecum.model.collections import Registry
 
 RECORDS = "records.duckdb"
@@ -58,6 +59,7 @@ class Users:
         self._on_notice = on_notice
         self._attached_max = attached_max
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._barred: set[str] = set()
 
     @asynccontextmanager
     async def open(self, user_id: str) -> AsyncIterator[UserStore]:
@@ -71,14 +73,16 @@ class Users:
 
     async def _acquire(self, user_id: str) -> UserStore:
         while True:
+            if user_id in self._barred:
+                raise NotFound("There is no such account.")
             entry = self._entries.get(user_id)
             if entry is None:
                 entry = self._entries[user_id] = _Entry()
             self._entries.move_to_end(user_id)
             if entry.store is None or entry.lock.locked():
                 async with entry.lock:
-                    if self._entries.get(user_id) is not entry:
-                        continue  # evicted while we waited
+                    if self._entries.get(user_id) is not entry or user_id in self._barred:
+                        continue  # evicted or barred while we waited
                     if entry.store is None:
                         entry.store = await self._attach(user_id)
             entry.store.pin()
@@ -150,8 +154,12 @@ class Users:
         async with self.detached(user_id) as folder:
             await self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor))
 
+    def bar(self, user_id: str) -> None:
+        """Nobody opens this user's file any more: the account has left. Who holds it now may finish."""
+        self._barred.add(user_id)
+
     async def remove(self, user_id: str) -> None:
-        """Erase a user's whole folder and ledger."""
+        """Erase a user's whole folder and ledger, when those who hold it are done."""
         async with self.detached(user_id) as folder:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             await asyncio.to_thread(user_ledger(self._data, user_id).drop)

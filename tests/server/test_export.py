@@ -1,0 +1,223 @@
+"""Export: all of one's data in open formats, and nothing that was deleted."""
+
+import io
+import json
+import zipfile
+
+import httpx
+
+from property.rows import (
+    block,
+    document,
+    entity,
+    episode,
+    fact,
+    memory,
+    project,
+    relationship,
+    session,
+    summary,
+)
+from server.house import house, run
+
+PROSE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before."
+
+
+async def exported(person):
+    """The files of the export: name → text. Every one of them is text, every name is its own."""
+    answer = await person.call("GET", "/v1/export")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/zip"
+    assert "attachment" in answer.headers["content-disposition"]
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.testzip() is None
+        names = archive.namelist()
+        assert len(names) == len(set(names)), "one file would be written over another"
+        return {name: archive.read(name).decode() for name in names}
+
+
+def rows_of(files, collection):
+    lines = files[f"{collection}.jsonl"].split("\n")  # and nothing else ends a line: a text may hold U+2028
+    assert lines.pop() == ""
+    return {row["id"]: row for row in map(json.loads, lines)}
+
+
+def texts_of(files):
+    return [text for name, text in files.items() if name.startswith("documents/")]
+
+
+async def fill(person):
+    """A row of each collection, and a file."""
+    await person.push("projects", project("p", name="Garden"))
+    await person.push("sessions", session("s1", projectId="p", title="naïve – „quoted“ 😀"))
+    await person.push("episodes", episode("e", "s1", aiResponse="line one\nline two\u2028three"))
+    await person.push("facts", fact("f", value="ten\nthousand", confidence=0.5))
+    await person.push("memories", memory("m", projectId="p", sessionIds=["s1"]))
+    await person.push("entities", entity("n1", "p"), entity("n2", "p"))
+    await person.push("relationships", relationship("r", "n1", "n2"))
+    await person.push("summaries", summary("u", sessionId="s1"))
+    return (await person.upload("lease.txt", PROSE, "s1")).json()["document"]
+
+
+def test_an_export_is_all_that_a_device_can_pull_and_can_be_read_back(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person("FREE")  # what is one's own can be taken along on any tier
+            await fill(ada)
+            await h.settle(ada)
+            files = await exported(ada)
+            for collection in h.parts.registry:
+                live = await ada.live(collection)
+                assert live, f"{collection}: the test holds none"
+                assert rows_of(files, collection) == live
+            account = json.loads(files["account.json"])
+            me = (await ada.call("GET", "/v1/me")).json()
+            assert {k: account[k] for k in ("userId", "email", "tier")} == {
+                k: me[k] for k in ("userId", "email", "tier")
+            }
+            assert texts_of(files) == [PROSE]
+            everything = "".join(files.values())
+            stored = h.parts.accounts.tokens_of(ada.id)
+            assert not any(token.hash in everything for token in stored), "no secrets, hashed or not"
+
+    run(scenario)
+
+
+def test_what_was_deleted_is_not_in_it(tmp_path):
+    async def scenario():
+        async with house(tmp_path, erase_delay_s=60) as h:
+            ada = await h.person()
+            kept = await fill(ada)
+            gone = (await ada.upload("xylophone.txt", "The xylophone of Bartholomew.")).json()["document"]
+            await ada.push("facts", fact("f2", value="Bartholomew"))
+            assert "Bartholomew" in "".join((await exported(ada)).values())
+            await ada.call("DELETE", f"/v1/documents/{gone['id']}")
+            await ada.push("facts", {**fact("f2", value="Bartholomew"), "_deleted": True})
+            await ada.call("DELETE", "/v1/sessions/s1")
+            files = await exported(ada)
+            everything = "".join([*files, *files.values()])
+            for word in ("xylophone", "Bartholomew", "line two", "quoted"):
+                assert word not in everything
+            assert set(rows_of(files, "documents")) == {kept["id"]} and set(rows_of(files, "facts")) == {"f"}
+            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+            files = await exported(ada)
+            assert texts_of(files) == []
+            assert all(rows_of(files, collection) == {} for collection in h.parts.registry)
+
+    run(scenario)
+
+
+def test_many_rows_are_all_in_it(tmp_path):
+    """More than one page of the store, with dead ones between."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for first in range(0, 1200, 300):
+                assert await ada.push("facts", *(fact(f"f{n}") for n in range(first, first + 300))) == []
+            dead = [{**fact(f"f{n}"), "_deleted": True} for n in range(0, 1200, 7)]
+            assert await ada.push("facts", *dead) == []
+            rows = rows_of(await exported(ada), "facts")
+            assert rows == await ada.live("facts") and len(rows) == 1200 - len(dead)
+
+    run(scenario)
+
+
+def test_the_text_of_a_document_comes_out_as_it_went_in(tmp_path):
+    """Also where it was cut for the index: inside a long paragraph, and where a script has no spaces."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            unbroken = "".join(chr(0x4E00 + n * 7 % 5000) for n in range(3000))
+            prose = " ".join(f"Sentence number {n} says something of its own." for n in range(200))
+            sent = {"unbroken.txt": unbroken, "prose.txt": prose}
+            for name, text in sent.items():
+                row = (await ada.upload(name, text)).json()["document"]
+                assert row["chunkCount"] > 1, "the test needs a text that is cut"
+            texts = texts_of(await exported(ada))
+            assert {" ".join(text.split()) for text in texts} >= {prose}, "the words and their order"
+            # neither a blank line inside a paragraph nor one between two characters
+            assert [name for name, text in sent.items() if text not in texts] == []
+
+    run(scenario)
+
+
+def test_documents_of_one_name_are_all_in_it(tmp_path):
+    """Devices make names and ids: two may be named alike and end alike."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for number in range(3):
+                row_id = f"device-{number}-00000000"
+                row = document(ada.id, row_id, filename="notes.txt")
+                assert await ada.push("documents", row) == []
+                assert await ada.push("vectorEmbeddings", block(row_id, text=f"text of {number}")) == []
+            files = await exported(ada)
+            assert sorted(texts_of(files)) == ["text of 0", "text of 1", "text of 2"]
+
+    run(scenario)
+
+
+def test_no_name_of_a_document_leaves_the_folder_it_is_unpacked_into(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            names = [
+                "../../evil",
+                "/etc/passwd",
+                "C:\\evil",
+                "a/../../b",
+                "..",
+                ".",
+                "con\nrol\x00",
+                "é😀" * 60,
+                "~",
+            ]
+            for number, name in enumerate(names):
+                assert await ada.push("documents", document(ada.id, f"d{number}", filename=name)) == []
+                assert await ada.push("vectorEmbeddings", block(f"d{number}", text=f"text {number}")) == []
+            files = await exported(ada)
+            assert len(texts_of(files)) == len(names)
+            for name in files:
+                assert ".." not in name.split("/") and not name.startswith("/")
+                assert not set(name) & set("\\:\0\n") and name.count("/") <= 1
+            target = tmp_path / "unpacked" / "here"
+            target.mkdir(parents=True)
+            answer = await ada.call("GET", "/v1/export")
+            with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+                archive.extractall(target)
+            unpacked = [p for p in (tmp_path / "unpacked").rglob("*") if p.is_file()]
+            assert len(unpacked) == len(files) and all(p.is_relative_to(target) for p in unpacked)
+
+    run(scenario)
+
+
+def test_an_export_leaves_nothing_behind_on_the_server(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await fill(ada)
+            await h.settle(ada)
+            before = {path for path in tmp_path.rglob("*") if path.is_file()}
+            assert before, "the test looks into the wrong folder"
+            await exported(ada)
+            assert {path for path in tmp_path.rglob("*") if path.is_file()} <= before
+
+    run(scenario)
+
+
+def test_an_export_is_for_its_owner(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            await fill(ada)
+            files = await exported(bob)
+            assert texts_of(files) == [] and ada.id not in "".join(files.values())
+            transport = httpx.ASGITransport(h.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as nobody:
+                answer = await nobody.get("/v1/export")
+            assert (answer.status_code, answer.json()["code"]) == (401, "SIGNED_OUT")
+
+    run(scenario)
