@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -136,8 +139,42 @@ class Book:
 
 
 @dataclass
+class Reader:
+    """A device that only reads and remembers over all crashes what it has seen, and up to where."""
+
+    seen: dict[str, Json] = field(default_factory=dict)
+    checkpoints: dict[str, Json] = field(default_factory=dict)
+
+    def take(self, collection: str, page: Json) -> None:
+        """Rows first, then the checkpoint: whoever is interrupted between two pages has neither of the second."""
+        self.seen.update((f"{collection}/{row['id']}", row) for row in page["documents"])
+        self.checkpoints[collection] = page["checkpoint"]
+
+    async def catch_up(self, user: User) -> None:
+        """Pull what is new, as a device does that was here before."""
+        for name in COLLECTIONS:
+            async for page in user.pages(name, self.checkpoints.get(name, {"lwt": 0, "id": ""}), PAGE):
+                self.take(name, page)
+
+    async def follow(self, user: User) -> None:
+        """Open the stream, pull what was missed, then live from what the stream brings, until it ends."""
+        versions = ",".join(f"{name}:0" for name in COLLECTIONS)
+        async with user.stream(f"/v1/sync/stream?versions={versions}") as answer:
+            assert answer.status_code == 200
+            await self.catch_up(user)
+            pulled = {name: checkpoint["lwt"] for name, checkpoint in self.checkpoints.items()}
+            async for line in answer.aiter_lines():
+                if line.startswith("data: "):
+                    event = json.loads(line.removeprefix("data: "))
+                    name, after = event["collection"], event["checkpoint"]["lwt"]
+                    if after > pulled[name]:  # else the pull has brought it, or something newer
+                        assert after > self.checkpoints[name]["lwt"], "the stream went back"
+                        self.take(name, event)
+
+
+@dataclass
 class User:
-    """One account, its devices, and the reader among them: `seen` is what it pulled, page after page."""
+    """One account and its devices: those that write, one that pulls and one that follows the stream."""
 
     email: str
     id: str
@@ -146,8 +183,8 @@ class User:
     dims: int
     book: Book = field(default_factory=Book)
     unanswered: list[Attempt] = field(default_factory=list)
-    seen: dict[str, Json] = field(default_factory=dict)
-    checkpoints: dict[str, Json] = field(default_factory=dict)
+    puller: Reader = field(default_factory=Reader)
+    follower: Reader = field(default_factory=Reader)
     client: httpx.AsyncClient | None = None
     wrong: list[str] = field(default_factory=list)
 
@@ -156,6 +193,11 @@ class User:
         return await self.client.request(
             method, path, headers={"Authorization": f"Bearer {self.token}"}, **more
         )
+
+    def stream(self, path: str) -> AbstractAsyncContextManager[httpx.Response]:
+        assert self.client is not None
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return self.client.stream("GET", path, headers=headers, timeout=None)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -262,10 +304,13 @@ class User:
             content_hash = rng.choice(list(self.book.uploads))
             await self.do(Removal(content_hash, self.book.uploads[content_hash][0]))
             return
-        await self.do(Upload(" ".join(word(rng) for _ in range(rng.randint(1, 40)))))
+        await self.do(Upload(" ".join(word(rng) for _ in range(rng.randint(1, 12)))))
 
-    async def read(self, rng: Random) -> None:
-        await self.catch_up()
+    async def pull(self, rng: Random) -> None:
+        await self.puller.catch_up(self)
+
+    async def follow(self, rng: Random) -> None:
+        await self.follower.follow(self)
 
     async def go_on(self, writer: str, seed: str, pause_s: float) -> None:
         """Write until nobody answers any more."""
@@ -279,40 +324,30 @@ class User:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    async def pages(self, collection: str, start: Json, limit: int) -> list[Json]:
-        """All rows after a checkpoint, which moves on; `seq` must rise from page to page."""
-        rows: list[Json] = []
+    async def pages(self, collection: str, start: Json, limit: int) -> AsyncIterator[Json]:
+        """The pages after a checkpoint, to the end; `seq` must rise from page to page."""
         while True:
             where = f"lwt={start['lwt']}&id={start['id']}&limit={limit}"
             answer = await self.call("GET", f"/v1/sync/{collection}/0/pull?{where}")
             assert answer.status_code == 200, answer.text
             page = answer.json()
-            rows += page["documents"]
             after = page["checkpoint"]
             assert (after["lwt"] > start["lwt"]) == bool(page["documents"]), (start, after)
-            start.update(after)
+            yield page
             if len(page["documents"]) < limit:
-                return rows
-
-    async def catch_up(self) -> None:
-        """Pull what is new, as a device does that was here before."""
-        for name in COLLECTIONS:
-            checkpoint = self.checkpoints.setdefault(name, {"lwt": 0, "id": ""})
-            for row in await self.pages(name, checkpoint, PAGE):
-                self.seen[f"{name}/{row['id']}"] = row
+                return
+            start = after
 
     async def full_pull(self) -> dict[str, Json]:
-        """Everything from zero; no id may come twice."""
+        """Everything from zero, tombstones too; no id may come twice."""
         found: dict[str, Json] = {}
         for name in COLLECTIONS:
-            rows = await self.pages(name, {"lwt": 0, "id": ""}, 1000)
-            ids = [row["id"] for row in rows]
-            assert len(set(ids)) == len(ids), f"{name}: an id twice in one full pull"
-            found |= {f"{name}/{row['id']}": row for row in rows}
+            async for page in self.pages(name, {"lwt": 0, "id": ""}, 1000):
+                for row in page["documents"]:
+                    key = f"{name}/{row['id']}"
+                    assert key not in found, f"{key} came twice in one full pull"
+                    found[key] = row
         return found
-
-    def live(self) -> dict[str, Json]:
-        return {k: r for k, r in self.seen.items() if not r["_deleted"]}
 
 
 def borrowed(row: Json, by: str) -> Json:

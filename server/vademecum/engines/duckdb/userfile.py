@@ -17,7 +17,12 @@ import msgspec
 
 from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.instance import Cursor, Instance
+from vademecum.errors import Broken
 from vademecum.model.draft import WAITING, Change, Head, Heads
+
+# After a crash `seq` goes on this much further: should the disk have lost the end of a log without a trace, a device
+# that had seen it is not handed the same numbers for other rows.
+SEQ_JUMP = 2**20
 
 
 @dataclass(slots=True)
@@ -31,19 +36,26 @@ class Opened:
     notice: str | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Files:
-    """How to open users' files: the collections that need tables, and the migrations that make them."""
+    """How to open users' files: the collections that need tables, and the migrations that make them.
+
+    While one file is opened others are detached, so no statement here may look at all attached files, as
+    `duckdb_tables()` does: a detach under its snapshot is one in name only.
+    """
 
     instance: Instance
     collections: tuple[str, ...]
     migrations: tuple[migrate.Migration, ...]
     template: Path
+    added: tuple[str, ...] = ()  # collections of the registry that the migrations do not make
 
     def open(self, path: Path) -> Opened:
         """Attach, creating or migrating first if need be, and load the heads."""
         if not path.exists():
             self._create(path)
+        log = path.with_name(path.name + ".wal")
+        crashed = log.exists()
         alias, notice = self.instance.attach(path)
         cursor = self.instance.cursor()
         try:
@@ -51,14 +63,18 @@ class Files:
             if migrate.pending(self.migrations, applied, f"the file of {path.parent.name}"):
                 self.instance.detach(alias)
                 migrate.migrate_file(path, self.migrations)
-                alias, notice = self.instance.attach(path)
-            self._ensure_tables(cursor, alias)
+                alias, _ = self.instance.attach(path)
+            for name in self.added:
+                cursor.execute(
+                    f'CREATE TABLE IF NOT EXISTS {alias}.main."{name}" AS FROM {alias}.main.documents LIMIT 0'
+                )
             meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
-            if "epoch" not in meta:
+            if "epoch" not in meta or notice:
+                # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
                 meta["epoch"] = secrets.token_urlsafe(9)
-                cursor.execute(f"INSERT INTO {alias}.main.meta VALUES ('epoch', ?)", [meta["epoch"]])
+                set_meta(cursor, alias, {"epoch": meta["epoch"]})
             heads = _load_heads(cursor, alias, self.collections)
-            heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
+            heads.seq = max(heads.seq, int(meta.get("seq_floor", "0"))) + (SEQ_JUMP if crashed else 0)
             return Opened(alias, heads, meta["epoch"], meta.get("forgotten_at", ""), notice)
         except BaseException:
             self.instance.detach(alias)
@@ -72,7 +88,7 @@ class Files:
         publish_file(new, path)
 
     def prepare(self) -> None:
-        """Once, at the start: make the empty file that new users' files are copied from."""
+        """Once, at the start: make the empty file that new users' files are copied from, and see what it lacks."""
         for stale in self.template.parent.glob(".template-*"):
             if stale != self.template:
                 stale.unlink()
@@ -80,18 +96,8 @@ class Files:
             new = self.template.with_name(f"{self.template.name}.new")
             migrate.migrate_file(new, self.migrations)
             publish_file(new, self.template)
-
-    def _ensure_tables(self, cursor: Cursor, alias: str) -> None:
-        """Tables of collections that a registry adds to those of the migrations."""
-        have = {
-            name
-            for (name,) in cursor.execute(
-                "SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [alias]
-            ).fetchall()
-        }
-        for name in self.collections:
-            if name not in have:
-                cursor.execute(f'CREATE TABLE {alias}.main."{name}" AS FROM {alias}.main.documents LIMIT 0')
+        have = migrate.tables_of(self.template)
+        self.added = tuple(name for name in self.collections if name not in have)
 
     def stamp(self, path: Path, meta: dict[str, str]) -> None:
         """Set what a detached file says of itself, migrating it first: it may come from an older backup."""
@@ -129,6 +135,8 @@ def rewrite_file(instance: Instance, path: Path) -> None:
             instance.detach(target)
     finally:
         instance.detach(source)
+    if new.with_name(new.name + ".wal").exists():
+        raise Broken(f"{new.name} was not written whole. The file that was there before stays in its place.")
     publish_file(new, path)
     for old in (".wal", ".wal.damaged"):
         path.with_name(path.name + old).unlink(missing_ok=True)

@@ -119,7 +119,8 @@ class Users:
             ):
                 async with entry.lock:
                     await self._detach(entry)
-                    self._entries.pop(user_id, None)
+                    if self._entries.get(user_id) is entry:
+                        del self._entries[user_id]
 
     async def _detach(self, entry: _Entry) -> None:
         store = entry.store
@@ -132,11 +133,15 @@ class Users:
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
         """Nobody has the user's file open inside this block; those who want it wait. Yields the user's folder."""
-        entry = self._entries.setdefault(user_id, _Entry())
-        await self._quiet(entry)
-        async with entry.lock:
-            await self._detach(entry)
-            yield user_folder(self._data, user_id)
+        while True:
+            entry = self._entries.setdefault(user_id, _Entry())
+            await self._quiet(entry)
+            async with entry.lock:
+                if self._entries.get(user_id) is not entry:
+                    continue  # evicted while we waited: somebody else may be attaching the file
+                await self._detach(entry)
+                yield user_folder(self._data, user_id)
+                return
 
     async def _quiet(self, entry: _Entry) -> None:
         """Wait for a moment when nobody holds the file, without keeping others out meanwhile; not for ever."""
