@@ -7,7 +7,6 @@ A DuckDB file admits one process. Whoever serves a folder holds a lock on `<data
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import logging
 import os
@@ -30,8 +29,13 @@ TIMEOUT_S = 600.0
 @contextmanager
 def locked(data: Path) -> Iterator[bool]:
     """Hold the folder's lock. Yields False, holding nothing, when another process has it."""
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    descriptor = os.open(data / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(data / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise Broken(
+            f"The data folder {data} cannot be used: {error.strerror}. Choose another --data."
+        ) from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -90,7 +94,7 @@ async def _own_app(settings: Settings) -> AsyncIterator[Desk]:
     from vademecum.app import create_app
     from vademecum.services import logs
 
-    logs.configure(logging.WARNING)
+    logs.configure(logging.CRITICAL)  # a command says its own answer and nothing else
     app = create_app(settings)
     async with app.lifespan():
         transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
@@ -105,14 +109,21 @@ def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
 
     async def go() -> T:
         async with open_desk(settings) as desk:
-            try:
-                result = await work(desk)
-            except VademecumError as error:  # raised after the app is closed, which would wrap it in a group
-                refusal = error
-            else:
-                return result
-        raise refusal
+            return await work(desk)
 
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         return asyncio.run(go())
-    raise SystemExit(130)
+    except BaseExceptionGroup as group:  # the app's life is a task group, which wraps what is raised within
+        refusal = only_refusal(group)
+        if refusal is None:
+            raise
+        raise refusal from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def only_refusal(error: BaseException) -> VademecumError | None:
+    """Our own error, if that is what the groups around it hold."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error if isinstance(error, VademecumError) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,13 +17,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from vademecum.app import now_iso
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for
-from vademecum.errors import VademecumError
+from vademecum.errors import BadRequest, VademecumError
+from vademecum.model.collections import ID_PATTERN
 
 user_option = click.option("--user", "email", required=True, help="Whose documents: the account's email.")
 session_option = click.option(
     "--session", required=True, help="The session that borrows them; made if it is new."
 )
 SENTENCE = "forget everything"
+ID = re.compile(ID_PATTERN)
 
 
 def _progress() -> Progress:
@@ -77,6 +80,11 @@ def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data:
 
 
 async def _ensure_session(desk: Desk, email: str, session: str) -> None:
+    if not ID.fullmatch(session):
+        raise BadRequest(
+            f"“{session}” cannot name a session: letters A to Z, digits, and . _ ~ - may, up to 100 of them. "
+            "Nothing was imported."
+        )
     now = now_iso()
     row = {
         "id": session,
@@ -139,6 +147,8 @@ def search(query: str, email: str, session: str, k: int, mode: str, data: Path, 
         click.echo(
             f"The session {session} has borrowed no documents, so there is nothing to search.", err=True
         )
+    if not found["scope"]["complete"]:
+        click.echo("The index is still being made: ask again in a moment for all there is.", err=True)
     for number, result in enumerate(found["results"], start=1):
         page = f", page {result['page']}" if result["page"] is not None else ""
         click.secho(f"{number}. {result['filename']}{page}", bold=True)

@@ -25,6 +25,7 @@ from vademecum.cli.door import at_desk, locked
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.engines.onnx import fetch, known, manifest
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.errors import VademecumError
 from vademecum.services import local
 from vademecum.services import models as using
 from vademecum.settings import Settings
@@ -62,12 +63,15 @@ def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
         click.confirm(f"Replace the records in {data} by those of {source}?", abort=True)
     body = {"path": str(source.resolve())}
     done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/restore", json=body))
+    if as_json:
+        click.echo(msgspec.json.encode(done).decode())
+        return
     click.echo(
-        msgspec.json.encode(done).decode()
-        if as_json
-        else f"{done['users']} users as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay "
-        "erased. Devices that sync will merge what they hold."
+        f"{done['users']} users as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay erased. "
+        "Devices that sync will merge what they hold."
     )
+    for email in done["skipped"]:
+        click.echo(f"{email} was not restored: an account with that email and other data is here.", err=True)
 
 
 @click.group()
@@ -198,8 +202,11 @@ def _examine(settings: Settings) -> Iterator[Finding]:
 def _examine_users(settings: Settings) -> Finding:
     try:
         accounts = at_desk(settings, lambda desk: desk.call("GET", "/v1/accounts"))
-    except Exception as error:
-        return Finding("users", False, f"{error}")
+    except VademecumError as error:
+        return Finding("users", False, error.message)
+    problems = [account["problem"] for account in accounts if account["problem"]]
+    if problems:
+        return Finding("users", False, " ".join(problems))
     return Finding("users", True, f"{len(accounts)} accounts, every file opens")
 
 

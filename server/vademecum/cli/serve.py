@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -14,7 +18,7 @@ from litestar import Litestar
 from vademecum.app import create_app
 from vademecum.cli.door import locked
 from vademecum.cli.options import data_option, settings_for
-from vademecum.errors import Broken
+from vademecum.errors import BadRequest, Broken
 from vademecum.services import local, logs
 from vademecum.services.accounts import ensure_owner
 from vademecum.services.parts import Parts
@@ -52,10 +56,38 @@ class Server(uvicorn.Server):
         local.path(self._settings.data).unlink(missing_ok=True)
         await super().shutdown(sockets)
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's, which raises the signal again at the end: but who was asked to stop and stopped has not failed."""
+        before = {
+            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if hasattr(self._app.state, "parts"):
             self._app.state.parts.hub.close()
         super().handle_exit(sig, frame)
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Raises BadRequest before anything is opened."""
+    if settings.tls_certificate is None and settings.tls_key is None:
+        return
+    if settings.tls_certificate is None:
+        raise BadRequest("--tls-key needs --tls-certificate.")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_certificate, settings.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        key = f" with the key {settings.tls_key}" if settings.tls_key is not None else ""
+        raise BadRequest(
+            f"The certificate {settings.tls_certificate}{key} cannot be used: {error.strerror or error}. "
+            "Both are PEM files, and the key belongs to the certificate."
+        ) from error
 
 
 @click.command()
@@ -79,6 +111,7 @@ def serve(data: Path, **flags: object) -> None:
     setting is also an environment variable: VADEMECUM_PORT, VADEMECUM_TIERS (JSON), VADEMECUM_RATES (JSON) …
     """
     settings = settings_for(data, **flags)
+    _check_certificate(settings)
     logs.configure()
     with locked(settings.data) as mine:
         if not mine:

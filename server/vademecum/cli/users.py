@@ -12,6 +12,7 @@ import msgspec
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.errors import NotFound
+from vademecum.services import local
 
 TIERS = click.Choice(["FREE", "JIVE", "JIGGA"], case_sensitive=False)
 
@@ -58,9 +59,12 @@ def list_(data: Path, as_json: bool) -> None:
         return
     for account in found:
         usage = account["usage"]
-        click.echo(
-            f"{account['email']:40} {account['tier']:6} {usage['documents']:4} documents {usage['bytes'] / 2**20:8.1f} MB"
+        holds = (
+            f"{usage['documents']:4} documents {usage['bytes'] / 2**20:8.1f} MB"
+            if usage
+            else account["problem"]
         )
+        click.echo(f"{account['email']:40} {account['tier']:6} {holds}")
 
 
 @user.command("tier")
@@ -88,7 +92,10 @@ def link(email: str, data: Path) -> None:
         account = await find(desk, email)
         return await desk.call("PATCH", f"/v1/accounts/{account['userId']}", json={"resetPassword": True})
 
-    click.echo(at_desk(settings_for(data), work)["link"])
+    settings = settings_for(data)
+    running = local.read(data)
+    address = settings.origin or (running.url if running else f"http://{settings.host}:{settings.port}")
+    click.echo(address + at_desk(settings, work)["link"])
 
 
 @user.command("remove")

@@ -63,7 +63,9 @@ def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[st
             f"{e.get('key', '')}: {e.get('message', '')}" for e in error.extra if isinstance(e, dict)
         )
     code = CODES.get(error.status_code, "ERROR")
-    return problem(error.status_code, code, detail or "This request cannot be answered.")
+    answer = problem(error.status_code, code, detail or "This request cannot be answered.")
+    answer.headers.update(error.headers or {})  # such as Allow
+    return answer
 
 
 def on_too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[dict[str, Any]]:

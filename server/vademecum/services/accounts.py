@@ -8,7 +8,7 @@ import msgspec
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.engines.duckdb.users import user_folder
-from vademecum.errors import BadRequest, NotFound
+from vademecum.errors import BadRequest, Broken, NotFound
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
 from vademecum.services.backup import note_left, read_left
@@ -20,14 +20,15 @@ _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 
 
 class Profile(msgspec.Struct, rename="camel"):
-    """An account as its owner or an administrator sees it."""
+    """An account as its owner or an administrator sees it. `problem`: why its file cannot be opened; then no `usage`."""
 
     user_id: str
     email: str
     tier: Tier
     admin: bool
     limits: Limits
-    usage: Usage
+    usage: Usage | None
+    problem: str | None = None
 
 
 class TokenInfo(msgspec.Struct, rename="camel"):
@@ -76,9 +77,15 @@ def by_id(parts: Parts, account_id: str) -> Account:
 
 
 async def profile(parts: Parts, account: Account) -> Profile:
-    async with parts.users.open(account.id) as store:
-        usage = store.usage
-    return Profile(account.id, account.email, account.tier, account.admin, parts.limits(account), usage)
+    usage: Usage | None = None
+    problem: str | None = None
+    try:
+        async with parts.users.open(account.id) as store:
+            usage = store.usage
+    except Broken as error:  # of one user: an administrator must see it, and the others
+        problem = error.message
+    limits = parts.limits(account)
+    return Profile(account.id, account.email, account.tier, account.admin, limits, usage, problem)
 
 
 async def change_tier(parts: Parts, account: Account, tier: Tier) -> Account:

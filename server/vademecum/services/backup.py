@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from vademecum.engines.duckdb.ledger import Erased
+from vademecum.engines.duckdb.userfile import SEQ_JUMP
 from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken
 from vademecum.model import cascade
@@ -34,12 +35,14 @@ class Manifest(msgspec.Struct, rename="camel"):
 
 
 class Restored(msgspec.Struct, rename="camel"):
-    """`erased_again`: rows of the backup that had been erased since, and were not brought back."""
+    """`erased_again`: rows of the backup that had been erased since, and were not brought back. `skipped`: emails of
+    the backup that somebody else has here by now."""
 
     users: int
     accounts: int
     erased_again: int
     backup_at: str
+    skipped: list[str]
 
 
 async def backup(parts: Parts, target: Path) -> Manifest:
@@ -55,6 +58,8 @@ async def backup(parts: Parts, target: Path) -> Manifest:
         for user_id in users:
             if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
                 continue
+            if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
+                await parts.users.rewrite(user_id)
             async with parts.users.detached(user_id) as folder:
                 await asyncio.to_thread(_copy_records, folder, user_folder(staging, user_id))
         files = await asyncio.to_thread(_checksums, staging)
@@ -82,14 +87,29 @@ def _checksums(folder: Path) -> dict[str, str]:
 async def restore(parts: Parts, source: Path) -> Restored:
     """Put a backup in place of what is here, user by user. Accounts that are here stay as they are."""
     manifest = await asyncio.to_thread(_verified, source)
-    accounts = await parts.accounts.adopt(source / ACCOUNTS, left=read_left(parts.settings.data))
+    empty = {account_id for account_id in parts.accounts.accounts if await _is_empty(parts, account_id)}
+    adopted = await parts.accounts.adopt(source / ACCOUNTS, read_left(parts.settings.data), empty)
+    for account_id in adopted.replaced:
+        parts.users.bar(account_id)
+        await parts.users.remove(account_id)
     erased = users = 0
     for user_id in manifest.users:
         records = user_folder(source, user_id)
         if user_id in parts.accounts.accounts and (records / RECORDS).exists():
             erased += await _restore_user(parts, user_id, records)
             users += 1
-    return Restored(users, accounts, erased, manifest.at)
+    return Restored(users, adopted.count, erased, manifest.at, adopted.skipped)
+
+
+async def _is_empty(parts: Parts, account_id: str) -> bool:
+    """Nothing was ever written here, as by the owner that a new server makes for itself."""
+    if not (user_folder(parts.settings.data, account_id) / RECORDS).exists():
+        return True
+    try:
+        async with parts.users.open(account_id) as store:
+            return not store.heads.rows
+    except Broken:
+        return False
 
 
 def _verified(source: Path) -> Manifest:
@@ -106,11 +126,13 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
     ledger = user_ledger(parts.settings.data, user_id)
     highest = ledger.last_seq()
     if (user_folder(parts.settings.data, user_id) / RECORDS).exists():
-        async with parts.users.open(user_id) as store:
-            highest = max(highest, store.seq)
+        try:
+            async with parts.users.open(user_id) as store:
+                highest = max(highest, store.seq)
+        except Broken:  # the restore is its cure; how far it had come is not known
+            highest += SEQ_JUMP
     parts.hub.close_user(user_id)
-    await parts.indexes.drop(user_id)
-    parts.indexer.forget(user_id)
+    await parts.indexer.drop(user_id)
     async with parts.users.detached(user_id) as folder:
         await asyncio.to_thread(_put_in_place, records, folder)
         stamp = {"epoch": secrets.token_urlsafe(9), "seq_floor": str(highest)}

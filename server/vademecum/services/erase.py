@@ -36,8 +36,7 @@ class Eraser:
         folder = user_folder(self._data, user_id)
         files = await asyncio.to_thread(lambda: sum(path.is_file() for path in folder.rglob("*")))
         await self._users.rewrite(user_id)
-        await self._indexes.drop(user_id)
-        self._indexer.forget(user_id)
+        await self._indexer.drop(user_id)
         await asyncio.to_thread(shutil.rmtree, folder / "vectors", ignore_errors=True)
         return files
 

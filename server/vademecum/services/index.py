@@ -7,7 +7,7 @@ back through the records, so a late index can miss but cannot leak.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -53,8 +53,7 @@ class Indexes:
 
     @asynccontextmanager
     async def _entry(self, user_id: str) -> AsyncIterator[_Open]:
-        if user_id in self._barred:
-            raise NotFound("There is no such account.")
+        self._check(user_id)
         entry = self._open.setdefault(user_id, _Open())
         self._open.move_to_end(user_id)
         entry.users += 1
@@ -63,6 +62,10 @@ class Indexes:
         finally:
             entry.users -= 1
             self._shed()
+
+    def _check(self, user_id: str) -> None:
+        if user_id in self._barred:
+            raise NotFound("There is no such account.")
 
     def _shed(self) -> None:
         for user_id in list(self._open):
@@ -87,6 +90,7 @@ class Indexes:
         async with self._entry(user_id) as entry:
             index = await self._ensure(user_id, entry)
             async with entry.writing:
+                self._check(user_id)
                 return await asyncio.to_thread(work, index)
 
     async def _ensure(self, user_id: str, entry: _Open) -> VectorIndex:
@@ -102,16 +106,17 @@ class Indexes:
         return entry.index
 
     async def drop(self, user_id: str) -> None:
-        """Remove the user's index from the disk."""
-        await self.write(user_id, VectorIndex.drop)
-        entry = self._open.pop(user_id, None)
-        if entry is not None and entry.index is not None:
-            entry.index.close()
+        """Remove the user's index from the disk; it is begun anew when there is something to index."""
+        await self.write(user_id, VectorIndex.reset)
 
     async def remove(self, user_id: str) -> None:
         """As `drop`, for good: the account has left."""
-        await self.drop(user_id)
         self._barred.add(user_id)
+        entry = self._open.pop(user_id, None)
+        if entry is not None:
+            async with entry.writing:
+                if entry.index is not None:
+                    await asyncio.to_thread(entry.index.drop)
 
     def close(self) -> None:
         for entry in self._open.values():
@@ -128,11 +133,20 @@ class Indexer:
         self._indexes = indexes
         self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has surely read
         self._progress = asyncio.Condition()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def work(self, user_id: str) -> None:
         """Read on from the checkpoint until there is nothing new."""
-        while not await self._step(user_id):
-            pass
+        done = False
+        while not done:
+            async with self._turns[user_id]:
+                done = await self._step(user_id)
+
+    async def drop(self, user_id: str) -> None:
+        """Remove the user's index. A step that has read rows by now is over first: it cannot bring them back."""
+        async with self._turns[user_id]:
+            await self._indexes.drop(user_id)
+            self.forget(user_id)
 
     async def _step(self, user_id: str) -> bool:
         epoch, after = await self._indexes.read(user_id, lambda index: index.checkpoint)

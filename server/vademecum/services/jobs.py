@@ -75,6 +75,10 @@ class Job:
         finally:
             self._tasks.pop(user_id, None)
 
+    def is_asked(self, user_id: str) -> bool:
+        """Is there work for this user, waiting or under way?"""
+        return user_id in self._tasks
+
     def pending(self) -> int:
         return len(self._tasks)
 

@@ -10,6 +10,7 @@ import structlog
 
 from vademecum.engines.onnx import known, manifest
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.engines.onnx.errors import ModelError
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum.models")
@@ -44,8 +45,9 @@ class Inference:
         self._opening = asyncio.create_task(asyncio.to_thread(_open, settings))
 
     async def get(self) -> Embedder | None:
-        """The embedder once it is open; None when no model is installed."""
-        return await asyncio.shield(self._opening)
+        """The embedder once it is open; None when no model is installed, or it is damaged: /ready tells which."""
+        await asyncio.wait([self._opening])
+        return self.now()
 
     def settled(self) -> bool:
         """Is it known which model there is, if any?"""
@@ -74,7 +76,11 @@ def _open(settings: Settings) -> Embedder | None:
     if folder is None:
         _log.warning("no model: search by words only; `vademecum models pull` brings one")
         return None
-    embedder = Embedder(folder)
+    try:
+        embedder = Embedder(folder)
+    except ModelError as error:
+        _log.error("the model is damaged: search by words only; `vademecum models verify`", exc_info=error)
+        raise
     _log.info("model", id=embedder.manifest.id, hash=embedder.model[:12], dims=embedder.dims)
     return embedder
 

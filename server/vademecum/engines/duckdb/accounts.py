@@ -55,6 +55,14 @@ class Token(msgspec.Struct, frozen=True):
     expires_at: str | None = None
 
 
+class Adopted(msgspec.Struct):
+    """`count` accounts came back; `replaced`: ids that gave way; `skipped`: emails that somebody else has here."""
+
+    count: int = 0
+    replaced: list[str] = msgspec.field(default_factory=list)
+    skipped: list[str] = msgspec.field(default_factory=list)
+
+
 class Accounts:
     def __init__(self, instance: Instance, alias: str, path: Path) -> None:
         self._instance = instance
@@ -252,9 +260,9 @@ class Accounts:
 
         await self._instance.run(copy)
 
-    async def adopt(self, path: Path, left: set[str]) -> int:
+    async def adopt(self, path: Path, left: set[str], empty: set[str]) -> Adopted:
         """Take over from a backup the accounts that are missing here, with their API tokens, but not those that left
-        for good. Returns how many."""
+        for good. One here that has the same email gives way if it is `empty`."""
 
         def read(cursor: Cursor) -> tuple[list[Account], list[Token]]:
             alias, _notice = self._instance.attach(path)
@@ -266,15 +274,25 @@ class Accounts:
             return list(other.accounts.values()), list(other.tokens.values())
 
         accounts, tokens = await self._instance.run(read)
-        missing = [a for a in accounts if a.id not in self.accounts and a.id not in left]
-        taken = {a.email.casefold() for a in self.accounts.values()}
-        adopted = [a for a in missing if a.email.casefold() not in taken]
-        for account in adopted:
-            await self.save_account(account)
+        result = Adopted()
+        adopted: set[str] = set()
+        for account in accounts:
+            if account.id in self.accounts or account.id in left:
+                continue
+            holder = self.by_email(account.email)
+            if holder is not None and holder.id not in empty:
+                result.skipped.append(account.email)
+                continue
+            if holder is not None:
+                await self.remove_account(holder.id)
+                result.replaced.append(holder.id)
+            await self.add_account(account)
+            adopted.add(account.id)
         for token in tokens:
-            if token.kind == "api" and any(token.account_id == a.id for a in adopted):
+            if token.kind == "api" and token.account_id in adopted:
                 await self.save_token(token)
-        return len(adopted)
+        result.count = len(adopted)
+        return result
 
     def ping(self, cursor: Cursor) -> None:
         """A real read, for /ready."""

@@ -72,10 +72,19 @@ def applied_in(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
         return []
 
 
+def _connect(path: Path) -> Cursor:
+    try:
+        return duckdb.connect(path, config={**CONFIG, "threads": 1})
+    except duckdb.Error as error:
+        raise Broken(
+            f"The file {path.name} in {path.parent} cannot be opened ({error}). Nothing was changed. If another "
+            "process holds it, stop that one; else restore it from a backup: see `vademecum restore --help`."
+        ) from error
+
+
 def migrate_file(path: Path, known: tuple[Migration, ...]) -> None:
     """Bring a detached file up to date, through a connection of its own so that SQL needs no qualified names."""
-    config = {**CONFIG, "threads": 1}
-    with duckdb.connect(path, config=config) as connection:
+    with _connect(path) as connection:
         connection.execute(_TABLE)
         applied = connection.execute("SELECT name, checksum FROM migrations").fetchall()
         for migration in pending(known, applied, path.name):

@@ -1,0 +1,238 @@
+"""Backup and restore by the commands: whole, verified, a new epoch, and what was erased stays erased."""
+
+import hashlib
+import shutil
+
+import pytest
+
+from cli.home import MODELS, Home, live, rows, upload
+
+T = "2026-01-01T00:00:00.000Z"
+PATH = "/v1/sync/documents/0/pull"
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "data")
+
+
+def checkpoint(client, collection="documents"):
+    return client.get(f"/v1/sync/{collection}/0/pull?lwt=0&id=&limit=1000").json()["checkpoint"]
+
+
+def fact(row_id, value="Ada Lovelace"):
+    return {"id": row_id, "createdAt": T, "updatedAt": T, "_deleted": False, "key": "user.name", "value": value,
+            "sourceRemoved": False, "confidence": 1, "confirmed": True}  # fmt: skip
+
+
+def push(client, collection, row):
+    answer = client.post(f"/v1/sync/{collection}/0/push", json=[{"newDocumentState": row}])
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def digest(folder):
+    """The bytes of all files below."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def test_a_restore_begins_a_new_epoch_and_brings_back_no_erased_or_forgotten_row(home, tmp_path):
+    copy = tmp_path / "copy"
+    with home.serving("--erase-delay-s", "0.05") as server:
+        for name in ("ada", "bob"):
+            home.add(f"{name}@example.org")
+        ada, bob = (server.client(home.token(f"{n}@example.org")) for n in ("ada", "bob"))
+        with ada, bob:
+            kept = upload(ada, "kept.txt", "The orchard has forty apple trees.")
+            erased = upload(ada, "erased.txt", "The cellar has forty barrels of cider.")
+            upload(bob, "bob.txt", "The stable has four horses.")
+            made = home.ok("backup", copy, "--json").json
+            assert len(made["users"]) == 3 and len(made["files"]) >= 3
+            before = digest(copy)
+            assert {k: v for k, v in before.items() if k != "backup.json"} == made["files"]
+            # life goes on after the backup
+            assert ada.delete(f"/v1/documents/{erased['id']}").status_code == 200
+            later = upload(ada, "later.txt", "The barn was built last year.")
+            assert bob.post("/v1/forget", json={"confirm": "forget everything"}).status_code == 200
+            old, last = (
+                checkpoint(ada),
+                max(checkpoint(ada, c)["lwt"] for c in ("documents", "vectorEmbeddings")),
+            )
+
+            done = home.ok("restore", copy, "--yes", "--json").json
+            assert done["backupAt"] == made["at"] and done["erasedAgain"] >= 2
+            assert digest(copy) == before, "a backup can be restored as often as it must"
+
+            refused = ada.get(PATH, params={"lwt": old["lwt"], "id": old["id"]})
+            assert refused.status_code == 409 and refused.json()["code"] == "EPOCH"
+            pushed = ada.post("/v1/sync/facts/0/push", params={"epoch": old["id"]}, json=[])
+            assert pushed.status_code == 409 and pushed.json()["code"] == "EPOCH"
+            new = checkpoint(ada)
+            assert new["id"] != old["id"]
+            assert live(ada, "documents").keys() == {kept["id"]}
+            stones = {row["id"]: row for row in rows(ada, "documents") if row["_deleted"]}
+            assert stones.keys() == {erased["id"]} and stones[erased["id"]]["filename"] == ""
+            assert push(ada, "facts", fact("after")) == []
+            assert checkpoint(ada, "facts")["lwt"] > last, "no number is given twice"
+            # a device that still holds the erased one cannot bring it back; one that holds the later one can
+            stale = {k: v for k, v in erased.items() if k != "syncError"}
+            assert push(ada, "documents", stale)[0]["_deleted"] is True
+            assert push(ada, "documents", later) == []
+            assert later["id"] in live(ada, "documents")
+
+            assert live(bob, "documents") == {} and live(bob, "vectorEmbeddings") == {}
+            assert push(bob, "facts", fact("old"))[0]["syncError"]["code"] == "FORGOTTEN"
+            found = ada.post("/v1/search", json={"query": "apple trees", "sessionId": "s1"}).json()
+            assert [one["documentId"] for one in found["results"]][:1] == [kept["id"]]
+            hidden = ada.post("/v1/search", json={"query": "barrels cider", "sessionId": "s1"}).json()
+            assert erased["id"] not in [one["documentId"] for one in hidden["results"]]
+
+
+def test_a_backup_is_made_and_restored_without_a_server_too_and_onto_a_new_folder(home, tmp_path):
+    home.add("ada@example.org")
+    token = home.token("ada@example.org")
+    (tmp_path / "apples.txt").write_text("The orchard has forty apple trees.")
+    home.ok("import", tmp_path / "apples.txt", "--user", "ada@example.org", "--session", "s1")
+    home.ok("backup", tmp_path / "copy")
+    other = Home(tmp_path / "new" / "data")
+    restored = other.ok("restore", tmp_path / "copy", "--yes", "--json").json
+    assert (restored["users"], restored["accounts"]) == (1, 1)
+    with other.serving() as server, server.client(token) as ada:
+        assert [d["filename"] for d in live(ada, "documents").values()] == ["apples.txt"]
+        found = ada.post("/v1/search", json={"query": "apple trees", "sessionId": "s1"}).json()
+        assert found["results"]
+
+
+def test_a_new_server_gets_the_owners_documents_back_from_a_backup_of_the_old_one(home, tmp_path):
+    """`serve` has made an owner of its own by then, with the same address."""
+    text = "The orchard has forty apple trees."
+    with home.serving() as server, server.client(home.token("owner@localhost")) as owner:
+        upload(owner, "apples.txt", text)
+        home.ok("backup", tmp_path / "copy")
+    other = Home(tmp_path / "new" / "data")
+    with other.serving() as server:
+        restored = other.run("restore", tmp_path / "copy", "--yes", "--json")
+        if restored.code == 0:
+            with server.client(other.token("owner@localhost")) as owner:
+                names = [d["filename"] for d in live(owner, "documents").values()]
+            assert names == ["apples.txt"], f"it said that it restored: {restored.out}"
+        else:
+            assert "owner@localhost" in restored.refusal()
+
+
+def test_who_left_for_good_does_not_come_back_by_a_restore(home, tmp_path):
+    leaver = home.add("leaver@example.org")
+    home.ok("backup", tmp_path / "copy")
+    home.ok("user", "remove", "leaver@example.org", "--yes")
+    home.add("newcomer@example.org")
+    assert home.ok("restore", tmp_path / "copy", "--yes", "--json").json["accounts"] == 0
+    assert [one["email"] for one in home.ok("user", "list", "--json").json] == ["newcomer@example.org"]
+    assert not list(home.data.glob(f"users/*/{leaver}"))
+
+
+def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, tmp_path):
+    home.add("ada@example.org")
+    copy = tmp_path / "copy"
+    home.ok("backup", copy)
+    before = home.ok("user", "list").out
+    records = next(home.data.glob("users/*/*/records.duckdb"))
+    content = records.read_bytes()
+    (tmp_path / "folder").mkdir()
+    assert "not a backup" in home.run("restore", tmp_path / "folder", "--yes").refusal()
+    assert "nowhere" in home.run("restore", tmp_path / "nowhere", "--yes").refusal()
+    damaged = next(copy.glob("users/*/*/records.duckdb"))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    assert "damaged" in home.run("restore", copy, "--yes").refusal()
+    damaged.unlink()
+    assert "damaged" in home.run("restore", copy, "--yes").refusal()
+    assert records.read_bytes() == content and home.ok("user", "list").out == before
+
+
+def test_a_backup_never_writes_into_a_folder_that_has_something(home, tmp_path):
+    home.add("ada@example.org")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    assert "exists" in home.run("backup", tmp_path / "full").refusal()
+    assert digest(tmp_path / "full").keys() == {"mine.txt"}
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith("full")) == ["full"]
+
+
+def test_a_document_deleted_before_a_backup_is_not_in_its_bytes(home, tmp_path):
+    gone, kept = "The xylophone of Bartholomew is hidden beneath the oak.", "Forty apple trees stand here."
+
+    def holds(folder, text):
+        return any(text.encode() in p.read_bytes() for p in folder.rglob("*") if p.is_file())
+
+    with home.serving("--erase-delay-s", "60") as server:
+        home.add("ada@example.org")
+        with server.client(home.token("ada@example.org")) as ada:
+            document = upload(ada, "xylophone.txt", gone)
+            upload(ada, "apples.txt", kept)
+            home.ok("backup", tmp_path / "with")
+            assert holds(tmp_path / "with", gone), "the scan cannot see what is there"
+            assert ada.delete(f"/v1/documents/{document['id']}").status_code == 200
+            home.ok("backup", tmp_path / "without")
+            assert holds(tmp_path / "without", kept)
+            assert not holds(tmp_path / "without", gone)
+
+
+def test_an_index_that_is_gone_is_made_again(home, tmp_path):
+    home.add("ada@example.org")
+    (tmp_path / "apples.txt").write_text("The orchard has forty apple trees.")
+    who = ("--user", "ada@example.org", "--session", "s1")
+    home.ok("import", tmp_path / "apples.txt", *who)
+    assert home.ok("search", "apple trees", *who, "--json").json["results"]
+    (vectors,) = home.data.glob("users/*/*/vectors")
+    shutil.rmtree(vectors)
+    assert home.ok("search", "apple trees", *who, "--json").json["results"]
+
+
+def test_the_doctor_finds_nothing_wrong_with_a_healthy_folder(home):
+    home.settings["models"] = str(MODELS)
+    assert home.run("doctor").code == 1, "there is no folder yet"
+    assert not home.data.exists(), "a look makes nothing"
+    home.add("ada@example.org")
+    looked = home.run("doctor", "--json")
+    assert [one for one in looked.json if not one["ok"]] == [] and looked.code == 0
+    checks = {one["check"]: one["detail"] for one in looked.json}
+    assert checks["server"] == "not running" and "all-minilm-l6-v2" in checks["model"]
+    with home.serving() as server:
+        checks = {one["check"]: one["detail"] for one in home.ok("doctor", "--json").json}
+        assert server.url in checks["server"]
+
+
+@pytest.mark.parametrize("pattern", ["users/*/*/records.duckdb", "accounts.duckdb"])
+def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(home, pattern):
+    home.add("ada@example.org")
+    (file,) = home.data.glob(pattern)
+    content = b"this is not a database" * 1000
+    file.write_bytes(content)
+    looked = home.run("doctor", "--json")
+    assert looked.code == 1
+    (users,) = [one for one in looked.json if one["check"] == "users"]
+    assert not users["ok"] and file.name in users["detail"] and "restore" in users["detail"]
+    listed = home.run("user", "list")
+    assert file.name in (listed.refusal() if pattern == "accounts.duckdb" else listed.out)
+    assert file.read_bytes() == content, "a look changes nothing"
+
+
+def test_a_damaged_file_of_one_user_is_cured_by_restore(home, tmp_path):
+    """The refusal names `vademecum restore` as the cure."""
+    ada = home.add("ada@example.org")
+    (tmp_path / "apples.txt").write_text("The orchard has forty apple trees.")
+    home.ok("import", tmp_path / "apples.txt", "--user", "ada@example.org", "--session", "s1")
+    home.ok("backup", tmp_path / "copy")
+    next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
+    home.ok("restore", tmp_path / "copy", "--yes")
+    listed = {one["email"]: one for one in home.ok("user", "list", "--json").json}
+    assert listed["ada@example.org"]["usage"]["documents"] == 1
+
+
+def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_others(home):
+    ada = home.add("ada@example.org")
+    home.add("bob@example.org")
+    next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
+    home.ok("user", "tier", "bob@example.org", "JIVE")
+    home.ok("user", "remove", "ada@example.org", "--yes")
+    assert [one["email"] for one in home.ok("user", "list", "--json").json] == ["bob@example.org"]

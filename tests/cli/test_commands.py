@@ -1,0 +1,299 @@
+"""Every command, in real processes: the same with a running server and without one, and clear when it says no."""
+
+import json
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from cli.home import COMMAND, TOKEN, Home
+from vademecum.cli.main import main
+
+LEASE = "The lease ends on the thirty-first of March. The tenant gives notice three months before."
+RECIPE = "Beat four eggs with sugar and flour, and bake the cake for forty minutes."
+MODES = ["running", "alone"]
+
+
+@pytest.fixture(scope="module", params=MODES)
+def home(request, tmp_path_factory):
+    """One folder a mode for the whole file; each test has accounts of its own in it."""
+    there = Home(tmp_path_factory.mktemp(request.param) / "data")
+    if request.param == "alone":
+        yield there
+        return
+    with there.serving():
+        yield there
+
+
+def papers(folder):
+    """Two good files, a copy of one, a hidden one, and two from which no text can be had."""
+    (folder / "deep").mkdir(parents=True)
+    (folder / "lease.txt").write_text(LEASE)
+    (folder / "deep" / "recipe.md").write_text(RECIPE)
+    (folder / "deep" / "copy of lease.txt").write_text(LEASE)
+    (folder / ".hidden.txt").write_text("nobody asked for this one")
+    (folder / "empty.txt").write_text("")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing of a PDF follows")
+    return folder
+
+
+BAD = {"empty.txt", "broken.pdf"}
+
+
+@contextmanager
+def server_on(home):
+    """The running server, or one for this moment."""
+    if home.running is not None:
+        yield home.running
+        return
+    with home.serving() as server:
+        yield server
+        server.end()
+
+
+def commands(group=main, path=()):
+    for name, command in group.commands.items():
+        yield (*path, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+
+
+@pytest.mark.parametrize("words", [words for words, _ in commands()], ids=" ".join)
+def test_each_command_explains_itself(words):
+    asked = CliRunner().invoke(main, [*words, "--help"])
+    assert asked.exit_code == 0
+    usage, _, rest = asked.output.partition("\n\n")
+    assert usage.startswith("Usage:")
+    assert re.match(r"  [A-Z][^\n]{15,}", rest), f"no description: {asked.output}"
+
+
+def test_the_first_help_shows_examples_and_each_of_them_is_a_real_command():
+    shown = CliRunner().invoke(main, ["--help"]).output
+    examples = re.findall(r"^  \w+: +vademecum (.+)$", shown, re.M)
+    assert len(examples) >= 4
+    for example in examples:
+        words = example.split()
+        known = main.commands[words[0]]
+        while isinstance(known, click.Group):
+            words = words[1:]
+            known = known.commands[words[0]]
+        flags = {flag for parameter in known.params for flag in parameter.opts}
+        assert set(re.findall(r"--[\w-]+", example)) <= flags
+
+
+def test_the_installed_command_and_the_module_are_the_same_program():
+    script = Path(sys.executable).with_name("vademecum")
+    for command in ([str(script), "--help"], [*COMMAND, "user", "-h"]):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("Usage:")
+
+
+def test_each_command_that_touches_data_takes_a_data_folder_and_prints_json_where_it_prints_data():
+    plain = {"serve", "tier", "link", "remove", "create", "revoke", "pull", "use", "verify"}
+    for words, command in commands():
+        if isinstance(command, click.Group):
+            continue
+        options = {flag for parameter in command.params for flag in parameter.opts}
+        assert "--data" in options, words
+        assert ("--json" in options) == (words[-1] not in plain), words
+
+
+def shape(value):
+    """What is the same for the same question asked of another folder."""
+    if isinstance(value, dict):
+        return {key: shape(inner) for key, inner in value.items() if key not in ("files", "usage", "limits")}
+    if isinstance(value, list):
+        return [shape(inner) for inner in value]
+    return value if isinstance(value, bool) else type(value).__name__
+
+
+def masked(text, home):
+    text = text.replace(str(home.data.parent), "HOME").replace(str(home.data), "DATA")
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", text)
+    text = TOKEN.sub("SECRET", text)
+    return re.sub(r"\d+([.:]\d+)*", "N", text)
+
+
+def story(home):
+    """The life of an account, by every command that works on data. Returns what each said."""
+    folder = papers(home.data.with_name("papers"))
+    copy = home.data.with_name("copy")
+    said = {}
+
+    def do(*words, code=0):
+        done = home.run(*words)
+        assert done.code == code, f"{words}: {done.code}\n{done.out}\n{done.err}"
+        said[" ".join(map(str, words)).replace(str(home.data.parent), "HOME")] = (
+            shape(done.json) if "--json" in words else masked(done.out, home)
+        )
+        return done
+
+    who = ("--user", "ada@example.org", "--session", "thesis")
+    do("user", "add", "ada@example.org", "--tier", "JIGGA", "--json")
+    do("user", "add", "bob@example.org")
+    do("user", "tier", "bob@example.org", "jive")
+    do("user", "list")
+    do("user", "list", "--json")
+    do("user", "link", "bob@example.org")
+    do("token", "create", "ada@example.org", "--name", "laptop")
+    do("token", "list", "ada@example.org")
+    (token,) = do("token", "list", "ada@example.org", "--json").json
+    revoked = home.ok("token", "revoke", "ada@example.org", token["id"])
+    said["token revoke"] = masked(revoked.out, home)
+    do("import", folder, *who, "--json", code=1)
+    do("search", "tenant notice", *who)
+    do("search", "tenant notice", *who, "--json")
+    do("backup", copy, "--json")
+    do("restore", copy, "--yes", "--json")
+    do("forget", "--user", "ada@example.org", "--yes", "--json")
+    do("user", "remove", "bob@example.org", "--yes")
+    do("models", "list", "--json")
+    return said
+
+
+def test_every_command_does_and_says_the_same_with_a_running_server_and_without(tmp_path):
+    with_server, without = Home(tmp_path / "with" / "data"), Home(tmp_path / "without" / "data")
+    for home in (with_server, without):
+        home.data.parent.mkdir()
+    with without.serving() as server:  # its first start makes the owner
+        server.end()
+    with with_server.serving(), ThreadPoolExecutor() as both:
+        one, other = both.map(story, (with_server, without))
+    assert one.keys() == other.keys()
+    for what in one:
+        assert one[what] == other[what], what
+    assert "lease.txt" in one["search tenant notice --user ada@example.org --session thesis"]
+
+
+def test_a_user_is_added_listed_changed_and_removed(home):
+    made = home.ok("user", "add", "carl@example.org", "--json").json
+    assert (made["email"], made["tier"], made["admin"]) == ("carl@example.org", "FREE", False)
+    home.ok("user", "tier", "CARL@example.org", "jigga")
+    listed = {one["email"]: one for one in home.ok("user", "list", "--json").json}
+    assert listed["carl@example.org"]["tier"] == "JIGGA"
+    assert listed["carl@example.org"]["usage"]["documents"] == 0
+    assert "carl@example.org" in home.ok("user", "list").out
+    assert list(home.data.glob(f"users/*/{made['userId']}"))
+    home.ok("user", "remove", "carl@example.org", "--yes")
+    assert "carl@example.org" not in home.ok("user", "list").out
+    assert not list(home.data.rglob(f"*{made['userId']}*"))
+
+
+def test_a_removal_that_is_not_confirmed_removes_nothing(home):
+    home.add("dora@example.org")
+    for command in ("user remove dora@example.org", "forget --user dora@example.org"):
+        asked = home.run(*command.split(), stdin="no\n")
+        assert asked.code != 0 and "Traceback" not in asked.err
+    assert "dora@example.org" in home.ok("user", "list").out
+
+
+def test_a_token_is_printed_alone_and_works_until_it_is_revoked(home):
+    home.add("emma@example.org")
+    made = home.ok("token", "create", "emma@example.org", "--name", "laptop")
+    assert made.out.endswith("\n") and TOKEN.fullmatch(made.out.strip())
+    (token,) = home.ok("token", "list", "emma@example.org", "--json").json
+    assert token["name"] == "laptop" and made.out.strip() not in str(token)
+    with server_on(home) as server, server.client(made.out.strip()) as emma:
+        assert emma.get("/v1/me").json()["email"] == "emma@example.org"
+        home.ok("token", "revoke", "emma@example.org", token["id"])
+        assert emma.get("/v1/me").status_code == 401
+    assert home.ok("token", "list", "emma@example.org", "--json").json == []
+
+
+def test_import_takes_what_is_good_names_what_is_not_and_adds_nothing_twice(home, tmp_path):
+    home.add("fred@example.org")
+    folder = papers(tmp_path / "papers")
+    who = ("--user", "fred@example.org", "--session", "thesis")
+    first = home.run("import", folder, *who, "--json")
+    assert first.code == 1, "some could not be read"
+    results = {Path(one["file"]).name: one for one in first.json}
+    assert results.keys() == {"lease.txt", "recipe.md", "copy of lease.txt"} | BAD
+    assert {name for name, one in results.items() if "error" in one} == BAD
+    for name in BAD:
+        assert len(results[name]["error"]) > 20 and "Traceback" not in results[name]["error"]
+    assert results["lease.txt"]["documentId"] == results["copy of lease.txt"]["documentId"]
+    assert [results[n]["existing"] for n in ("recipe.md", "lease.txt", "copy of lease.txt")].count(True) == 1
+
+    again = home.run("import", folder, *who)
+    assert again.code == 1 and "3 of 5 files imported." in again.out
+    assert all(name in again.err for name in BAD)
+    (fred,) = [one for one in home.ok("user", "list", "--json").json if one["email"] == "fred@example.org"]
+    assert fred["usage"]["documents"] == 2
+
+    found = home.ok("search", "tenant notice", *who, "-k", 1, "--json")
+    (best,) = found.json["results"]
+    assert best["filename"] in ("lease.txt", "copy of lease.txt") and "tenant" in best["text"]
+    assert len(found.json["scope"]["documentIds"]) == 2
+    empty = home.ok("search", "tenant notice", "--user", "fred@example.org", "--session", "other", "--json")
+    assert empty.json["results"] == [] and empty.json["scope"]["documentIds"] == []
+
+    receipt = home.ok("forget", "--user", "fred@example.org", "--json", stdin="forget everything\n")
+    said = json.loads(receipt.out[receipt.out.index("{") :])
+    assert said["rows"] == 5 and said["leftovers"] == 0 and said["checked"] > 0 and said["bytes"] > 0
+    assert "ackup" in said["note"], "it says that backups are not covered"
+
+
+REFUSED = {
+    "an unknown account": ("token create nobody@example.org", "nobody@example.org"),
+    "an unknown account to search": ("search x --user nobody@example.org --session s", "nobody@example.org"),
+    "an unknown account to change": ("user tier nobody@example.org FREE", "nobody@example.org"),
+    "an unknown account to remove": ("user remove nobody@example.org --yes", "nobody@example.org"),
+    "an unknown account to forget": ("forget --user nobody@example.org --yes", "nobody@example.org"),
+    "an unknown account to import for": (
+        f"import {__file__} --user nobody@example.org --session s",
+        "nobody",
+    ),
+    "an unknown token": ("token revoke ivan@example.org 123", "token"),
+    "a file that is not there": ("import /no/such/file --user ivan@example.org --session s", "/no/such/file"),
+    "a wrong tier": ("user tier ivan@example.org GOLD", "GOLD"),
+    "a wrong tier for a new one": ("user add judy@example.org --tier GOLD", "GOLD"),
+    "what is no email": ("user add judy", "email"),
+    "an account that is there": ("user add ivan@example.org", "ivan@example.org"),
+    "a tier that may not search": ("search x --user ivan@example.org --session s", "JIVE"),
+    "no backup": ("restore {here} --yes", "not a backup"),
+    "a backup onto something": ("backup {here}", "exists"),
+}
+
+
+def test_what_cannot_be_done_is_said_in_one_sentence(home, tmp_path):
+    home.ok("user", "add", "ivan@example.org")  # FREE
+    (tmp_path / "something").write_text("here")
+
+    def ask(case):
+        words, named = REFUSED[case]
+        done = home.run(*[word.format(here=tmp_path) for word in words.split()])
+        try:
+            said = done.refusal()
+            return f"{named} is not named: {said}" if named not in said else ""
+        except AssertionError as error:
+            return str(error)
+
+    if home.running is None:  # a folder admits one command at a time
+        wrong = {case: ask(case) for case in REFUSED}
+    else:
+        with ThreadPoolExecutor(2) as both:
+            wrong = dict(zip(REFUSED, both.map(ask, REFUSED), strict=True))
+    assert {case: said for case, said in wrong.items() if said} == {}
+    assert (tmp_path / "something").read_text() == "here" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_command_without_a_server_says_its_answer_and_nothing_else(tmp_path):
+    """Having no model is a way to live, not news at every command."""
+    home = Home(tmp_path / "data")
+    assert home.ok("user", "add", "ada@example.org").err == ""
+    assert home.ok("token", "create", "ada@example.org").err == ""
+    assert re.fullmatch(r"Error: [^\n]+\n", home.run("token", "create", "nobody@example.org").err)
+
+
+def test_a_session_name_that_cannot_be_is_refused_in_words_for_a_person(tmp_path):
+    home = Home(tmp_path / "data")
+    home.add("ada@example.org")
+    said = home.run("import", __file__, "--user", "ada@example.org", "--session", "my thesis").refusal()
+    assert "my thesis" in said and "regex" not in said and "$." not in said

@@ -1,0 +1,268 @@
+"""The server as a process: its first start, its folder to itself, TLS, proxies, stopping, and what its log does not say."""
+
+import contextlib
+import json
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import httpx
+import pytest
+
+from cli.home import Home, live, upload
+from vademecum.services import local
+
+LINK = re.compile(r"https?://\S+/v1/sign-in\?link=\S+")
+STOP_S = 10.0
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "data")
+
+
+def sign_in(client, link):
+    return client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+
+
+def test_the_first_start_prints_a_link_that_signs_in_once(home):
+    with home.serving() as server:
+        (link,) = LINK.findall(server.said())
+        assert link.startswith(server.url) and home.data.stat().st_mode & 0o077 == 0
+        assert (home.data / "server.json").stat().st_mode & 0o077 == 0
+        with server.client() as browser:
+            for _ in range(2):  # a mail program that looks ahead does not use it up
+                assert browser.get(link).status_code == 200
+            assert browser.get("/v1/me").status_code == 401
+            entered = sign_in(browser, link)
+            assert entered.status_code == 303
+            cookie = entered.headers["set-cookie"].lower()
+            assert "httponly" in cookie and "samesite=lax" in cookie and "secure" not in cookie
+            me = browser.get("/v1/me").json()
+            assert (me["tier"], me["admin"]) == ("JIGGA", True)
+        with server.client() as other:
+            again = sign_in(other, link)
+            assert again.status_code == 401 and again.json()["code"] == "SIGNED_OUT"
+            assert other.get("/v1/me").status_code == 401
+        assert server.end()[1] < STOP_S
+        assert not (home.data / "server.json").exists()
+    with home.serving() as server:
+        assert not LINK.search(server.said()), "the owner has a browser that is signed in"
+        made = home.ok("user", "link", "owner@localhost").out.strip()
+        with server.client() as browser:
+            assert sign_in(browser, made).status_code == 303
+            assert browser.get("/v1/me").status_code == 200
+
+
+def test_one_folder_has_one_server_and_a_killed_one_blocks_nobody(home):
+    with home.serving() as server:
+        assert "serving" in home.run("serve", "--port", 0).refusal()
+        home.add("ada@example.org")
+        token = home.token("ada@example.org")
+        with server.client(token) as ada:
+            document = upload(ada, "lease.txt", "The tenant gives notice three months before the end.")
+        server.end(signal.SIGKILL)
+        assert local.read(home.data) is not None, "the leftover is what this test is about"
+        assert [one["email"] for one in home.ok("user", "list", "--json").json][1:] == ["ada@example.org"]
+    with home.serving() as server, server.client(token) as ada:
+        assert document["id"] in live(ada, "documents"), "acknowledged, so it is here"
+        assert local.read(home.data).url == server.url
+
+
+def test_a_port_in_use_or_out_of_range_ends_the_start_and_is_named(home):
+    assert "port" in home.run("serve", "--port", 99_999).refusal()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        done = home.run("serve", "--port", taken.getsockname()[1])
+    assert done.code != 0 and "Traceback" not in done.err and "address already in use" in done.err
+    assert "Sign in" not in done.err and not (home.data / "server.json").exists()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--tls-certificate {0}/none.pem --tls-key {0}/none.pem",
+        "--tls-certificate {0}/bad.pem --tls-key {0}/bad.pem",
+        "--tls-certificate {0}/bad.pem",
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_named_in_one_sentence(home, tmp_path, flags):
+    (tmp_path / "bad.pem").write_text("not a certificate")
+    assert ".pem" in home.run("serve", "--port", 0, *flags.format(tmp_path).split()).refusal()
+
+
+def test_a_data_folder_that_cannot_be_is_refused_in_one_sentence(home, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    for command in (["serve", "--port", 0], ["user", "list"], ["doctor"]):
+        assert "file" in home.run(*command, data=tmp_path / "file").refusal()
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+@pytest.mark.parametrize("command", ["serve --port 0", "user list"])
+def test_a_data_folder_that_cannot_be_made_is_refused_in_one_sentence(home, tmp_path, command):
+    (tmp_path / "file").write_text("not a folder")
+    assert "file" in home.run(*command.split(), data=tmp_path / "file" / "below").refusal()
+
+
+def certificate(folder):
+    """A self-signed certificate and its key."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+         "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return cert, key
+
+
+def test_by_certificate_files_the_server_speaks_https_and_its_cookies_are_secure(home, tmp_path):
+    cert, key = certificate(tmp_path)
+    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+        assert server.url.startswith("https://")
+        (link,) = LINK.findall(server.said())
+        assert link.startswith(server.url)
+        with server.client(verify=ssl.create_default_context(cafile=cert)) as browser:
+            cookie = sign_in(browser, link).headers["set-cookie"].lower()
+            assert "; secure" in cookie and "httponly" in cookie
+            assert browser.get("/v1/me").status_code == 200
+        assert home.add("ada@example.org"), "commands find their way in all the same"
+        plain = server.url.replace("https://", "http://")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(plain + "/health")
+
+
+def signed_in_through_a_proxy(server, client_address):
+    """What a proxy on this machine passes on for a client that came to it by HTTPS."""
+    headers = {"X-Forwarded-For": client_address, "X-Forwarded-Proto": "https"}
+    (link,) = LINK.findall(server.said())
+    with server.client() as proxy:
+        metrics = proxy.get("/metrics", headers=headers).status_code
+        entered = proxy.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]}, headers=headers)
+    return metrics, "; secure" in entered.headers["set-cookie"].lower()
+
+
+def test_headers_of_a_proxy_are_believed_only_when_it_is_trusted(tmp_path):
+    trusting, strict = Home(tmp_path / "trusting"), Home(tmp_path / "strict")
+    with strict.serving() as server:
+        assert signed_in_through_a_proxy(server, "203.0.113.9") == (200, False)
+    with trusting.serving("--trusted-proxies", "127.0.0.1") as server:
+        assert signed_in_through_a_proxy(server, "203.0.113.9") == (403, True)
+        door = local.read(trusting.data)
+        with server.client() as proxy:
+            # the client says that it is the loopback; the proxy adds the address that it saw
+            forged = {"X-Forwarded-For": "127.0.0.1, 203.0.113.9", "Authorization": f"Local {door.secret}"}
+            assert proxy.get("/metrics", headers=forged).status_code == 403
+            assert proxy.get("/v1/accounts", headers=forged).status_code == 401
+    with trusting.serving("--trusted-proxies", "203.0.113.1") as server, server.client() as stranger:
+        headers = {"X-Forwarded-For": "203.0.113.9"}
+        assert stranger.get("/metrics", headers=headers).status_code == 200, "not from the trusted address"
+
+
+def test_a_stop_ends_streams_finishes_uploads_and_keeps_what_was_acknowledged(home):
+    acknowledged = []
+    ended = threading.Event()
+
+    def listen(url, token):
+        with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
+            with client.stream("GET", "/v1/sync/stream") as stream:
+                started.set()
+                for _ in stream.iter_bytes():
+                    pass
+            ended.set()
+
+    def send(url, token):
+        text = "\n\n".join(f"Paragraph {n} of a long report about the harbour." for n in range(5_000))
+        with server.client(token) as client, contextlib.suppress(httpx.TransportError):
+            for number in range(100):
+                sending.set()
+                answer = client.post(
+                    "/v1/documents",
+                    files={"file": (f"{number}.txt", f"{number} {text}".encode())},
+                    data={"sessionId": "s1"},
+                )
+                if answer.status_code != 201:
+                    return
+                acknowledged.append(answer.json()["document"]["id"])
+
+    with home.serving() as server:
+        home.add("ada@example.org")
+        token = home.token("ada@example.org")
+        started, sending = threading.Event(), threading.Event()
+        threads = [threading.Thread(target=work, args=(server.url, token)) for work in (listen, send)]
+        for thread in threads:
+            thread.start()
+        assert started.wait(30) and sending.wait(30)
+        while len(acknowledged) < 2:
+            time.sleep(0.02)
+        code, took = server.end()
+        for thread in threads:
+            thread.join(30)
+        assert took < STOP_S, server.said()
+        assert ended.is_set(), "the stream was closed, not cut"
+        assert "Traceback" not in server.said()
+        assert not list(home.data.rglob("*.wal")), "files are detached: no log is left beside them"
+    with home.serving() as server, server.client(token) as ada:
+        assert len(acknowledged) >= 2 and set(acknowledged) <= live(ada, "documents").keys()
+        assert code == 0, "asked to stop and stopped: that is no failure"
+
+
+def test_the_log_has_no_content_and_no_secrets(home):
+    canary = "Zanzibarquokka"
+    with home.serving() as server:
+        (link,) = LINK.findall(server.said())
+        home.add("ada@example.org")
+        token = home.token("ada@example.org")
+        with server.client(token) as ada:
+            upload(ada, f"{canary}.txt", f"{canary} pays the rent on the first of May.")
+            found = ada.post("/v1/search", json={"query": f"{canary} rent", "sessionId": "s1"})
+            assert found.json()["results"], "the search saw it"
+            bad = {"file": (f"{canary}.pdf", f"%PDF-1.7\n{canary}".encode())}
+            assert ada.post("/v1/documents", files=bad).status_code == 422
+            assert ada.get(f"/v1/{canary}?q={canary}").status_code == 404
+            assert ada.get("/v1/documents/lookup", params={"name": canary}).status_code == 200
+            assert ada.post("/v1/search", content=f'{{"query": "{canary}'.encode()).status_code == 400
+            assert ada.post("/v1/sync/facts/0/push", json=[{"newDocumentState": {"id": canary}}]).is_success
+            wrong = {"email": "ada@example.org", "password": f"{canary} password"}
+            assert ada.post("/v1/sign-in", json=wrong).status_code == 401
+        secrets = [token, local.read(home.data).secret]
+        server.end()
+        said = server.said().replace(link, "")
+        assert [line for line in said.splitlines() if canary.lower() in line.lower()] == []
+        assert not any(secret in said for secret in secrets)
+        assert "ada@example.org" not in said
+        written = [line for line in said.splitlines() if line.startswith("{")]
+        assert written and all({"event", "level", "timestamp"} <= json.loads(line).keys() for line in written)
+
+
+def test_the_log_of_a_defect_has_no_content_either(home):
+    """A user's index folder is a file: writing it fails, and the failure is logged with what led to it."""
+    canary = "Zanzibarquokka"
+    with home.serving() as server:
+        account = home.add("ada@example.org")
+        with server.client(home.token("ada@example.org")) as ada:
+            (folder,) = home.data.glob(f"users/*/{account}")
+            (folder / "vectors").write_text("a file where a folder belongs")
+            upload(ada, f"{canary}.txt", f"{canary} pays the gas on the second of May.")
+            ada.post("/v1/search", json={"query": f"{canary} gas", "sessionId": "s1"})
+        server.end()
+    logged = [line for line in server.said().splitlines() if '"level": "error"' in line]
+    assert logged, "nothing failed, so this shows nothing"
+    assert [line[:200] for line in logged if canary.lower() in line.lower()] == []
+
+
+def test_every_line_of_the_log_is_one_json_object_after_the_greeting(home):
+    with home.serving() as server:
+        home.add("ada@example.org")
+        with server.client(home.token("ada@example.org")) as ada:
+            upload(ada, "a.txt", "The tenant gives notice.")
+            ada.post("/v1/search", json={"query": "notice", "sessionId": "s1"})
+            upload(ada, "b.txt", "The lease ends in March.")
+        server.end()
+    greeting = ("Vademecum listens", "Data:", "Sign in")
+    lines = [line for line in server.said().splitlines() if not line.startswith(greeting)]
+    assert lines and [line for line in lines if not line.startswith('{"event"')] == []
