@@ -9,8 +9,8 @@ from litestar.handlers.base import BaseRouteHandler
 from vademecum.services.parts import Parts
 
 
-def limit_rate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """A guard: runs after authentication, before the body is read."""
+async def limit_rate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """A guard: runs after authentication, before the body is read. Async, or it would be run in a thread."""
     kind = handler.opt.get("rate") or ("read" if connection.scope.get("method") == "GET" else "write")
     address = address_of(connection)
     parts: Parts = connection.app.state.parts

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -23,6 +24,8 @@ from vademecum.model.draft import WAITING, Change, Head, Heads
 # After a crash `seq` goes on this much further: should the disk have lost the end of a log without a trace, a device
 # that had seen it is not handed the same numbers for other rows.
 SEQ_JUMP = 2**20
+
+Statement = tuple[str, list[Any]]
 
 
 @dataclass(slots=True)
@@ -143,9 +146,15 @@ def rewrite_file(instance: Instance, path: Path) -> None:
 
 
 def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:
+    _commit(cursor, _settings(alias, values))
+
+
+def _settings(alias: str, values: dict[str, str]) -> list[Statement]:
+    found: list[Statement] = []
     for name, value in values.items():
-        cursor.execute(f"DELETE FROM {alias}.main.meta WHERE name = ?", [name])
-        cursor.execute(f"INSERT INTO {alias}.main.meta VALUES (?, ?)", [name, value])
+        found.append((f"DELETE FROM {alias}.main.meta WHERE name = ?", [name]))
+        found.append((f"INSERT INTO {alias}.main.meta VALUES (?, ?)", [name, value]))
+    return found
 
 
 def publish_file(new: Path, path: Path) -> None:
@@ -254,27 +263,39 @@ def flush(cursor: Cursor, alias: str, changes: Iterable[Change], meta: dict[str,
                 gone.setdefault(name, []).append(change.before.seq)
         if change.head is not None:
             come.setdefault("waiting" if change.head.seq == WAITING else name, []).append(change)
+    statements: list[Statement] = []
+    if left_waiting:
+        statements.append(
+            (f"DELETE FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))", [left_waiting])
+        )
+    for name, seqs in gone.items():
+        table = f'{alias}.main."{name}"'
+        where = "seq BETWEEN ? AND ? AND seq IN (SELECT unnest(?))"
+        statements.append((f"DELETE FROM {table} WHERE {where}", [min(seqs), max(seqs), seqs]))
+    for name, rows in come.items():
+        statements.append(_insertion(f'{alias}.main."{name}"', rows, whole_key=name == "waiting"))
+    _commit(cursor, [*statements, *_settings(alias, meta)])
+
+
+def _commit(cursor: Cursor, statements: list[Statement]) -> None:
+    """Run all in one transaction. One alone is its own, which spares two calls: each waits for Python's lock anew,
+    and while others push that is where the time of a push goes."""
+    if len(statements) == 1:
+        cursor.execute(*statements[0])
+        return
     cursor.execute("BEGIN")
     try:
-        if left_waiting:
-            cursor.execute(f"DELETE FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))", [left_waiting])
-        for name, seqs in gone.items():
-            cursor.execute(
-                f'DELETE FROM {alias}.main."{name}" WHERE seq BETWEEN ? AND ? AND seq IN (SELECT unnest(?))',
-                [min(seqs), max(seqs), seqs],
-            )
-        for name, rows in come.items():
-            _insert(cursor, f'{alias}.main."{name}"', rows, whole_key=name == "waiting")
-        set_meta(cursor, alias, meta)
+        for statement in statements:
+            cursor.execute(*statement)
         cursor.execute("COMMIT")
     except BaseException:
         cursor.execute("ROLLBACK")
         raise
 
 
-def _insert(cursor: Cursor, table: str, rows: list[Change], *, whole_key: bool) -> None:
+def _insertion(table: str, rows: list[Change], *, whole_key: bool) -> Statement:
     heads = [row.head for row in rows if row.head is not None]
-    cursor.execute(
+    return (
         f"INSERT INTO {table} (seq, id, head, body) SELECT unnest(?), unnest(?), unnest(?), unnest(?)",
         [
             [head.seq for head in heads],
