@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Iterator, Set
 from typing import Any
 
 from lxml import etree
@@ -34,6 +35,15 @@ def xml(data: bytes) -> Any:
     if root.getroottree().docinfo.doctype and b"<!ENTITY" in data[:100_000]:
         raise Unreadable("TOO_EXPANSIVE")
     return root
+
+
+def topmost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
+    """Elements of these names, in order: none of one that lies within another, none of what is gone."""
+    for child in node.iterchildren("*"):
+        if child.tag in wanted:
+            yield child
+        elif child.tag not in gone:
+            yield from topmost(child, wanted, gone)
 
 
 def member(archive: zipfile.ZipFile, name: str, limits: Limits) -> bytes:

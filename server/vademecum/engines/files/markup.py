@@ -1,57 +1,27 @@
-"""HTML, OpenDocument text and EPUB: the words that are shown, headings as sections."""
+"""HTML and EPUB: the words that are shown, headings as sections."""
 
 from __future__ import annotations
 
 import io
 import posixpath
 import zipfile
-from typing import Any
+from collections.abc import Mapping
 from urllib.parse import unquote
 
-import lxml.html
 from lxml import etree
 
 from vademecum.engines.files import archive
+from vademecum.engines.files.encoding import decode
 from vademecum.engines.files.parsed import Limits, Parsed, Part, Unreadable
-from vademecum.engines.files.sniff import decode
 
 _UNSEEN = {"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"}
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
-_BLOCKS = _HEADINGS | {
-    *(
-        "p",
-        "div",
-        "li",
-        "ul",
-        "ol",
-        "dl",
-        "dt",
-        "dd",
-        "table",
-        "tr",
-        "section",
-        "article",
-        "header",
-        "footer",
-    ),
-    *(
-        "nav",
-        "aside",
-        "main",
-        "pre",
-        "blockquote",
-        "figure",
-        "figcaption",
-        "form",
-        "hr",
-        "address",
-        "details",
-    ),
-    *("summary", "body", "html"),
+_BLOCKS = {
+    *_HEADINGS,
+    *("p", "div", "li", "ul", "ol", "dl", "dt", "dd", "table", "tr", "pre", "blockquote", "hr", "address"),
+    *("section", "article", "header", "footer", "nav", "aside", "main", "figure", "figcaption", "form"),
+    *("details", "summary", "body", "html"),
 }
-_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
-_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
-_OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")
 
 
@@ -59,121 +29,79 @@ def parse_html(data: bytes, limits: Limits) -> Parsed:
     return Parsed("text/html", html_parts(decode(data)))
 
 
-def html_parts(text: str, page: int | None = None) -> list[Part]:
+def html_parts(text: str) -> list[Part]:
     """Parts by heading; the title of the page is the first section."""
-    try:
-        root = lxml.html.document_fromstring(
-            text.encode("utf-8", "replace"), parser=lxml.html.HTMLParser(encoding="utf-8")
-        )
-    except (etree.ParserError, ValueError) as error:
-        raise Unreadable("EMPTY") from error
-    title = (root.findtext(".//title") or "").strip() or None
-    walk = _Walk(title, page)
-    walk.go(root)
-    return walk.done()
+    page = _Page()
+    parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
+    etree.fromstring(text.encode("utf-8", "replace"), parser)
+    # Where there is no memory, it just ends, and may not even say so.
+    if page.open_tags or parser.error_log.filter_from_fatals():
+        raise MemoryError
+    return page.parts
 
 
-class _Walk:
-    """Document order, without recursion: a page may be nested a hundred thousand deep."""
+class _Page:
+    """Told of each tag as it is read. No tree is made, so a page may be nested a hundred thousand deep."""
 
-    def __init__(self, title: str | None, page: int | None) -> None:
+    def __init__(self) -> None:
         self.parts: list[Part] = []
-        self.pieces: list[str] = []
-        self.section = title
-        self.page = page
+        self.open_tags = 0
+        self._pieces: list[str] = []  # of the part that is being read
+        self._section: str | None = None
+        self._in_heading = False
+        self._unseen: list[str] = []  # tags open around us, from the first that is not shown
 
-    def go(self, root: Any) -> None:
-        skip: Any = None
-        for event, node in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
-            if event in ("comment", "pi"):
-                if skip is None and node.tail:
-                    self.pieces.append(node.tail)
-                continue
-            tag = node.tag if isinstance(node.tag, str) else ""
-            if event == "start":
-                if skip is None and (tag in _UNSEEN or _is_hidden(node)):
-                    skip = node
-                if skip is None:
-                    self._enter(tag, node)
-                continue
-            if skip is None:
-                self._leave(tag)
-            if skip is node:
-                skip = None
-            if skip is None and node.tail:
-                self.pieces.append(node.tail if node.getparent() is not None else "")
-
-    def _enter(self, tag: str, node: Any) -> None:
-        if tag in _HEADINGS:
-            self._close()
-            self.section = " ".join("".join(node.itertext()).split()) or self.section
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.open_tags += 1
+        if self._unseen or tag in _UNSEEN or _is_hidden(attributes):
+            self._unseen.append(tag)
+        elif tag in _HEADINGS:
+            self.close()
+            self._in_heading = True
         elif tag in _BLOCKS:
-            self.pieces.append("\n\n" if tag in ("p", "table", "pre", "section") else "\n")
+            self._pieces.append("\n\n" if tag in ("p", "table", "pre", "section") else "\n")
         elif tag == "br":
-            self.pieces.append("\n")
-        if node.text:
-            self.pieces.append(node.text)
+            self._pieces.append("\n")
 
-    def _leave(self, tag: str) -> None:
-        if tag in ("td", "th"):
-            self.pieces.append("\t")
+    def data(self, text: str) -> None:
+        if not self._unseen:
+            self._pieces.append(text)
+        elif (self._unseen[0], self._unseen[-1]) == ("head", "title"):
+            self._section = " ".join(((self._section or "") + text).split()) or None
+
+    def end(self, tag: str) -> None:
+        self.open_tags -= 1
+        if self._unseen:
+            self._unseen.pop()
+        elif tag in ("td", "th"):
+            self._pieces.append("\t")
         elif tag in _BLOCKS:
-            self.pieces.append("\n\n" if tag in _HEADINGS or tag == "p" else "\n")
+            if tag in _HEADINGS:
+                self._name_section()
+            self._pieces.append("\n\n" if tag in _HEADINGS or tag == "p" else "\n")
 
-    def _close(self) -> None:
-        text = "".join(self.pieces)
-        self.pieces = []
-        lines = [" ".join(line.split()) for line in text.split("\n")]
+    def close(self) -> None:
+        """The end of the page, or of a part of it."""
+        self._name_section()
+        lines = [" ".join(line.split()) for line in "".join(self._pieces).split("\n")]
+        self._pieces = []
         tidy = "\n".join(lines).strip()
         while "\n\n\n" in tidy:
             tidy = tidy.replace("\n\n\n", "\n\n")
         if tidy:
-            self.parts.append(Part(tidy, self.page, self.section))
+            self.parts.append(Part(tidy, section=self._section))
 
-    def done(self) -> list[Part]:
-        self._close()
-        return self.parts
+    def _name_section(self) -> None:
+        if self._in_heading:
+            self._section = " ".join("".join(self._pieces).split()) or self._section
+        self._in_heading = False
 
 
-def _is_hidden(node: Any) -> bool:
-    if node.get("hidden") is not None or node.get("aria-hidden") == "true":
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
         return True
-    style = (node.get("style") or "").replace(" ", "").lower()
+    style = attributes.get("style", "").replace(" ", "").lower()
     return any(hidden in style for hidden in _HIDDEN_STYLES)
-
-
-def parse_odt(data: bytes, limits: Limits) -> Parsed:
-    archive.check(data, limits)
-    with zipfile.ZipFile(io.BytesIO(data)) as opened:
-        if "META-INF/manifest.xml" in opened.namelist() and b"encryption-data" in opened.read(
-            "META-INF/manifest.xml"
-        ):
-            raise Unreadable("ENCRYPTED")
-        root = archive.xml(archive.member(opened, "content.xml", limits))
-    parts: list[Part] = []
-    section: str | None = None
-    body = root.find(f".//{_OFFICE}text")
-    for node in body.iter(f"{_TEXT}h", f"{_TEXT}p", f"{_TABLE}table-row") if body is not None else ():
-        if node.tag == f"{_TABLE}table-row":
-            text = "\t".join("".join(cell.itertext()).strip() for cell in node)
-        elif any(a.tag == f"{_TABLE}table-row" for a in node.iterancestors()):
-            continue
-        else:
-            text = _odt_text(node)
-        if node.tag == f"{_TEXT}h" and text.strip():
-            section = text.strip()
-        if parts and parts[-1].section == section:
-            parts[-1].text += "\n\n" + text
-        else:
-            parts.append(Part(text, section=section))
-    return Parsed("application/vnd.oasis.opendocument.text", parts)
-
-
-def _odt_text(node: Any) -> str:
-    for blank, replacement in ((f"{_TEXT}s", " "), (f"{_TEXT}tab", "\t"), (f"{_TEXT}line-break", "\n")):
-        for found in node.iter(blank):
-            found.text = replacement
-    return "".join(node.itertext())
 
 
 def parse_epub(data: bytes, limits: Limits) -> Parsed:

@@ -1,4 +1,4 @@
-"""DOCX, PPTX and XLSX, in reading order: headings become sections, a slide is a page, a sheet a section."""
+"""PPTX and XLSX, in reading order: a slide is a page, a sheet a section."""
 
 from __future__ import annotations
 
@@ -6,38 +6,14 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-import docx
 import openpyxl
 import pptx
-from docx.table import Table
 
 from vademecum.engines.files import archive
-from vademecum.engines.files.parsed import Limits, Parsed, Part, Unreadable
-from vademecum.engines.files.sniff import OOXML
+from vademecum.engines.files.parsed import OOXML, Limits, Parsed, Part, Unreadable
 
-DOCX, PPTX, XLSX = OOXML.values()
+PPTX, XLSX = OOXML["ppt/presentation.xml"], OOXML["xl/workbook.xml"]
 CELLS_MAX = 2_000_000
-
-
-def parse_docx(data: bytes, limits: Limits) -> Parsed:
-    archive.check(data, limits)
-    parts: list[Part] = []
-    section: str | None = None
-    for block in docx.Document(io.BytesIO(data)).iter_inner_content():
-        if isinstance(block, Table):
-            parts.append(Part("\n".join(_rows(block)), section=section))
-            continue
-        if (
-            block.style is not None and (block.style.name or "").startswith(("Heading", "Title"))
-        ) and block.text.strip():
-            section = block.text.strip()
-        parts.append(Part(block.text, section=section))
-    return Parsed(DOCX, _joined(parts))
-
-
-def _rows(table: Any) -> Iterator[str]:
-    for row in table.rows:
-        yield "\t".join(cell.text.strip().replace("\n", " ") for cell in row.cells)
 
 
 def parse_pptx(data: bytes, limits: Limits) -> Parsed:
@@ -65,6 +41,11 @@ def _shape(shape: Any, depth: int) -> Iterator[str]:
             yield from _shape(inner, depth + 1)
 
 
+def _rows(table: Any) -> Iterator[str]:
+    for row in table.rows:
+        yield "\t".join(cell.text.strip().replace("\n", " ") for cell in row.cells)
+
+
 def parse_xlsx(data: bytes, limits: Limits) -> Parsed:
     archive.check(data, limits)
     book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
@@ -83,14 +64,3 @@ def parse_xlsx(data: bytes, limits: Limits) -> Parsed:
                 lines.append(line)
         parts.append(Part("\n".join(lines), section=sheet.title))
     return Parsed(XLSX, parts)
-
-
-def _joined(parts: list[Part]) -> list[Part]:
-    """Neighbours of one section as one part."""
-    joined: list[Part] = []
-    for part in parts:
-        if joined and joined[-1].section == part.section:
-            joined[-1].text += "\n\n" + part.text
-        else:
-            joined.append(part)
-    return joined

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import msgspec
+
+# By the member that makes an archive one of these.
+OOXML = {
+    "word/document.xml": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "ppt/presentation.xml": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "xl/workbook.xml": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
 
 
 class Part(msgspec.Struct):
@@ -11,6 +20,12 @@ class Part(msgspec.Struct):
     text: str
     page: int | None = None
     section: str | None = None
+
+
+def joined(parts: list[Part]) -> list[Part]:
+    """Neighbours of one section as one part."""
+    runs = groupby(parts, lambda part: part.section)
+    return [Part("\n\n".join(part.text for part in run), section=section) for section, run in runs]
 
 
 class Parsed(msgspec.Struct):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -14,7 +16,9 @@ from vademecum.engines.files.parsed import Limits, Parsed, Unreadable
 from vademecum.engines.files.worker import Outcome, Task
 
 _PACKAGE = str(Path(__file__).parents[3])
+_CORES = os.cpu_count() or 2
 _slots: dict[int, asyncio.Semaphore] = {}
+_threads = ThreadPoolExecutor(_CORES, "reading")  # a thread waits for each process
 GRACE_S = 1.0
 
 
@@ -41,28 +45,47 @@ def _slot() -> asyncio.Semaphore:
     found = _slots.get(id(loop))
     if found is None:
         _slots.clear()
-        found = _slots[id(loop)] = asyncio.Semaphore(os.cpu_count() or 2)
+        found = _slots[id(loop)] = asyncio.Semaphore(_CORES)
     return found
 
 
 async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-I",
-        "-c",
-        f"import sys; sys.path.insert(0, {_PACKAGE!r}); from vademecum.engines.files.worker import main; main()",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={"PYTHONUTF8": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+    process = _start()
+    talk = asyncio.get_running_loop().run_in_executor(_threads, _talk, process, task, seconds)
+    try:
+        output = await asyncio.shield(talk)
+    finally:
+        if not talk.done():  # nobody waits for it any more
+            process.kill()
+            await asyncio.wait([talk])
+    if output is None:
+        raise Unreadable("PARSE_TIMEOUT")
+    return process.returncode, output
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """Not by the event loop: uvloop forks, and runs in a copy of this whole process what libraries (LanceDB) do then,
+    which may hang. This shares the memory until the new program starts, and is quicker the larger the server is."""
+    return subprocess.Popen(  # noqa: S603 - nothing of the file or its name is in the command
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            f"import sys; sys.path.insert(0, {_PACKAGE!r}); from vademecum.engines.files.worker import main; main()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
         cwd="/",
     )
-    try:
-        output, _ = await asyncio.wait_for(process.communicate(task), seconds)
-    except TimeoutError as error:
-        raise Unreadable("PARSE_TIMEOUT") from error
-    finally:
-        if process.returncode is None:
+
+
+def _talk(process: subprocess.Popen[bytes], task: bytes, seconds: float) -> bytes | None:
+    """What it said; None if it took too long. Afterwards there is no process."""
+    with process:
+        try:
+            return process.communicate(task, seconds)[0]
+        except subprocess.TimeoutExpired:
             process.kill()
-            await process.wait()
-    return process.returncode or 0, output
+            return None

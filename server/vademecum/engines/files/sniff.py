@@ -8,28 +8,26 @@ import re
 import zipfile
 from pathlib import PurePath
 
-from charset_normalizer import from_bytes
+from vademecum.engines.files.encoding import decode
+from vademecum.engines.files.parsed import OOXML, Unreadable
 
-from vademecum.engines.files.parsed import Unreadable
-
-OOXML = {
-    "word/document.xml": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "ppt/presentation.xml": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    "xl/workbook.xml": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
 BY_ENDING = {
     "md": "text/markdown",
     "markdown": "text/markdown",
     "csv": "text/csv",
     "tsv": "text/tab-separated-values",
 }
-_HTML = re.compile(rb"^\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html|head|body)\b", re.I | re.S)
-_BOMS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_MARKUP_ENDINGS = {"html", "htm", "xhtml"}
+_PDF_END = re.compile(rb"startxref\s+\d+\s+%%EOF\s*$")
+# Nothing once taken is given back: a text may begin with any number of remarks.
+_HTML = re.compile(
+    rb"^\s*+(<\?xml[^>]*+>\s*+)?+(?><!--.*?-->\s*+)*+<(!doctype\s+html|html|head|body)\b", re.I | re.S
+)
 
 
 def sniff(data: bytes, filename: str) -> str:
     """The MIME type. Raises Unreadable for what has no parser."""
-    if b"%PDF-" in data[:1024]:
+    if _is_pdf(data):
         return "application/pdf"
     if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
         return _archive(data)
@@ -38,6 +36,20 @@ def sniff(data: bytes, filename: str) -> str:
     if data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):  # old Office, or an encrypted new one
         raise Unreadable("ENCRYPTED" if b"E\0n\0c\0r\0y\0p\0t" in data else "UNSUPPORTED_TYPE")
     return _plain(data, filename)
+
+
+def _is_pdf(data: bytes) -> bool:
+    """The mark may stand anywhere in the first 1,024 bytes; but a text may speak of it."""
+    head = data[:1024]
+    if b"%PDF-" not in head:
+        return False
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"%PDF-") or _PDF_END.search(data[-1024:]):
+        return True
+    try:
+        decode(data)
+    except Unreadable:
+        return True
+    return False
 
 
 def _archive(data: bytes) -> str:
@@ -65,6 +77,8 @@ def _plain(data: bytes, filename: str) -> str:
     if _HTML.match(data[:65536]) or _HTML.match(text[:65536].encode(errors="replace")):
         return "text/html"
     ending = PurePath(filename).suffix.lower().lstrip(".")
+    if ending in _MARKUP_ENDINGS and text.lstrip().startswith("<"):  # a page may begin with any tag
+        return "text/html"
     if ending in BY_ENDING:
         return BY_ENDING[ending]
     if text.lstrip()[:1] in ("{", "["):
@@ -74,26 +88,3 @@ def _plain(data: bytes, filename: str) -> str:
         except (ValueError, RecursionError):
             return "text/plain"
     return "text/plain"
-
-
-def decode(data: bytes) -> str:
-    """Text in whatever encoding. Raises Unreadable for bytes that are none."""
-    for bom, encoding in _BOMS.items():
-        if data.startswith(bom):
-            try:
-                return data.decode(encoding)
-            except UnicodeDecodeError as error:
-                raise Unreadable("DAMAGED") from error
-    if b"\0" in data:
-        raise Unreadable("UNSUPPORTED_TYPE")
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        best = from_bytes(data[:1_000_000]).best()
-        if best is None:
-            raise Unreadable("UNSUPPORTED_TYPE") from None
-        text = data.decode(best.encoding, "replace")
-    odd = sum(1 for c in text[:100_000] if c < " " and c not in "\t\n\r\f\x1b")
-    if odd > len(text[:100_000]) * 0.02:
-        raise Unreadable("UNSUPPORTED_TYPE")
-    return text

@@ -6,11 +6,11 @@ import re
 
 from striprtf.striprtf import rtf_to_text
 
+from vademecum.engines.files.encoding import decode
 from vademecum.engines.files.parsed import Limits, Parsed, Part
-from vademecum.engines.files.sniff import decode
 
-_FENCE = re.compile(r"^ {0,3}(```|~~~)")
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.+?)[ \t#]*$")
+_FENCE = re.compile(r"^ {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)")
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$")
 
 
 def parse_plain(data: bytes, mime_type: str) -> Parsed:
@@ -22,23 +22,44 @@ def parse_plain(data: bytes, mime_type: str) -> Parsed:
     return Parsed(mime_type, parts, parts[-1].page if parts else None)
 
 
-def parse_markdown(data: bytes) -> Parsed:
+def parse_markdown(data: bytes, limits: Limits) -> Parsed:
     parts: list[Part] = []
     lines: list[str] = []
     section: str | None = None
-    fenced = False
+    fence = ""  # the marker that opened the code we are in
     for line in decode(data).splitlines():
-        if _FENCE.match(line):
-            fenced = not fenced
-        found = None if fenced else _HEADING.match(line)
-        if found:
+        marker = _FENCE.match(line)
+        title = "" if fence else _title(line)
+        if fence and marker and _closes(line, fence):
+            fence = ""
+        elif marker and not fence:
+            fence = marker.group(1)
+        if title:
             parts.append(Part("\n".join(lines), section=section))
-            lines, section = [], found.group(1)
+            lines, section = [], title
         lines.append(line)
     parts.append(Part("\n".join(lines), section=section))
     return Parsed("text/markdown", [part for part in parts if part.text.strip()])
 
 
+def _title(line: str) -> str:
+    """What a heading says, "" if this is none. The marks that may end it are not part of it; those of "C#" are."""
+    found = _HEADING.match(line)
+    if not found:
+        return ""
+    said = found.group(1).rstrip()
+    bare = said.rstrip("#")
+    return bare.rstrip() if bare[-1:] in ("", " ", "\t") else said
+
+
+def _closes(line: str, fence: str) -> bool:
+    """Code ends with the kind of marker that began it, at least as long, alone on its line."""
+    mark = line.strip()
+    return mark.startswith(fence) and not mark.strip(fence[0])
+
+
 def parse_rtf(data: bytes, limits: Limits) -> Parsed:
     text: str = rtf_to_text(data.decode("latin-1"), errors="ignore")  # type: ignore[no-untyped-call]
-    return Parsed("text/rtf", [Part(text)])
+    # Letters beyond the first 65,536 are written in two halves, which come out unjoined.
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return Parsed("text/rtf", [Part(whole)])

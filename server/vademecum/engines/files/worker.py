@@ -7,11 +7,33 @@ from __future__ import annotations
 
 import resource
 import sys
-from typing import Any
+from importlib import import_module
 
 import msgspec
 
-from vademecum.engines.files.parsed import Limits, Parsed, Unreadable
+from vademecum.engines.files.parsed import OOXML, Limits, Parsed, Unreadable
+
+_DOCX, _PPTX, _XLSX = OOXML.values()
+_PARSERS = {
+    "application/pdf": ("pdf", "parse"),
+    _DOCX: ("word", "parse"),
+    _PPTX: ("office", "parse_pptx"),
+    _XLSX: ("office", "parse_xlsx"),
+    "application/vnd.oasis.opendocument.text": ("odt", "parse"),
+    "application/epub+zip": ("markup", "parse_epub"),
+    "text/html": ("markup", "parse_html"),
+    "text/markdown": ("text", "parse_markdown"),
+    "text/rtf": ("text", "parse_rtf"),
+}
+# What the loader, the system, lxml and Python say when there is none left; the last two where even the reason is lost.
+_NO_MEMORY = (
+    "failed to map segment",
+    "cannot allocate memory",
+    "memory allocation failed",
+    "out of memory",
+    "unknown error",
+    "without exception set",
+)
 
 
 class Task(msgspec.Struct):
@@ -30,7 +52,8 @@ class Outcome(msgspec.Struct):
 def confine(limits: Limits) -> None:
     seconds = int(limits.seconds) + 1
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    # Two limits, because at the second one the system kills in the same way as for want of memory.
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -38,10 +61,10 @@ def confine(limits: Limits) -> None:
 
 def read(task: Task) -> Parsed:
     """Sniff and parse. Raises Unreadable, or whatever a library raises on a hostile file."""
-    from vademecum.engines.files.sniff import OOXML, sniff
+    from vademecum.engines.files.sniff import sniff
 
     kind = sniff(task.data, task.filename)
-    parsed: Parsed = _parser(kind, list(OOXML.values()))(task, kind)
+    parsed = _parse(kind, task)
     if sum(len(part.text) for part in parsed.parts) > task.limits.text_chars:
         raise Unreadable("TOO_EXPANSIVE")
     if not any(part.text.strip() for part in parsed.parts):
@@ -49,45 +72,40 @@ def read(task: Task) -> Parsed:
     return parsed
 
 
-def _parser(kind: str, ooxml: list[str]) -> Any:
-    """Only the library that is needed is imported: a text file must not wait for four others."""
-    if kind == "application/pdf":
-        from vademecum.engines.files import pdf
+def _parse(kind: str, task: Task) -> Parsed:
+    """Only the library that is needed is imported: a text file must not wait for the others."""
+    module, verb = _PARSERS.get(kind, ("text", "parse_plain"))
+    parse = getattr(import_module(f"vademecum.engines.files.{module}"), verb)
+    parsed: Parsed = parse(task.data, kind) if verb == "parse_plain" else parse(task.data, task.limits)
+    return parsed
 
-        return lambda task, _: pdf.parse(task.data, task.limits)
-    if kind in ooxml:
-        from vademecum.engines.files import office
 
-        parse = (office.parse_docx, office.parse_pptx, office.parse_xlsx)[ooxml.index(kind)]
-        return lambda task, _: parse(task.data, task.limits)
-    if kind in ("text/html", "application/epub+zip", "application/vnd.oasis.opendocument.text"):
-        from vademecum.engines.files import markup
+def refusal(error: BaseException) -> str:
+    """The code for what went wrong. The want of memory has many faces, and what follows from it looks like damage."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError) or any(w in str(cause).lower() for w in _NO_MEMORY):
+            return "PARSE_MEMORY"
+        cause = cause.__cause__ or cause.__context__
+    return error.code if isinstance(error, Unreadable) else "DAMAGED"  # the libraries' own errors are many
 
-        parse = {"text/html": markup.parse_html, "application/epub+zip": markup.parse_epub}.get(
-            kind, markup.parse_odt
-        )
-        return lambda task, _: parse(task.data, task.limits)
-    from vademecum.engines.files import text
 
-    if kind == "text/markdown":
-        return lambda task, _: text.parse_markdown(task.data)
-    if kind == "text/rtf":
-        return lambda task, _: text.parse_rtf(task.data, task.limits)
-    return lambda task, found: text.parse_plain(task.data, found)
+def answer(task: Task) -> bytearray:
+    said = bytearray()  # written into: where memory ends, `encode` crashes and this raises
+    encoder = msgspec.msgpack.Encoder()
+    try:
+        encoder.encode_into(Outcome(parsed=read(task)), said)
+    except Exception as error:
+        encoder.encode_into(Outcome(code=refusal(error)), said)
+    return said
 
 
 def main() -> None:
+    # openpyxl would load numpy, at the cost of memory and time, for types that no file has
+    sys.modules["numpy"] = None  # type: ignore[assignment]
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Task)
     confine(task.limits)
-    try:
-        outcome = Outcome(parsed=read(task))
-    except Unreadable as error:
-        outcome = Outcome(code=error.code)
-    except MemoryError:
-        outcome = Outcome(code="PARSE_MEMORY")
-    except Exception:  # the libraries' own errors are many, and all mean this
-        outcome = Outcome(code="DAMAGED")
-    sys.stdout.buffer.write(msgspec.msgpack.encode(outcome))
+    sys.stdout.buffer.write(answer(task))
     sys.stdout.buffer.flush()
 
 

@@ -1,0 +1,107 @@
+"""Letters out of bytes: what is marked, what is UTF-8, what is said, what a language's letters show, and then a guess."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+
+from charset_normalizer import from_bytes
+from charset_normalizer.utils import any_specified_encoding
+
+from vademecum.engines.files.parsed import Unreadable
+
+# The mark of UTF-32 begins with that of UTF-16, so it is asked first.
+_MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+)
+# What a language writes beyond ASCII. Of two that fit equally well, the first is taken.
+_ALPHABETS = (
+    ("cp1252", "äöüßéà"),
+    ("cp1252", "àâæçéèêëîïôœùûüÿ"),
+    ("cp1252", "áéíïóúüñçªº"),
+    ("cp1252", "áàâãçéêíóôõúüªº"),
+    ("cp1252", "àèéìòùî"),
+    ("cp1252", "äáàâéèêëïíîóöôüúû"),
+    ("cp1252", "åäöéàü"),
+    ("cp1252", "æøåéèêóòôöäü"),
+    ("cp1252", "áðéíóúýþæö"),
+    ("cp1250", "ąćęłńóśźż"),
+    ("cp1250", "áäčďéěíĺľňóôŕřšťúůýž"),
+    ("cp1250", "áéíóöőúüű"),
+    ("cp1250", "čćđšž"),
+    ("cp1254", "çğıİöşüâîû"),
+)
+_SIGNS = set("\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£")
+_FOREIGN = re.compile(rb"[\xa1-\xff]{4,}")  # no Latin script has so many accents in a row
+SAMPLE = 1_000_000
+
+
+def decode(data: bytes) -> str:
+    """Text in whatever encoding. Raises Unreadable for bytes that are none."""
+    text = _marked(data)
+    if text is None:
+        text = _unmarked(data)
+    head = text[:100_000]
+    odd = sum(1 for c in head if c < " " and c not in "\t\n\r\f\x1b")
+    if "\0" in text or odd > len(head) * 0.02:
+        raise Unreadable("UNSUPPORTED_TYPE")
+    return text
+
+
+def _marked(data: bytes) -> str | None:
+    promised = [encoding for mark, encoding in _MARKS if data.startswith(mark)]
+    for encoding in promised:
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding)
+    if promised:
+        raise Unreadable("DAMAGED")
+    return None
+
+
+def _unmarked(data: bytes) -> str:
+    if b"\0" in data:
+        raise Unreadable("UNSUPPORTED_TYPE")
+    with suppress(UnicodeDecodeError):
+        return data.decode()
+    encoding = None
+    if any_specified_encoding(data) in (None, "utf_8"):
+        text = data.decode("utf-8", "replace")
+        if _nearly(text):
+            return text
+        encoding = _by_letters(data[:SAMPLE])
+    if encoding is None:
+        best = from_bytes(data[:SAMPLE]).best()
+        if best is None:
+            raise Unreadable("UNSUPPORTED_TYPE")
+        encoding = best.encoding
+    return data.decode(encoding, "replace")
+
+
+def _nearly(text: str) -> bool:
+    """UTF-8 with a few broken bytes. Other encodings make hardly a sound sequence by chance, and many broken ones."""
+    broken = text.count("\ufffd")
+    sound = sum(1 for c in text if c > "\x7f") - broken
+    return broken * 2 <= sound
+
+
+def _by_letters(data: bytes) -> str | None:
+    """The encoding in which these are the letters of one language that writes Latin ones, or None.
+
+    Statistics need more than the few accents of a sentence, and take Western text for Eastern even when it is long.
+    """
+    high = Counter(byte for byte in data if byte > 0x7F)
+    few = high.total() // 50  # a foreign name does not make a text foreign
+    if sum(map(len, _FOREIGN.findall(data))) > few:
+        return None
+
+    def strange(encoding: str, alphabet: str) -> int:
+        known = _SIGNS.union(alphabet, alphabet.upper())
+        return sum(n for byte, n in high.items() if bytes([byte]).decode(encoding, "replace") not in known)
+
+    found, strangers = min(((a[0], strange(*a)) for a in _ALPHABETS), key=lambda pair: pair[1])
+    return found if strangers <= few else None

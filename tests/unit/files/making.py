@@ -1,0 +1,182 @@
+"""Files of every format, made with the libraries that people's programs use, or by hand where there is none."""
+
+import io
+import zipfile
+
+import docx
+import openpyxl
+import pptx
+from reportlab.lib.pdfencrypt import StandardEncryption
+from reportlab.pdfgen import canvas
+
+ODT = "application/vnd.oasis.opendocument.text"
+EPUB = "application/epub+zip"
+OFFICE = "application/vnd.openxmlformats-officedocument."
+KINDS = {
+    "pdf": "application/pdf",
+    "docx": OFFICE + "wordprocessingml.document",
+    "pptx": OFFICE + "presentationml.presentation",
+    "xlsx": OFFICE + "spreadsheetml.sheet",
+    "odt": ODT,
+    "epub": EPUB,
+    "rtf": "text/rtf",
+    "html": "text/html",
+    "md": "text/markdown",
+    "csv": "text/csv",
+    "json": "application/json",
+    "py": "text/plain",
+    "txt": "text/plain",
+}
+_ODT_NAMES = " ".join(
+    f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{full}:1.0"'
+    for short, full in (("office", "office"), ("text", "text"), ("table", "table"), ("draw", "drawing"))
+)
+
+
+def saved(document):
+    out = io.BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def pdf(*pages, password=None, owner="owner"):
+    """A page a string, a line a line. A `password` of "" locks only what may be done, not the reading."""
+    out = io.BytesIO()
+    lock = None if password is None else StandardEncryption(password, ownerPassword=owner, strength=128)
+    drawn = canvas.Canvas(out, encrypt=lock)
+    for page in pages:
+        for number, line in enumerate(page.split("\n")):
+            drawn.drawString(72, 760 - 20 * number, line)
+        drawn.showPage()
+    drawn.save()
+    return out.getvalue()
+
+
+def raw_pdf(*objects):
+    """A PDF of these objects, numbered from 1; the first is its catalogue. The table of places is right."""
+    out = bytearray(b"%PDF-1.7\n")
+    places = []
+    for number, body in enumerate(objects, start=1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    start = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    out += b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, start)
+    return bytes(out)
+
+
+def stream(content, more=b""):
+    return b"<< /Length %d %s >>\nstream\n%s\nendstream" % (len(content), more, content)
+
+
+def word(*blocks):
+    """DOCX of ("Heading 1", text), plain text, or a table as a list of rows."""
+    document = docx.Document()
+    for block in blocks:
+        if isinstance(block, str):
+            document.add_paragraph(block)
+        elif isinstance(block, tuple):
+            document.add_paragraph(block[1], style=block[0])
+        else:
+            fill(document.add_table(len(block), len(block[0])), block)
+    return saved(document)
+
+
+def fill(table, rows):
+    for row, values in zip(table.rows, rows, strict=True):
+        for cell, value in zip(row.cells, values, strict=True):
+            cell.text = value
+
+
+def slides(*contents):
+    """PPTX of (title, text) pairs."""
+    deck = pptx.Presentation()
+    for title, body in contents:
+        slide = deck.slides.add_slide(deck.slide_layouts[1])
+        slide.shapes.title.text = title
+        slide.placeholders[1].text = body
+    return saved(deck)
+
+
+def workbook(**sheets):
+    """XLSX of rows by the name of their sheet."""
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    return saved(book)
+
+
+def zipped(members, compression=zipfile.ZIP_DEFLATED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def with_members(data, members):
+    """The archive with these members put in place of its own, or added."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    return zipped(content | members)
+
+
+def odt(body, doctype="", **more):
+    content = (
+        f'<?xml version="1.0" encoding="UTF-8"?>{doctype}<office:document-content {_ODT_NAMES}>'
+        f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
+    )
+    return zipped({"mimetype": ODT, "content.xml": content, **more})
+
+
+def xhtml(body, title="A book"):
+    return (
+        '<?xml version="1.0" encoding="utf-8"?><!DOCTYPE html>'
+        f'<html xmlns="http://www.w3.org/1999/xhtml"><head><title>{title}</title></head><body>{body}</body></html>'
+    )
+
+
+def epub(chapters, order=None, doctype="", folder="OEBPS/", **more):
+    """Chapters by file name; `order` is the spine, where it differs from the order in the archive."""
+    items = "".join(
+        f'<item id="i{n}" href="{name}" media-type="application/xhtml+xml"/>'
+        for n, name in enumerate(chapters)
+    )
+    names = list(chapters)
+    spine = "".join(f'<itemref idref="i{names.index(name)}"/>' for name in order or names)
+    package = (
+        f'<?xml version="1.0"?>{doctype}<package xmlns="http://www.idpf.org/2007/opf" version="3.0">'
+        f"<manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    container = (
+        '<?xml version="1.0"?><container xmlns="urn:oasis:names:tc:opendocument:xmlns:container" version="1.0">'
+        f'<rootfiles><rootfile full-path="{folder}book.opf" media-type="application/oebps-package+xml"/></rootfiles>'
+        "</container>"
+    )
+    pages = {folder + name: page for name, page in chapters.items()}
+    fixed = {"mimetype": EPUB, "META-INF/container.xml": container, f"{folder}book.opf": package}
+    return zipped(fixed | pages | more)
+
+
+def plain_files():
+    """One small file of each format, all with the same words."""
+    words = "The lease ends in May."
+    return {
+        "pdf": pdf(words),
+        "docx": word(words),
+        "pptx": slides(("Title", words)),
+        "xlsx": workbook(Sheet=[[words]]),
+        "odt": odt(f"<text:p>{words}</text:p>"),
+        "epub": epub({"one.xhtml": xhtml(f"<p>{words}</p>")}),
+        "rtf": rb"{\rtf1\ansi " + words.encode() + b"}",
+        "html": f"<!doctype html><p>{words}</p>".encode(),
+        "md": words.encode(),
+        "csv": words.encode(),
+        "json": b'{"a": "' + words.encode() + b'"}',
+        "py": f'print("{words}")'.encode(),
+        "txt": words.encode(),
+    }

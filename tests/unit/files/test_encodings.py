@@ -1,0 +1,106 @@
+"""Text in the encodings that people's files have. What is no text in any of them is not taken for it."""
+
+import pytest
+
+from unit.files.reading import read, refused, text_of
+
+GERMAN = "Die Größe der Wohnung beträgt fünfzig Quadratmeter. Über die Höhe der Miete müssen wir später sprechen.\r\n"
+JAPANESE = "契約は五月に終わります。家賃は毎月末に支払うものとします。敷金は二ヶ月分です。\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (GERMAN, "utf-8"),
+        (GERMAN, "utf-8-sig"),
+        (GERMAN, "utf-16"),
+        (GERMAN, "latin-1"),
+        (GERMAN * 50, "latin-1"),
+        (JAPANESE, "shift-jis"),
+        (JAPANESE * 50, "shift-jis"),
+        (JAPANESE, "utf-8"),
+        ("Договор заканчивается в мае.", "windows-1251"),
+    ],
+)
+def test_text_is_read_in_its_encoding(text, encoding):
+    assert text_of(text.encode(encoding)) == text
+
+
+def test_utf_16_of_the_other_end():
+    assert text_of(b"\xfe\xff" + GERMAN.encode("utf-16-be")) == GERMAN
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Das Protokoll der Sitzung vom 3. März wurde einstimmig angenommen, Herr Müller dankt allen.",
+        "El señor Muñoz vive en España desde hace años.",
+        "Le contrat est résilié à la fin du mois.",
+        "Göteborg och Malmö ligger i Sverige.",
+    ],
+)
+def test_one_sentence_of_latin_1_is_enough(sentence):
+    assert text_of(sentence.encode("latin-1")) == sentence
+
+
+@pytest.mark.parametrize(
+    ("sentence", "encoding"),
+    [
+        ("Smlouva končí v květnu.", "cp1250"),
+        ("Umowa kończy się w maju.", "cp1250"),
+        ("Köszönjük a levelet, később válaszolunk.", "cp1250"),
+        ("Kira her ayın başında ödenir, teşekkür ederiz.", "cp1254"),
+        ("int rent = 500; // Плата вносится", "cp1251"),
+        ("int rent = 500; // 家賃は毎月", "shift-jis"),
+    ],
+)
+def test_one_sentence_of_another_alphabet_is_not_taken_for_latin_1(sentence, encoding):
+    assert text_of(sentence.encode(encoding)) == sentence
+
+
+def test_a_foreign_name_does_not_change_a_long_text():
+    whole = "A reunião não começou às três horas. O coração da população está em São Paulo. " * 20 + "Malmö"
+    assert text_of(whole.encode("cp1252")) == whole
+
+
+def test_one_broken_byte_costs_one_letter_and_not_all_of_them():
+    whole = GERMAN * 20
+    assert GERMAN * 19 in text_of(whole.encode() + b"\xc3")  # cut in the middle of a letter
+
+
+@pytest.mark.parametrize("charset", ["shift_jis", "windows-1251", "iso-8859-15", "euc-jp", "windows-1252"])
+def test_html_is_read_in_the_encoding_it_names(charset):
+    words = {"windows-1251": "Договор", "iso-8859-15": "Läuft, 500 €.", "windows-1252": "Café – “naïve”"}
+    said = words.get(charset, "契約は五月に終わります。")
+    page = f'<!doctype html><html><head><meta charset="{charset}"></head><body><p>{said}</p></body></html>'
+    assert text_of(page.encode(charset), "page.html") == said
+
+
+def test_utf_32_is_read_right_or_refused():
+    try:
+        text = "".join(part.text for part in read(GERMAN.encode("utf-32")).parts)
+    except Exception as error:
+        assert error.code == "UNSUPPORTED_TYPE"
+    else:
+        assert text == GERMAN
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\0" * 1000, b"hello\0world", GERMAN.encode("utf-16-le"), b"\xff\xfe" + b"\0\0" * 500],
+    ids=["only", "one among words", "utf-16 that does not say so", "marked as utf-16"],
+)
+def test_bytes_of_zero_are_no_text(data):
+    assert refused(data) in ("UNSUPPORTED_TYPE", "EMPTY")
+
+
+def test_a_mark_without_the_encoding_it_promises_is_damage():
+    assert refused(b"\xef\xbb\xbf" + b"\xff\xfa\xfb" * 9) == "DAMAGED"
+    assert refused(b"\xff\xfe" + b"\x00\xd8" * 9) == "DAMAGED"
+
+
+def test_a_line_of_fifty_thousand_letters_stays_whole():
+    line = "word " * 10_000
+    assert text_of(line.encode()) == line
+    assert text_of(b"# Rent\n" + line.encode(), "a.md").endswith(line)
+    assert text_of(b"<!doctype html><p>" + line.encode()) == line.strip()

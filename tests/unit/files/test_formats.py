@@ -1,0 +1,333 @@
+"""What went in comes out, in order, with the pages and sections that each format promises."""
+
+import datetime
+import json
+
+import docx
+import pptx
+import pytest
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
+
+from unit.files.making import (
+    KINDS,
+    epub,
+    fill,
+    odt,
+    pdf,
+    plain_files,
+    saved,
+    slides,
+    with_members,
+    word,
+    workbook,
+    xhtml,
+)
+from unit.files.reading import in_order, read, sections, text_of
+
+
+@pytest.mark.parametrize("ending", KINDS)
+def test_every_format_gives_its_words_and_its_type(ending):
+    parsed = read(plain_files()[ending], f"lease.{ending}")
+    assert parsed.mime_type == KINDS[ending]
+    assert "The lease ends in May." in "\n".join(part.text for part in parsed.parts)
+
+
+def test_pdf_pages_are_numbered_from_one_and_blank_ones_are_counted():
+    parsed = read(pdf("First line\nsecond line", "", "On the third page"))
+    assert [(part.page, part.text) for part in parsed.parts] == [
+        (1, "First line\nsecond line"),
+        (3, "On the third page"),
+    ]
+    assert parsed.page_count == 3
+
+
+def test_docx_headings_are_sections_and_tables_stand_where_they_stood():
+    parsed = read(
+        word(
+            ("Title", "Lease"),
+            "Before all.",
+            ("Heading 1", "Rent"),
+            "Paid monthly.",
+            [["January", "500"], ["February", "510"]],
+            "After the table.",
+            ("Heading 2", "Deposit"),
+            "Two months.",
+        )
+    )
+    assert sections(parsed) == [
+        ("Lease", "Lease\n\nBefore all."),
+        ("Rent", "Rent\n\nPaid monthly.\n\nJanuary\t500\nFebruary\t510\n\nAfter the table."),
+        ("Deposit", "Deposit\n\nTwo months."),
+    ]
+
+
+def docx_with(xml):
+    document = docx.Document()
+    document.add_paragraph("Before.")
+    document.element.body.insert(1, parse_xml(xml.replace(">", f" {nsdecls('w')}>", 1)))
+    document.add_paragraph("After.")
+    return saved(document)
+
+
+DOCX_SHOWN = {
+    "a link": '<w:p><w:hyperlink w:anchor="x"><w:r><w:t>WORDS</w:t></w:r></w:hyperlink></w:p>',
+    "a tracked insertion": '<w:p><w:ins w:id="1" w:author="a"><w:r><w:t>WORDS</w:t></w:r></w:ins></w:p>',
+    "a content control": "<w:sdt><w:sdtContent><w:p><w:r><w:t>WORDS</w:t></w:r></w:p></w:sdtContent></w:sdt>",
+    "a field in a line": "<w:p><w:sdt><w:sdtContent><w:r><w:t>WORDS</w:t></w:r></w:sdtContent></w:sdt></w:p>",
+    "a table in a table": "<w:tbl><w:tblPr/><w:tblGrid><w:gridCol/></w:tblGrid><w:tr><w:tc><w:tbl><w:tblPr/><w:tblGrid>"
+    "<w:gridCol/></w:tblGrid><w:tr><w:tc><w:p><w:r><w:t>WORDS</w:t></w:r></w:p></w:tc></w:tr></w:tbl><w:p/></w:tc>"
+    "</w:tr></w:tbl>",
+    "a row in a content control": "<w:tbl><w:tblPr/><w:tblGrid><w:gridCol/></w:tblGrid><w:sdt><w:sdtContent><w:tr><w:tc><w:p>"
+    "<w:r><w:t>WORDS</w:t></w:r></w:p></w:tc></w:tr></w:sdtContent></w:sdt></w:tbl>",
+    "a text box": "<w:p><w:r><w:pict><w:txbxContent><w:p><w:r><w:t>WORDS</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>"
+    "</w:p>",
+}
+
+
+@pytest.mark.parametrize("place", DOCX_SHOWN)
+def test_docx_words_that_word_shows_are_read(place):
+    assert in_order(text_of(docx_with(DOCX_SHOWN[place])), "Before.", "WORDS", "After.")
+
+
+def test_docx_words_that_were_struck_out_are_not_read():
+    gone = '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>WORDS</w:delText></w:r></w:del></w:p>'
+    assert "WORDS" not in text_of(docx_with(gone))
+
+
+def test_docx_signs_are_read_and_stops_of_the_tabulator_are_not():
+    line = (
+        '<w:p><w:pPr><w:tabs><w:tab w:val="left" w:pos="9"/></w:tabs></w:pPr><w:r><w:t>one</w:t><w:tab/>'
+        "<w:t>two</w:t><w:br/><w:t>three</w:t></w:r></w:p>"
+    )
+    assert text_of(docx_with(line)) == "Before.\n\none\ttwo\nthree\n\nAfter."
+
+
+def test_docx_a_merged_cell_is_said_once():
+    document = docx.Document()
+    table = document.add_table(1, 3)
+    fill(table, [["wide", "", "narrow"]])
+    table.cell(0, 0).merge(table.cell(0, 1))
+    text = text_of(saved(document))
+    assert in_order(text, "wide", "narrow")
+    assert text.count("wide") == 1
+
+
+def test_pptx_a_slide_is_a_page_and_its_title_the_section():
+    parsed = read(slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May.")))
+    assert [(part.page, part.section) for part in parsed.parts] == [(1, "Rent"), (2, "Deposit")]
+    assert parsed.page_count == 2
+    assert in_order(parsed.parts[1].text, "Deposit", "Two months.", "Back in May.")
+
+
+def test_pptx_groups_tables_and_notes_are_read():
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    outer = slide.shapes.add_group_shape()
+    outer.shapes.add_group_shape().shapes.add_textbox(0, 0, 9, 9).text_frame.text = "in two groups"
+    table = slide.shapes.add_table(2, 2, 0, 0, 99, 99).table
+    fill(table, [["January", "500"], ["February", "510"]])
+    slide.notes_slide.notes_text_frame.text = "said aloud"
+    assert in_order(
+        read(saved(deck)).parts[0].text, "in two groups", "January\t500\nFebruary\t510", "said aloud"
+    )
+
+
+def test_xlsx_a_sheet_is_a_section_and_a_row_a_line():
+    day = datetime.date(2026, 5, 1)
+    parsed = read(
+        workbook(
+            Rent=[["Month", "Euro"], ["January", 500], [None, None], ["February", 510.5, None, "late"]],
+            Notes=[["ends", day, True]],
+        )
+    )
+    assert sections(parsed)[0] == ("Rent", "Month\tEuro\nJanuary\t500\nFebruary\t510.5\t\tlate")
+    name, text = sections(parsed)[1]
+    assert name == "Notes"
+    assert in_order(text, "ends\t2026-05-01", "\tTrue")
+
+
+def test_xlsx_a_sheet_that_claims_a_million_rows_gives_those_it_has():
+    sheet = (
+        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+        '<dimension ref="A1:XFD1048576"/><sheetData><row r="1"><c r="A1" t="inlineStr"><is><t>alone</t></is></c>'
+        "</row></sheetData></worksheet>"
+    )
+    data = with_members(workbook(Sheet=[["x"]]), {"xl/worksheets/sheet1.xml": sheet})
+    assert sections(read(data)) == [("Sheet", "alone")]
+
+
+def test_odt_headings_lists_blanks_and_tables():
+    parsed = read(
+        odt(
+            '<text:p>Before all.</text:p><text:h text:outline-level="1">Rent</text:h>'
+            "<text:p>Paid<text:s/>each<text:tab/>month<text:line-break/>by <text:span>the 3rd</text:span>.</text:p>"
+            "<table:table><table:table-row><table:table-cell><text:p>January</text:p></table:table-cell>"
+            "<table:table-cell><text:p>500</text:p></table:table-cell></table:table-row></table:table>"
+            "<text:list><text:list-item><text:p>one</text:p></text:list-item></text:list>"
+        )
+    )
+    assert sections(parsed) == [
+        (None, "Before all."),
+        ("Rent", "Rent\n\nPaid each\tmonth\nby the 3rd.\n\nJanuary\t500\n\none"),
+    ]
+
+
+def test_odt_two_paragraphs_of_a_cell_stay_two_words():
+    cell = "<table:table-cell><text:p>January</text:p><text:p>February</text:p></table:table-cell>"
+    text = text_of(odt(f"<table:table><table:table-row>{cell}</table:table-row></table:table>"))
+    assert text.split() == ["January", "February"]
+
+
+def test_odt_a_text_box_is_said_once():
+    frame = "<draw:frame><draw:text-box><text:p>in the box</text:p></draw:text-box></draw:frame>"
+    assert text_of(odt(f"<text:p>around {frame}</text:p>")).count("in the box") == 1
+
+
+def test_odt_words_that_were_struck_out_and_remarks_are_not_read():
+    gone = "<text:tracked-changes><text:changed-region><text:deletion><text:p>STRUCK</text:p></text:deletion>"
+    gone += "</text:changed-region></text:tracked-changes>"
+    remark = "<office:annotation><text:p>REMARK</text:p></office:annotation>"
+    assert text_of(odt(f"{gone}<text:p>The lease{remark} ends.</text:p>")) == "The lease ends."
+
+
+def test_epub_is_read_in_the_order_of_its_spine():
+    parsed = read(
+        epub(
+            {
+                "b.xhtml": xhtml("<h1>Two</h1><p>second</p>"),
+                "part%20one/a.xhtml": xhtml("<h1>One</h1><p>first</p><script>no()</script>"),
+            },
+            order=["part%20one/a.xhtml", "b.xhtml"],
+            **{"OEBPS/part one/a.xhtml": xhtml("<h1>One</h1><p>first</p><script>no()</script>")},
+        )
+    )
+    assert sections(parsed) == [("One", "One\n\nfirst"), ("Two", "Two\n\nsecond")]
+
+
+def test_epub_a_chapter_outside_the_spine_is_not_read():
+    chapters = {"a.xhtml": xhtml("<p>read me</p>"), "ad.xhtml": xhtml("<p>buy me</p>")}
+    assert text_of(epub(chapters, order=["a.xhtml"])) == "read me"
+
+
+def test_epub_with_self_closed_head_tags_keeps_its_words():
+    page = xhtml("<p>first</p>").replace("<title>A book</title>", '<title/><script src="a.js"/>')
+    assert text_of(epub({"a.xhtml": page})) == "first"
+
+
+def test_epub_with_one_empty_chapter_keeps_the_others():
+    assert text_of(epub({"cover.xhtml": "", "a.xhtml": xhtml("<p>first</p>")})) == "first"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (rb"Gr\'fc\'dfe, caf\'e9", "Grüße, café"),
+        (rb"\u20320?\u22909?", "你好"),
+        (rb"{\uc0\u1055 \u1088 \u1080 }", "При"),
+        (rb"\u-10179?\u-8703?", "😁"),  # two halves, as Word writes a smiley
+        (rb"one\par two\tab three\line four", "one\ntwo\tthree\nfour"),
+        (rb"{\*\generator Secret;}{\fonttbl{\f0 Arial;}}seen", "seen"),
+        (rb"\{braces\} and \\", "{braces} and \\"),
+    ],
+)
+def test_rtf_escapes_are_letters(written, meant):
+    assert text_of(rb"{\rtf1\ansi\ansicpg1252 " + written + b"}").strip() == meant
+
+
+def test_rtf_in_another_code_page():
+    words = "".join(f"\\'{byte:02x}" for byte in "Договор".encode("cp1251")).encode()
+    assert text_of(rb"{\rtf1\ansi\ansicpg1251 " + words + b"}").strip() == "Договор"
+
+
+HTML = b"""<!DOCTYPE html><html><head><title>Lease</title><style>p{color:red}</style></head><body>
+<!-- a secret --><p>Before all.</p><h1>Rent <em>and more</em></h1><p>Paid <b>month</b>ly.<br>By the 3rd &amp; not later.</p>
+<script>steal()</script>tail<noscript>enable</noscript><template>later</template>
+<table><tr><th>January</th><td>500</td></tr><tr><th>February</th><td>510</td></tr></table>
+<ul><li>one<li>two</ul><p hidden>unseen</p><p style="display: none">unseen</p><h2>Deposit</h2><p>Two months.</p></body></html>"""
+
+
+def test_html_words_in_order_with_headings_as_sections():
+    parsed = read(HTML)
+    assert [part.section for part in parsed.parts] == ["Lease", "Rent and more", "Deposit"]
+    assert parsed.parts[0].text == "Before all."
+    assert in_order(
+        parsed.parts[1].text,
+        "Rent and more",
+        "Paid monthly.\nBy the 3rd & not later.",
+        "tail",
+        "January 500\n",
+        "February 510",
+        "one",
+        "two",
+    )
+    assert parsed.parts[2].text == "Deposit\n\nTwo months."
+
+
+@pytest.mark.parametrize("unseen", ["secret", "color", "steal", "enable", "later<", "unseen", "<", "&amp;"])
+def test_html_what_a_reader_does_not_see_is_left_out(unseen):
+    assert unseen not in text_of(HTML)
+
+
+@pytest.mark.parametrize(
+    "start", ["<p>", "<h1>", "<title>Lease</title><p>", "<meta charset=utf-8><p>", "<div><p>"]
+)
+def test_html_without_html_and_body_is_html_by_its_name(start):
+    parsed = read(f"{start}Paid monthly.<script>steal()</script>".encode(), "saved.html")
+    assert parsed.mime_type == "text/html"
+    assert [part.text for part in parsed.parts] == ["Paid monthly."]
+
+
+def test_markdown_headings_are_sections_but_not_inside_code():
+    parsed = read(
+        b"Before all.\n\n# Rent #\nPaid.\n\n```sh\n# a comment\n```\n\n## Deposit\nTwo months.\n#hashtag\n",
+        "notes.md",
+    )
+    assert [part.section for part in parsed.parts] == [None, "Rent", "Deposit"]
+    assert in_order(parsed.parts[1].text, "# Rent #", "Paid.", "# a comment")
+    assert in_order(parsed.parts[2].text, "Two months.", "#hashtag")
+
+
+def test_markdown_a_fence_ends_with_its_own_kind():
+    parsed = read(b"# Rent\n~~~\n```\n# a comment\n~~~\n# Deposit\nTwo months.\n", "notes.md")
+    assert [part.section for part in parsed.parts] == ["Rent", "Deposit"]
+
+
+@pytest.mark.parametrize(
+    ("line", "section"),
+    [
+        ("# Rent #", "Rent"),
+        ("# About C#", "About C#"),
+        ("###### Rent\t##  ", "Rent"),
+        ("# ", None),
+        ("# ##", None),
+    ],
+)
+def test_markdown_marks_at_the_end_of_a_heading_are_no_part_of_it(line, section):
+    assert read(f"{line}\nPaid.\n".encode(), "notes.md").parts[-1].section == section
+
+
+def test_markdown_a_fence_ends_with_one_at_least_as_long():
+    parsed = read(b"````\n```\n# a comment\n````` \n# Deposit\nTwo months.\n", "notes.md")
+    assert [part.section for part in parsed.parts] == [None, "Deposit"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_csv_keeps_every_cell_whatever_parts_them(delimiter):
+    rows = [["month", "euro"], ["January", "500"], ["March, late", '"510"']]
+    data = "\r\n".join(delimiter.join(row) for row in rows).encode()
+    parsed = read(data, "rent.csv")
+    assert parsed.mime_type == "text/csv"
+    assert in_order(parsed.parts[0].text, *(cell for row in rows for cell in row))
+
+
+def test_json_and_code_stay_as_they_were_written():
+    data = json.dumps({"rent": [500, 510], "town": "Köln"}, indent=2, ensure_ascii=False)
+    assert text_of(data.encode(), "a.json") == data
+    code = "def rent(month):\n\tif month:  # paid\n\t\treturn 500\n"
+    assert text_of(code.encode(), "rent.py") == code
+
+
+def test_a_form_feed_in_plain_text_is_a_page_break():
+    parsed = read(b"one\n\f\n\ftwo\fthree\n\f")
+    assert [(part.page, part.text.strip()) for part in parsed.parts] == [(1, "one"), (3, "two"), (4, "three")]

@@ -1,0 +1,233 @@
+"""A file made to hurt costs one clear refusal, or is read for what it is; never the server, never its secrets."""
+
+import http.server
+import threading
+import zipfile
+
+import pytest
+
+from unit.files import hostile
+from unit.files.hostile import DEEP, MEMBERS
+from unit.files.making import epub, odt, pdf, slides, with_members, word, workbook, xhtml, zipped
+from unit.files.reading import code_of, in_order, read, refused, run_alone, text_of
+from vademecum.engines.files import Unreadable
+
+pytestmark = pytest.mark.usefixtures("unharmed")
+
+
+def text_or_code(data, filename="file.txt", **limits):
+    """The text, or the code of a refusal."""
+    try:
+        return text_of(data, filename, **limits)
+    except Unreadable as error:
+        return code_of(error)
+
+
+@pytest.mark.parametrize("ending", MEMBERS)
+def test_a_gigabyte_of_zeros_is_not_unpacked(ending):
+    data = hostile.bomb(ending)
+    assert len(data) < 2 * 2**20
+    assert refused(data) == "TOO_EXPANSIVE"
+
+
+@pytest.mark.parametrize("ending", MEMBERS)
+def test_a_bomb_that_lies_about_its_size_is_not_unpacked(ending):
+    assert refused(hostile.bomb(ending, claimed=1000), memory_bytes=400 * 2**20) in (
+        "TOO_EXPANSIVE",
+        "DAMAGED",
+        "PARSE_MEMORY",
+    )
+
+
+def test_many_small_members_are_added_up():
+    crowd = {f"word/media/{n}.bin": b"\0" * 2**20 for n in range(21)}
+    data = with_members(word("x"), crowd)
+    assert refused(data, expansion_bytes=20 * 2**20) == "TOO_EXPANSIVE"
+    assert text_of(data, expansion_bytes=30 * 2**20) == "x"
+
+
+def test_a_pdf_that_unpacks_to_a_gigabyte_is_refused():
+    assert refused(hostile.pdf_bomb(), seconds=6) in ("PARSE_MEMORY", "DAMAGED", "PARSE_TIMEOUT")
+
+
+def test_a_hundred_thousand_members_are_too_many():
+    crowd = {f"e/{n}": b"" for n in range(100_000)}
+    assert refused(zipped({"word/document.xml": "x"} | crowd, zipfile.ZIP_STORED)) == "TOO_EXPANSIVE"
+
+
+def test_a_large_honest_workbook_is_no_bomb():
+    rows = [[f"tenant {n}", 500, "paid", "January"] for n in range(4000)]
+    assert in_order(text_of(workbook(Rent=rows)), "tenant 0\t500\tpaid", "tenant 3999\t500")
+
+
+@pytest.mark.parametrize("ending", MEMBERS)
+def test_entities_that_multiply_are_not_multiplied(ending):
+    said = text_or_code(hostile.with_doctype(ending, hostile.laughs()), memory_bytes=400 * 2**20, seconds=20)
+    assert said in ("TOO_EXPANSIVE", "DAMAGED") or said.count("laughter") <= 1
+
+
+class Listener(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"fetched-from-outside")
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def listener():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Listener)
+    server.asked = []
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("ending", MEMBERS)
+def test_an_entity_does_not_fetch_a_file_or_an_address(ending, listener, tmp_path):
+    (tmp_path / "secret").write_text("root-of-all-secrets")
+    secret, address = f"file://{tmp_path}/secret", f"http://127.0.0.1:{listener.server_port}/x"
+    for place, other in ((secret, address), ("file:///etc/passwd", secret), (address, address)):
+        said = text_or_code(hostile.with_doctype(ending, hostile.outside(place, other)))
+        assert "root:" not in said
+        assert "root-of-all-secrets" not in said
+        assert "fetched-from-outside" not in said
+    assert listener.asked == []
+
+
+def test_a_web_page_fetches_nothing(listener):
+    at = f"http://127.0.0.1:{listener.server_port}"
+    page = (
+        f'<!DOCTYPE html SYSTEM "{at}/dtd"><html><head><link rel="stylesheet" href="{at}/css"><base href="{at}/">'
+        f'</head><body><p>seen</p><img src="{at}/img"><iframe src="{at}/frame"></iframe></body></html>'
+    )
+    assert text_of(page.encode()) == "seen"
+    assert text_of(epub({"a.xhtml": page})) == "seen"
+    assert listener.asked == []
+
+
+def test_names_that_climb_out_of_the_archive_write_nothing(tmp_path):
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    climbing = {f"{'../' * n}evil.txt": b"evil" for n in range(1, 6)} | {f"{tmp_path}/evil.txt": b"evil"}
+    for data in (with_members(word("kept"), climbing), odt("<text:p>kept</text:p>", **climbing)):
+        assert run_alone(data, folder)[1].parsed.parts[0].text == "kept"
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_a_spine_that_climbs_out_of_the_archive_reads_nothing():
+    book = {"../../../../../etc/passwd": xhtml("<p>stand-in</p>"), "a.xhtml": xhtml("<p>kept</p>")}
+    assert "root:" not in text_of(epub(book))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"<div>" * 300 + b"deep" + b"</div>" * 300,
+        b"<blockquote>" * 1000 + b"deep" + b"</blockquote>" * 1000,
+    ],
+    ids=["300 boxes", "1000 quotations"],
+)
+def test_a_deep_page_is_read(page):
+    assert in_order(text_of(b"<!doctype html><p>start</p>" + page + b"<p>end</p>"), "start", "deep", "end")
+
+
+@pytest.mark.parametrize("tag", [b"div", b"b", b"h1", b"table"])
+def test_a_page_nested_without_end_is_read_whole_or_refused(tag):
+    page = (
+        b"<!doctype html><p>start</p>"
+        + b"<%s>" % tag * DEEP
+        + b"deep"
+        + b"</%s>" % tag * DEEP
+        + b"<p>end</p>"
+    )
+    said = text_or_code(page, seconds=20)
+    assert said in ("TOO_EXPANSIVE", "DAMAGED", "PARSE_TIMEOUT") or in_order(said, "start", "deep", "end")
+
+
+@pytest.mark.parametrize("data", [b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP])
+def test_json_nested_without_end_is_plain_text(data):
+    parsed = read(data, "a.json")
+    assert parsed.mime_type == "text/plain"
+    assert parsed.parts[0].text.encode() == data
+
+
+def test_rtf_nested_without_end_is_read():
+    said = text_of(rb"{\rtf1 start " + rb"{\b " * DEEP + b"deep" + b"}" * DEEP + b" end}")
+    assert in_order(said, "start", "deep", "end")
+
+
+@pytest.mark.parametrize("ending", ["docx", "odt"])
+def test_xml_nested_without_end_is_refused(ending):
+    assert refused(hostile.nested_xml(ending)) in ("DAMAGED", "TOO_EXPANSIVE")
+
+
+def test_a_pdf_whose_pages_go_in_circles_is_refused():
+    assert refused(hostile.pdf_whose_pages_go_in_circles()) in ("DAMAGED", "NO_TEXT")
+
+
+def test_a_pdf_whose_drawing_draws_itself_ends():
+    said = text_or_code(hostile.pdf_whose_drawing_draws_itself(), seconds=3)
+    assert said in ("PARSE_TIMEOUT", "PARSE_MEMORY", "DAMAGED") or "The lease ends in May" in said
+
+
+@pytest.mark.parametrize("count", [5001, 1_000_000])
+def test_a_pdf_that_claims_too_many_pages_is_refused_before_they_are_looked_for(count):
+    assert refused(hostile.pdf_that_claims(count)) == "TOO_EXPANSIVE"
+
+
+@pytest.mark.parametrize("count", [4000, -1, 2**31, 2**40])
+def test_a_pdf_that_counts_its_pages_wrongly_gives_those_it_has(count):
+    assert text_of(hostile.pdf_that_claims(count)) == "The lease ends in May"
+
+
+@pytest.mark.parametrize("name", ["readme.md", "page.txt"])
+def test_a_text_that_begins_with_many_remarks_is_read_at_once(name):
+    # 40 is a licence at the head of a template: a guess at HTML must not try all ways to split them
+    assert text_of(b"<!-- remark -->\n" * 40 + b"The lease.", name, seconds=5).endswith("The lease.")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"<!-- " * 10_000 + b"x", b"<?xml " * 10_000 + b"x", b" " * 60_000 + b"x", b"<" * 50_000 + b"x"],
+    ids=["open remarks", "open declarations", "blanks", "brackets"],
+)
+def test_a_guess_at_html_takes_no_time(data):
+    assert text_of(data, seconds=10).endswith("x")
+
+
+@pytest.mark.parametrize(
+    "line", [b"# a" + b" " * 50_000 + b"b", b"# a" + b" #" * 25_000 + b"b", b"#" * 50_000, b"~" * 50_000]
+)
+def test_a_long_line_of_markdown_takes_no_time(line):
+    assert line.decode() in text_of(line + b"\nend", "a.md", seconds=4)
+
+
+@pytest.mark.parametrize("letters", [rb"\\" * 50_000, rb"\'e4" * 50_000, b"{" * 50_000, rb"\u8364?" * 50_000])
+def test_a_long_line_of_rtf_takes_no_time(letters):
+    assert in_order(text_of(rb"{\rtf1 start " + letters + b"}", seconds=10), "start")
+
+
+def test_a_text_longer_than_may_be_kept_is_refused():
+    assert refused(b"word " * 1000, text_chars=4999) == "TOO_EXPANSIVE"
+    assert read(b"word " * 1000, text_chars=5000).parts
+
+
+def test_no_format_leaves_a_temporary_file(tmp_path):
+    sound = [pdf("x" * 9), word("x"), slides(("T", "x")), workbook(Sheet=[["x"]]), odt("<text:p>x</text:p>")]
+    bad = [
+        hostile.bomb("xlsx"),
+        hostile.with_doctype("docx", hostile.laughs()),
+        hostile.pdf_that_claims(10**6),
+    ]
+    for data in sound:
+        assert run_alone(data, tmp_path)[1].parsed is not None
+    for data in bad:
+        assert run_alone(data, tmp_path)[1].code
+    assert list(tmp_path.iterdir()) == []
