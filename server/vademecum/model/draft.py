@@ -21,7 +21,10 @@ WAITING = 0  # the seq of a row whose parent is not here yet
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """All that is known of a row without reading it. `size`: bytes it is charged. `tag`: its unique value."""
+    """All that is known of a row without reading it. `size`: bytes it is charged. `tag`: its unique value.
+
+    Of a block of chunks also how many it has, and the model whose vectors it holds.
+    """
 
     seq: int
     deleted: bool
@@ -29,6 +32,8 @@ class Head:
     references: tuple[str, ...]
     size: int
     tag: str = ""
+    model: str = ""
+    chunks: int = 0
 
 
 @dataclass(slots=True)
@@ -198,7 +203,10 @@ class Draft:
         parents, references = links(collection, row)
         tag = row.get(collection.unique, "") if collection.unique else ""
         size = charged_bytes(collection.name, row, len(body))
-        self._change(key, Head(self._next(waiting), False, parents, references, size, tag), body)
+        chunks = len(row.get("chunks", ()))
+        model = row["model"] if chunks and row.get("embedding") is not None else ""
+        head = Head(self._next(waiting), False, parents, references, size, tag, model, chunks)
+        self._change(key, head, body)
 
     def bury(self, key: str, row: Json) -> None:
         """Put the tombstone of `row` in its place, under the next `seq`."""

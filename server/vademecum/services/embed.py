@@ -58,7 +58,7 @@ class EmbedJob:
         failed: list[str] = []
         if embedder is not None:
             async with self._users.open(user_id) as store:
-                todo = await store.unembedded(embedder.model)
+                todo = store.unembedded(embedder.model)
             for block_id in todo:
                 if not await self._attempt(user_id, block_id, embedder):
                     failed.append(block_id)
@@ -105,8 +105,8 @@ async def _settle(store: UserStore, model: str | None, hopeless: list[str]) -> N
     rows = {k: msgspec.json.decode(b) for k, b in (await store.bodies(documents)).items()}
     waiting = [k for k, row in rows.items() if row.get("status") == "pending"]
     if waiting:
-        missing = _documents_of(await store.unembedded(model)) if model is not None else set()
-        counts = await store.chunk_counts([k.partition("/")[2] for k in waiting])
+        missing = _documents_of(store.unembedded(model)) if model is not None else set()
+        counts = {i: store.chunk_count(i) for i in (k.partition("/")[2] for k in waiting)}
         await store.write(lambda draft: _mark(draft, waiting, missing, counts, _documents_of(hopeless)))
 
 

@@ -36,7 +36,7 @@ async def export(store: UserStore, account: dict[str, Any], collections: Iterabl
         for collection in collections:
             with archive.open(f"{collection}.jsonl", "w") as file:
                 async for row, body in _rows(store, collection):
-                    await asyncio.to_thread(file.write, body.encode() + b"\n")
+                    await asyncio.to_thread(file.write, body + b"\n")
                     if collection == "documents":
                         names[row["id"]] = row["filename"]
                     elif collection == "vectorEmbeddings":

@@ -61,7 +61,7 @@ def _events(changes: list[Change], wanted: frozenset[str], epoch: str, named: bo
         rows = list(run)
         last = rows[-1].head
         assert last is not None
-        yield envelope([row.body.decode() for row in rows], last.seq, epoch, collection if named else None)
+        yield envelope([row.body for row in rows], last.seq, epoch, collection if named else None)
 
 
 class Hub:

@@ -183,7 +183,7 @@ class Indexer:
 
 
 def _apply(
-    index: VectorIndex, page: list[tuple[int, str]], model: str | None, checkpoint: tuple[str, int]
+    index: VectorIndex, page: list[tuple[int, bytes]], model: str | None, checkpoint: tuple[str, int]
 ) -> None:
     blocks: list[Block] = []
     gone: list[str] = []

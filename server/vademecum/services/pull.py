@@ -30,8 +30,8 @@ def check_epoch(store: UserStore, epoch: str) -> None:
         )
 
 
-def envelope(bodies: list[str], seq: int, epoch: str, collection: str | None = None) -> bytes:
+def envelope(bodies: list[bytes], seq: int, epoch: str, collection: str | None = None) -> bytes:
     """{"documents": [...], "checkpoint": {...}}; bodies are stored JSON and are joined as they are."""
-    head = f'{{"collection":{msgspec.json.encode(collection).decode()},' if collection is not None else "{"
-    checkpoint = msgspec.json.encode({"lwt": seq, "id": epoch}).decode()
-    return f'{head}"documents":[{",".join(bodies)}],"checkpoint":{checkpoint}}}'.encode()
+    named = b'"collection":' + msgspec.json.encode(collection) + b"," if collection is not None else b""
+    checkpoint = msgspec.json.encode({"lwt": seq, "id": epoch})
+    return b"{" + named + b'"documents":[' + b",".join(bodies) + b'],"checkpoint":' + checkpoint + b"}"

@@ -1,3 +1,6 @@
 -- Version 1 of facts says where a fact came from. Those that are here were typed by their owner; a tombstone's is blank.
-UPDATE facts SET body = json_merge_patch(body, '{"origin": "typed"}') WHERE json_extract(head, '$[0]') = 'false';
-UPDATE facts SET body = json_merge_patch(body, '{"origin": ""}') WHERE json_extract(head, '$[0]') = 'true';
+UPDATE facts SET bodies = (
+  SELECT to_json(list(json_merge_patch(body,
+    CASE WHEN json_extract(body, '$._deleted') = 'true' THEN '{"origin": ""}' ELSE '{"origin": "typed"}' END)))
+  FROM (SELECT unnest(json_extract(bodies, '$[*]')) AS body)
+);

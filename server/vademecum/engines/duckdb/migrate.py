@@ -60,7 +60,7 @@ def pending(
 
 def tables_of(path: Path) -> set[str]:
     """The names of the tables of a detached file."""
-    with duckdb.connect(path, config={**CONFIG, "threads": 1}, read_only=True) as connection:
+    with duckdb.connect(path, config=CONFIG, read_only=True) as connection:
         return {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
 
 
@@ -74,7 +74,7 @@ def applied_in(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
 
 def _connect(path: Path) -> Cursor:
     try:
-        return duckdb.connect(path, config={**CONFIG, "threads": 1})
+        return duckdb.connect(path, config=CONFIG)
     except duckdb.Error as error:
         raise Broken(
             f"The file {path.name} in {path.parent} cannot be opened ({error}). Nothing was changed. If another "

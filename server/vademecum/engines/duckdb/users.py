@@ -155,6 +155,7 @@ class Users:
     async def rewrite(self, user_id: str) -> None:
         """Erase from the disk what was deleted: the file is written anew from its live content."""
         async with self.open(user_id) as store:
+            await store.tidy()
             floor = store.seq
         async with self.detached(user_id) as folder:
             await self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor))

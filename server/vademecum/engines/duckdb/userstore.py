@@ -7,22 +7,26 @@ a commit is under way is committed together next, and every caller is answered a
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from vademecum.engines.duckdb import userfile
+import structlog
+
+from vademecum.engines.duckdb import packs, userfile
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
+from vademecum.engines.duckdb.packs import Entry, Plan
 from vademecum.engines.duckdb.userfile import Opened
 from vademecum.model.collections import Collection
-from vademecum.model.draft import Change, Draft, Heads
+from vademecum.model.draft import WAITING, Change, Draft, Heads
 from vademecum.model.limits import Usage
 
 T = TypeVar("T")
 OnCommit = Callable[[str, str, list[Change]], None]
 GROUP_MAX = 64  # works in one commit
+TIDY_AT_ONCE = 32  # packs
+_log = structlog.get_logger("vademecum.store")
 
 
 class UserStore:
@@ -44,6 +48,8 @@ class UserStore:
         self.epoch = opened.epoch
         self.forgotten_at = opened.forgotten_at
         self.heads: Heads = opened.heads
+        self._shelves = opened.shelves
+        self._tidying: list[tuple[str, int]] = []
         self.pins = 0
         self.idle = asyncio.Event()
         self.idle.set()
@@ -70,38 +76,40 @@ class UserStore:
         head = self.heads.rows.get(key)
         return head is not None and not head.deleted and head.seq > 0
 
-    async def page(self, collection: str, after: int, limit: int) -> list[tuple[int, str]]:
+    async def page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
         """(seq, JSON) of the rows of a collection with seq > `after`, tombstones too, at most `limit`."""
-        return await self._run(lambda c: userfile.read_page(c, self.alias, collection, after, limit))
+        while True:
+            entries = self._shelves.page(collection, after, limit, self.heads)
+            found = await self._read(entries)
+            if found.keys() == {key for _, key in entries}:
+                return [(seq, found[key]) for seq, key in entries]
+            await asyncio.sleep(0)  # a commit has moved a row, and memory takes it over in a moment
 
     async def bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Bodies of the keys that have a head, read in one snapshot of the heads and the file."""
-        return await self._run(lambda c: self._read(c, [k for k in keys if k in self.heads.rows]))
+        """Bodies of the keys that have a head."""
+        found: dict[str, bytes] = {}
+        while missing := [k for k in keys if k in self.heads.rows and k not in found]:
+            found |= await self._read([(self.heads.rows[key].seq, key) for key in missing])
+        return found
 
-    def _read(self, cursor: Cursor, keys: list[str]) -> dict[str, bytes]:
-        found = userfile.read_bodies(cursor, self.alias, self.heads, keys)
-        missing = [k for k in keys if k not in found]
-        # A commit that is not yet in the heads has given these another seq: slower, but an id never moves.
-        return found | userfile.read_bodies_by_id(cursor, self.alias, missing) if missing else found
+    async def _read(self, entries: list[Entry]) -> dict[str, bytes]:
+        if not entries:
+            return {}
+        return await self._run(lambda c: packs.read(c, self.alias, self._shelves, entries))
 
-    async def unembedded(self, model: str) -> list[str]:
-        """Ids of the live blocks that lack vectors of `model`."""
-        found = await self._run(lambda c: userfile.find_unembedded(c, self.alias, model))
-        return [block_id for block_id in found if self.live(f"vectorEmbeddings/{block_id}")]
+    def unembedded(self, model: str) -> list[str]:
+        """Ids of the live blocks that lack vectors of `model`, the oldest first."""
+        blocks = [
+            (head.seq, key.partition("/")[2])
+            for key, head in self.heads.rows.items()
+            if head.chunks and head.seq != WAITING and head.model != model
+        ]
+        return [block_id for _, block_id in sorted(blocks)]
 
-    async def chunk_counts(self, document_ids: list[str]) -> dict[str, int]:
-        """How many chunks of these documents are here."""
-        blocks = {
-            key.partition("/")[2]: document_id
-            for document_id in document_ids
-            for key in self.heads.dependents.get(f"documents/{document_id}", ())
-            if key.startswith("vectorEmbeddings/") and self.live(key)
-        }
-        counts = await self._run(lambda c: userfile.count_chunks(c, self.alias, list(blocks)))
-        total: Counter[str] = Counter()
-        for block_id, count in counts.items():
-            total[blocks[block_id]] += count
-        return total
+    def chunk_count(self, document_id: str) -> int:
+        """How many chunks of this document are here."""
+        names = self.heads.dependents.get(f"documents/{document_id}", ())
+        return sum(self.heads.rows[name].chunks for name in names)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -129,7 +137,8 @@ class UserStore:
 
     async def _write_group(self, group: list[tuple[Callable[[Draft], Any], asyncio.Future[Any]]]) -> None:
         try:
-            draft, results = await self._instance.run(lambda c: self._commit(c, [work for work, _ in group]))
+            works = [work for work, _ in group]
+            draft, plans, results = await self._instance.run(lambda c: self._commit(c, works))
         except BaseException as error:
             for _, future in group:
                 if not future.done():
@@ -137,11 +146,9 @@ class UserStore:
             if not isinstance(error, Exception):
                 raise
             return
-        changes = list(draft.changes.values())
         self.heads.absorb(draft.changes)
+        self._shelves.follow(plans, self.heads)
         self.forgotten_at = draft.forgotten_at
-        if changes:
-            self._on_commit(self.user_id, self.epoch, changes)
         for (_, future), result in zip(group, results, strict=True):
             if future.done():
                 continue
@@ -149,10 +156,22 @@ class UserStore:
                 future.set_exception(result)
             else:
                 future.set_result(result)
+        if draft.changes:
+            self._announce(list(draft.changes.values()), draft.forgotten_at)
 
-    def _commit(self, cursor: Cursor, works: list[Callable[[Draft], Any]]) -> tuple[Draft, list[Any]]:
+    def _announce(self, changes: list[Change], forgotten_at: str) -> None:
+        """It is committed and answered: whatever fails from here on may be late, and takes nothing back."""
+        try:
+            self._on_commit(self.user_id, self.epoch, changes)
+        except Exception as error:
+            _log.error("work behind a commit was not begun", exc_info=error)
+
+    def _commit(
+        self, cursor: Cursor, works: list[Callable[[Draft], Any]]
+    ) -> tuple[Draft, dict[str, Plan], list[Any]]:
         def read(keys: list[str]) -> dict[str, bytes]:
-            return userfile.read_bodies(cursor, self.alias, self.heads, keys)
+            entries = [(self.heads.rows[key].seq, key) for key in keys]
+            return packs.read(cursor, self.alias, self._shelves, entries)
 
         draft = Draft(self.heads, read, self.collections, self.epoch, self.forgotten_at, self._clock())
         results: list[Any] = []
@@ -164,11 +183,26 @@ class UserStore:
                 undo()
                 results.append(error)
         forgotten = draft.forgotten_at if draft.forgotten_at != self.forgotten_at else ""
-        if draft.changes or forgotten:
-            meta = {"forgotten_at": forgotten} if forgotten else {}
-            userfile.flush(cursor, self.alias, draft.changes.values(), meta)
+        plans: dict[str, Plan] = {}
+        untidy, self._tidying = self._tidying, []
+        if draft.changes or forgotten or untidy:
+            meta = userfile.meta_statements(self.alias, {"forgotten_at": forgotten} if forgotten else {})
+            plans = packs.flush(cursor, self.alias, draft.changes, self.heads, self._shelves, untidy, meta)
+            self._note(draft, forgotten)
+        return draft, plans, results
+
+    def _note(self, draft: Draft, forgotten: str) -> None:
+        """The commit stands, whether or not the ledger can be written: it catches up when the file is next opened."""
+        try:
             self._ledger.note(draft.changes.values(), forgotten)
-        return draft, results
+        except OSError as error:
+            _log.error("the ledger is behind", exc_info=error)
+
+    async def tidy(self) -> None:
+        """Write every pack that holds stale rows again without them, some at a time."""
+        while untidy := self._shelves.untidy()[:TIDY_AT_ONCE]:
+            self._tidying = untidy
+            await self.write(lambda draft: None)
 
     # -- staying attached ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,380 @@
+"""Packs: how rows lie in a user's file. A row of a table is a pack: what one commit wrote to that collection.
+
+What a push costs is its statements and their columns, hardly its bytes, so fifty rows go in as one. A pack is named
+by its first `seq`. Rows that were written again since, or died, are stale: they stay in their pack, unread, until a
+delete touches it or half of it is stale; then it is written again without them. Memory knows where each row lies,
+and asks for packs by their names: the index finds each by itself, where a range would read 2,048 of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import msgspec
+
+from vademecum.engines.duckdb.instance import Cursor
+from vademecum.model.draft import WAITING, Change, Head, Heads
+
+PACK_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger
+LOOKUP_MAX = 500  # packs asked for at once; far more, and the index would not be used
+TIDY_FROM = 1000  # stale entries that memory bears before it looks whether to drop them
+
+Entry = tuple[int, str]  # seq and key of a row
+Statement = tuple[str, list[Any]]
+_Row = tuple[int, msgspec.Raw, msgspec.Raw]  # seq, head, body
+
+_raws = msgspec.json.Decoder(list[msgspec.Raw])
+_seqs = msgspec.json.Decoder(list[int])
+
+
+class StoredHead(msgspec.Struct, array_like=True):
+    """A `Head` as it lies in the file, without its seq. `id`: of a waiting row the whole key."""
+
+    id: str
+    deleted: bool
+    parents: tuple[str, ...]
+    references: tuple[str, ...]
+    size: int
+    tag: str
+    model: str
+    chunks: int
+
+    def at(self, seq: int) -> Head:
+        return Head(
+            seq,
+            self.deleted,
+            self.parents,
+            self.references,
+            self.size,
+            self.tag,
+            self.model,
+            self.chunks,
+        )
+
+
+_head = msgspec.json.Decoder(StoredHead)
+_heads = msgspec.json.Decoder(list[StoredHead])
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The packs of one collection. `seqs` and `keys` go side by side in the order of seq, stale rows among them."""
+
+    seqs: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    firsts: list[int] = field(default_factory=list)  # ascending
+    totals: dict[int, int] = field(default_factory=dict)  # first -> rows in the pack
+    live: dict[int, int] = field(default_factory=dict)  # first -> of these, not stale
+
+    def pack_of(self, seq: int) -> int:
+        return self.firsts[bisect_right(self.firsts, seq) - 1]
+
+    def add(self, first: int, entries: Iterable[Entry]) -> None:
+        seqs, keys = zip(*entries, strict=True)
+        self.seqs += seqs
+        self.keys += keys
+        self.firsts.append(first)
+        self.totals[first] = self.live[first] = len(seqs)
+
+    def remove(self, first: int) -> None:
+        del self.firsts[bisect_left(self.firsts, first)], self.totals[first], self.live[first]
+
+    def tidy(self, heads: Heads) -> None:
+        """Forget stale entries when they are more than those that count."""
+        if len(self.seqs) > TIDY_FROM + 2 * sum(self.live.values()):
+            kept = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
+            self.seqs, self.keys = [s for s, _ in kept], [k for _, k in kept]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a commit does to the packs of one collection; memory follows when it is done."""
+
+    added: list[list[Entry]] = field(default_factory=list)
+    stale: defaultdict[int, int] = field(
+        default_factory=lambda: defaultdict(int)
+    )  # first -> rows that become so
+    rewritten: dict[int, int] = field(default_factory=dict)  # first -> rows that stay; 0: the pack goes
+
+
+class Shelves:
+    """Where the rows of one user lie. Read by many; changed by `follow` alone, after the commit."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[str, Shelf] = defaultdict(Shelf)
+
+    def __getitem__(self, collection: str) -> Shelf:
+        return self._of[collection]
+
+    def page(self, collection: str, after: int, limit: int, heads: Heads) -> list[Entry]:
+        """The next rows that are not stale, at most `limit`, in the order of seq."""
+        shelf = self._of[collection]
+        found: list[Entry] = []
+        for at in range(bisect_right(shelf.seqs, after), len(shelf.seqs)):
+            seq, key = shelf.seqs[at], shelf.keys[at]
+            if is_at(heads, key, seq):
+                found.append((seq, key))
+                if len(found) == limit:
+                    break
+        return found
+
+    def untidy(self) -> list[tuple[str, int]]:
+        """(collection, first) of the packs that hold stale rows."""
+        return [
+            (name, first)
+            for name, shelf in self._of.items()
+            for first in shelf.firsts
+            if shelf.live[first] < shelf.totals[first]
+        ]
+
+    def follow(self, plans: Mapping[str, Plan], heads: Heads) -> None:
+        """Take over what was committed; `heads` have taken it over already."""
+        for name, plan in plans.items():
+            shelf = self._of[name]
+            for first, count in plan.stale.items():
+                shelf.live[first] -= count
+            for first, count in plan.rewritten.items():
+                if count:
+                    shelf.totals[first] = shelf.live[first] = count
+                else:
+                    shelf.remove(first)
+            for entries in plan.added:
+                shelf.add(entries[0][0], entries)
+            shelf.tidy(heads)
+
+
+def is_at(heads: Heads, key: str, seq: int) -> bool:
+    head = heads.rows.get(key)
+    return head is not None and head.seq == seq
+
+
+def _seq(change: Change) -> int:
+    assert change.head is not None
+    return change.head.seq
+
+
+# -- loading and reading ------------------------------------------------------------------------------------------
+
+
+def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[Heads, Shelves]:
+    """What memory holds of an attached file."""
+    parts = [
+        f"SELECT '{name}' AS name, first, seqs, heads FROM {alias}.main.\"{name}\"" for name in collections
+    ]
+    rows = cursor.execute(f"{' UNION ALL '.join(parts)} ORDER BY name, first").fetchall()
+    latest: dict[str, Head] = {}
+    shelves = Shelves()
+    for name, first, seqs, heads in rows:
+        entries: list[Entry] = []
+        for seq, stored in zip(_seqs.decode(seqs), _heads.decode(heads), strict=True):
+            key = f"{name}/{stored.id}"
+            latest[key] = stored.at(seq)
+            entries.append((seq, key))
+        shelves[name].add(first, entries)
+    for (head,) in cursor.execute(f"SELECT head FROM {alias}.main.waiting").fetchall():
+        stored = _head.decode(head)
+        latest[stored.id] = stored.at(WAITING)
+    loaded = Heads()
+    loaded.absorb({key: Change(key, None, head, b"") for key, head in latest.items()})
+    for name in collections:
+        _count_live(shelves[name], loaded)
+    return loaded, shelves
+
+
+def _count_live(shelf: Shelf, heads: Heads) -> None:
+    shelf.live = dict.fromkeys(shelf.firsts, 0)
+    for seq, key in zip(shelf.seqs, shelf.keys, strict=True):
+        if is_at(heads, key, seq):
+            shelf.live[shelf.pack_of(seq)] += 1
+
+
+def read(cursor: Cursor, alias: str, shelves: Shelves, entries: Iterable[Entry]) -> dict[str, bytes]:
+    """Key -> body. A row that a commit has moved meanwhile is missing: look again."""
+    by_name: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    waiting: list[str] = []
+    for seq, key in entries:
+        if seq == WAITING:
+            waiting.append(key)
+        else:
+            by_name[key.partition("/")[0]][seq] = key
+    found: dict[str, bytes] = {}
+    for name, wanted in by_name.items():
+        shelf = shelves[name]
+        for _, rows in _read_packs(cursor, alias, name, {shelf.pack_of(seq) for seq in wanted}):
+            found.update((wanted[seq], bytes(body)) for seq, _, body in rows if seq in wanted)
+    if waiting:
+        statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
+        found.update((key, body.encode()) for key, body in cursor.execute(statement, [waiting]).fetchall())
+    return found
+
+
+def _read_packs(cursor: Cursor, alias: str, name: str, firsts: set[int]) -> Iterator[tuple[int, list[_Row]]]:
+    for some in _portions(sorted(firsts), LOOKUP_MAX):
+        marks = ", ".join("?" * len(some))
+        statement = f'SELECT first, seqs, heads, bodies FROM {alias}.main."{name}" WHERE first IN ({marks})'
+        for first, seqs, heads, bodies in cursor.execute(statement, some).fetchall():
+            yield first, list(zip(_seqs.decode(seqs), _raws.decode(heads), _raws.decode(bodies), strict=True))
+
+
+def _portions(items: list[int], size: int) -> Iterator[list[int]]:
+    for at in range(0, len(items), size):
+        yield items[at : at + size]
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def flush(
+    cursor: Cursor,
+    alias: str,
+    changes: Mapping[str, Change],
+    heads: Heads,
+    shelves: Shelves,
+    untidy: Iterable[tuple[str, int]] = (),
+    more: Iterable[Statement] = (),
+) -> dict[str, Plan]:
+    """Write a draft's changes, and `more`, in one transaction. On any error nothing of it is stored.
+
+    `untidy`: packs, by collection and first, that are to be written again without their stale rows.
+    """
+
+    def stays(name: str, seq: int, head: msgspec.Raw) -> bool:
+        key = f"{name}/{_head.decode(head).id}"
+        change = changes.get(key)
+        now = change.head if change is not None else heads.rows.get(key)
+        return now is not None and now.seq == seq
+
+    plans, fresh, touched = _plan(changes.values(), shelves)
+    for name, first in untidy:
+        touched[name].add(first)
+    statements = _waiting(alias, changes.values())
+    for name in fresh.keys() | touched.keys():
+        plan, shelf = plans[name], shelves[name]
+        gone = {first for first in touched[name] if shelf.live[first] == plan.stale[first]}
+        packs: list[list[Any]] = []
+        for first, rows in _read_packs(cursor, alias, name, touched[name] - gone):
+            kept = [row for row in rows if stays(name, row[0], row[1])]
+            plan.rewritten[first] = len(kept)
+            packs.append(_repacked(first, kept))
+        plan.rewritten.update(dict.fromkeys(gone, 0))
+        for some in _cut(fresh[name]):
+            plan.added.append([(_seq(change), change.key) for change in some])
+            packs.append(_packed(some))
+        statements += _replacing(f'{alias}.main."{name}"', sorted(plan.rewritten), packs)
+    commit(cursor, [*statements, *more])
+    return plans
+
+
+def _plan(
+    changes: Iterable[Change], shelves: Shelves
+) -> tuple[defaultdict[str, Plan], defaultdict[str, list[Change]], defaultdict[str, set[int]]]:
+    """By collection: which packs get stale rows, the changes that come into new packs, and the packs to write again."""
+    plans: defaultdict[str, Plan] = defaultdict(Plan)
+    fresh: defaultdict[str, list[Change]] = defaultdict(list)
+    touched: defaultdict[str, set[int]] = defaultdict(set)
+    for change in changes:
+        name = change.key.partition("/")[0]
+        if change.head is not None and change.head.seq != WAITING:
+            fresh[name].append(change)
+        if change.before is not None and change.before.seq != WAITING:
+            shelf = shelves[name]
+            first = shelf.pack_of(change.before.seq)
+            plans[name].stale[first] += 1
+            left = shelf.live[first] - plans[name].stale[first]
+            if change.head is None or change.head.deleted or 2 * left < shelf.totals[first]:
+                touched[name].add(first)
+    return plans, fresh, touched
+
+
+def _cut(changes: list[Change]) -> Iterator[list[Change]]:
+    """Portions of a commit's rows, each small enough for a pack."""
+    some: list[Change] = []
+    size = 0
+    for change in changes:
+        if some and size + len(change.body) > PACK_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(change)
+        size += len(change.body)
+    if some:
+        yield some
+
+
+def _packed(changes: list[Change]) -> list[Any]:
+    seqs = [_seq(change) for change in changes]
+    heads = [_stored(change.key.partition("/")[2], change.head) for change in changes]
+    bodies = b",".join([change.body for change in changes]).decode()
+    return [seqs[0], _json(seqs), _json(heads), f"[{bodies}]"]
+
+
+def _repacked(first: int, rows: list[_Row]) -> list[Any]:
+    heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
+    return [first, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"]
+
+
+def _stored(row_id: str, head: Head | None) -> StoredHead:
+    assert head is not None
+    return StoredHead(
+        row_id,
+        head.deleted,
+        head.parents,
+        head.references,
+        head.size,
+        head.tag,
+        head.model,
+        head.chunks,
+    )
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _replacing(table: str, gone: list[int], packs: list[list[Any]]) -> Iterator[Statement]:
+    if gone:
+        yield f"DELETE FROM {table} WHERE first IN ({', '.join('?' * len(gone))})", list(gone)
+    if packs:
+        marks = ", ".join(["(?, ?, ?, ?)"] * len(packs))
+        yield (
+            f"INSERT INTO {table} (first, seqs, heads, bodies) VALUES {marks}",
+            list(chain.from_iterable(packs)),
+        )
+
+
+def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:
+    """Rows without a seq lie one by one: there are few, and they do not stay."""
+    table = f"{alias}.main.waiting"
+    left = [c.key for c in changes if c.before is not None and c.before.seq == WAITING]
+    come = [c for c in changes if c.head is not None and c.head.seq == WAITING]
+    statements: list[Statement] = []
+    if left:
+        statements.append((f"DELETE FROM {table} WHERE id IN (SELECT unnest(?))", [left]))
+    if come:
+        values = [
+            [c.key for c in come],
+            [_json(_stored(c.key, c.head)) for c in come],
+            [c.body.decode() for c in come],
+        ]
+        statements.append((f"INSERT INTO {table} SELECT unnest(?), unnest(?), unnest(?)", values))
+    return statements
+
+
+def commit(cursor: Cursor, statements: Sequence[Statement]) -> None:
+    """Run all in one transaction. One alone is its own, which spares two calls: each waits for Python's lock anew,
+    and while others push that is where the time of a push goes."""
+    if len(statements) == 1:
+        cursor.execute(*statements[0])
+    elif statements:
+        cursor.execute("BEGIN")
+        try:
+            for statement in statements:
+                cursor.execute(*statement)
+            cursor.execute("COMMIT")
+        except BaseException:
+            cursor.execute("ROLLBACK")
+            raise
