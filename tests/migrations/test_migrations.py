@@ -165,7 +165,9 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, tomorrows):
         [person] = await write_today(tmp_path / "data")
         broken = tomorrows / "0002_facts_v1.sql"
         good = broken.read_text(encoding="utf-8")
-        broken.write_text(good + "UPDATE facts SET first = bodies::BIGINT;\n", encoding="utf-8")  # fits no row
+        broken.write_text(
+            good + "UPDATE facts SET first = bodies::BIGINT;\n", encoding="utf-8"
+        )  # fits no row
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
         async with house(tmp_path / "copy", registry=TOMORROW, migrations=tomorrows) as h:
             assert (await pull(later(h, person), 1)).status_code >= 500
