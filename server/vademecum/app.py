@@ -20,7 +20,6 @@ from vademecum.http import local as local_routes
 from vademecum.http.auth import Authentication
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.problems import HANDLERS
-from vademecum.http.rates import limit_rate
 from vademecum.model.collections import Registry
 from vademecum.services import local
 from vademecum.services.accounts import finish_leaving
@@ -147,7 +146,6 @@ def create_app(
         ],
         lifespan=[lifespan],
         middleware=[Authentication],
-        guards=[limit_rate],
         exception_handlers=HANDLERS,
         logging_config=None,
         openapi_config=openapi_config(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -25,6 +26,7 @@ from vademecum.services.parts import Parts
 from vademecum.settings import Settings
 
 STOP_S = 20
+GC_EVERY = 50_000  # new objects between looks for cycles: a push makes thousands, none of them cyclic
 
 
 class Server(uvicorn.Server):
@@ -43,6 +45,8 @@ class Server(uvicorn.Server):
             scheme = "https" if self.config.is_ssl else "http"
             host = self._settings.host if self._settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
             url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+            gc.freeze()
+            gc.set_threshold(GC_EVERY, 20, 20)
             local.publish(self._settings.data, local.Door(url, os.getpid(), parts.local_secret))
             link = await ensure_owner(parts)
             click.echo(f"Vademecum listens on {url}", err=True)

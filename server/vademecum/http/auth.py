@@ -1,4 +1,5 @@
-"""Who is asking: a Bearer token or the HttpOnly cookie. Routes without `opt={"public": True}` need one."""
+"""Who is asking, and not too often: a Bearer token or the HttpOnly cookie. Routes without `opt={"public": True}` need
+one."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -8,7 +9,7 @@ from litestar.middleware import AbstractAuthenticationMiddleware, Authentication
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
-from vademecum.http.rates import address_of, is_loopback
+from vademecum.http.rates import address_of, is_loopback, limit_account, limit_address
 from vademecum.services import local
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import find_token
@@ -22,10 +23,12 @@ class Authentication(AbstractAuthenticationMiddleware):
     async def authenticate_request(
         self, connection: ASGIConnection[Any, Any, Any, Any]
     ) -> AuthenticationResult:
+        parts: Parts = connection.app.state.parts
+        limit_address(parts, connection)
         if connection.route_handler.opt.get("public"):
             return AuthenticationResult(user=None, auth=None)
-        parts: Parts = connection.app.state.parts
         account, token = who(parts, connection)
+        limit_account(parts, connection, account.id)
         return AuthenticationResult(user=account, auth=token)
 
 

@@ -4,24 +4,30 @@ import ipaddress
 from typing import Any
 
 from litestar.connection import ASGIConnection
-from litestar.handlers.base import BaseRouteHandler
 
 from vademecum.services.parts import Parts
 
 
-async def limit_rate(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """A guard: runs after authentication, before the body is read. Async, or it would be run in a thread."""
-    kind = handler.opt.get("rate") or ("read" if connection.scope.get("method") == "GET" else "write")
-    address = address_of(connection)
-    parts: Parts = connection.app.state.parts
+def limit_address(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
+    """Before it is known who asks, so that guessing secrets is bounded too."""
+    kind, address = _kind(connection), address_of(connection)
     if kind == "sign_in":
         parts.limiter.check_failures(address)
         parts.limiter.take(kind, address)
     elif not is_loopback(address):
         parts.limiter.take(kind, address)
-        user = connection.scope.get("user")
-        if user is not None:
-            parts.limiter.take(kind, user.id)
+
+
+def limit_account(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], account_id: str) -> None:
+    """The same account from many addresses. Before the body is read."""
+    kind = _kind(connection)
+    if kind != "sign_in" and not is_loopback(address_of(connection)):
+        parts.limiter.take(kind, account_id)
+
+
+def _kind(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    named: str | None = connection.route_handler.opt.get("rate")
+    return named or ("read" if connection.scope.get("method") == "GET" else "write")
 
 
 def address_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:

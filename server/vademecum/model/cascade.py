@@ -38,9 +38,12 @@ def _bereave(draft: Draft, victim: str) -> list[str]:
     """Heal the rows that merely named the dead one; returns those that cannot live without it."""
     dependents = draft.dependents(victim)
     draft.prefetch(dependents)
-    orphans = [k for k in dependents if (head := draft.head(k)) is not None and victim in head.parents]
+    orphans: list[str] = []
     for key in dependents:
-        if key not in orphans:
+        head = draft.head(key)
+        if head is not None and victim in head.parents:
+            orphans.append(key)
+        else:
             reheal(draft, key)
     return orphans
 

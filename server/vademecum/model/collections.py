@@ -294,7 +294,10 @@ class Registry(Mapping[str, Collection]):
         return len(self._by_name)
 
 
-def links(collection: Collection, row: Json) -> tuple[tuple[str, ...], tuple[str, ...]]:
+Links = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def links(collection: Collection, row: Json) -> Links:
     """(parents, references) of a row, each as "collection/id": what its life depends on, and what it merely names."""
     parents = tuple([f"{target}/{row[f]}" for f, target in collection.parents.items() if row.get(f)])
     if not collection.references:

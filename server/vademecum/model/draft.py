@@ -12,15 +12,14 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from vademecum.model.collections import Collection, Json, blank, links
+from vademecum.model.collections import Collection, Json, Links, blank, links
 from vademecum.model.limits import Usage, charged_bytes
 from vademecum.model.replication import Life
 
 WAITING = 0  # the seq of a row whose parent is not here yet
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """All that is known of a row without reading it. `size`: bytes it is charged. `tag`: its unique value.
 
     Of a block of chunks also how many it has, and the model whose vectors it holds.
@@ -82,8 +81,7 @@ class Heads:
                 self.documents += sign
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased)."""
 
     key: str
@@ -197,10 +195,12 @@ class Draft:
         charged = charged_bytes(key.partition("/")[0], row, len(body))
         return charged - (before.size if before is not None and not before.deleted else 0)
 
-    def put(self, key: str, row: Json, body: bytes, *, waiting: bool = False) -> None:
-        """Store a live row under the next `seq`, or, `waiting`, without one."""
+    def put(
+        self, key: str, row: Json, body: bytes, *, waiting: bool = False, named: Links | None = None
+    ) -> None:
+        """Store a live row under the next `seq`, or, `waiting`, without one. `named`: its links, if they are known."""
         collection = self.collections[key.partition("/")[0]]
-        parents, references = links(collection, row)
+        parents, references = named if named is not None else links(collection, row)
         tag = row.get(collection.unique, "") if collection.unique else ""
         size = charged_bytes(collection.name, row, len(body))
         chunks = len(row.get("chunks", ()))

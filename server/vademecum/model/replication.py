@@ -7,8 +7,9 @@ Deletes are rule 1 and are simple (always accepted), so `decide` is for rows tha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from vademecum.model.collections import Collection, Json, blank
 from vademecum.model.merge import merge
@@ -16,8 +17,7 @@ from vademecum.model.merge import merge
 Life = Literal["live", "dead", "missing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """The server's row. `base` names this very state ("epoch:seq"); a row that waits for its parent has none."""
 
     row: Json
@@ -25,8 +25,7 @@ class Stored:
     base: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """`store`: becomes the row, if limits allow. `answer`: nothing changes, the device is told `row` (None: nothing).
 
     `refuse`: the device's row comes back marked with `code` and `message`. `wait`: kept until its parent comes.
@@ -38,8 +37,7 @@ class Verdict:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(msgspec.Struct, frozen=True):
     """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown."""
 
     life: Callable[[str], Life]

@@ -9,7 +9,7 @@ import msgspec
 
 from vademecum.errors import BadRequest
 from vademecum.model import cascade
-from vademecum.model.collections import Collection, Json, links
+from vademecum.model.collections import Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
 from vademecum.model.limits import Limits, refusal
 from vademecum.model.replication import Circumstances, Stored, decide, marked
@@ -103,15 +103,15 @@ def _push_row(draft: Draft, collection: Collection, incoming: Incoming, limits: 
     head = draft.head(incoming.key)
     stored = _stored(draft, incoming.key, head)
     about = Circumstances(draft.life, draft.forgotten_at, draft.now)
-    parents, _ = links(collection, incoming.row) if incoming.problem is None else ((), ())
-    verdict = decide(collection, incoming.row, incoming.assumed, stored, parents, incoming.problem, about)
+    named = links(collection, incoming.row) if incoming.problem is None else ((), ())
+    verdict = decide(collection, incoming.row, incoming.assumed, stored, named[0], incoming.problem, about)
     base = stored.base if stored is not None else None
     if verdict.kind == "refuse":
         return marked(incoming.row, verdict.code, verdict.message, draft.now, base)
     if verdict.kind == "answer":
         return verdict.row
     assert verdict.row is not None
-    return _store(draft, collection, incoming, verdict.row, stored, limits)
+    return _store(draft, collection, incoming, verdict.row, named, stored, limits)
 
 
 def _stored(draft: Draft, key: str, head: Head | None) -> Stored | None:
@@ -125,28 +125,27 @@ def _store(
     collection: Collection,
     incoming: Incoming,
     wanted: Json,
+    named: Links,
     stored: Stored | None,
     limits: Limits,
 ) -> Json | None:
+    """`named`: what the row as it was sent names."""
     key = incoming.key
     head = draft.head(key)
     row = cascade.healed(draft, collection, _thawed(collection, wanted, stored))
-    body = incoming.body if row is wanted and row is incoming.row else msgspec.json.encode(row)
-    parents, _ = links(collection, row)
-    lives = {draft.life(parent) for parent in parents}
+    body = incoming.body
+    if row is not incoming.row:
+        body, named = msgspec.json.encode(row), links(collection, row)
+    lives = {draft.life(parent) for parent in named[0]}
     no = _refused(draft, collection, key, row, body, stored, limits)
     if no is not None:
         return marked(incoming.row, no[0], no[1], draft.now, stored.base if stored is not None else None)
-    draft.put(key, row, body, waiting="missing" in lives and (head is None or head.seq == WAITING))
+    waiting = "missing" in lives and (head is None or head.seq == WAITING)
+    draft.put(key, row, body, waiting=waiting, named=named)
     if "dead" in lives:  # an edit moved it under a parent that is gone: it goes the way of that parent's rows
         cascade.kill(draft, key)
         return draft.row(key)
-    current = draft.head(key)
-    if (
-        (head is None or head.deleted or head.seq == WAITING)
-        and current is not None
-        and current.seq != WAITING
-    ):
+    if not waiting and (head is None or head.deleted or head.seq == WAITING):
         cascade.welcome(draft, key)
     return None if row == incoming.row else row
 
