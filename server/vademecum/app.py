@@ -37,6 +37,7 @@ from vademecum.services.search import Searcher
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum")
+INDEX_DELAY_S = 1.0  # so that a device's many pushes are indexed in one go; a search does not wait for it
 
 
 def now_iso() -> str:
@@ -91,7 +92,7 @@ async def open_parts(
         indexer = Indexer(users, indexes)
         eraser = Eraser(settings.data, users, indexes, indexer)
         jobs = settings.data / "jobs"
-        index_job = backstage.add(Job("index", jobs, indexer.work, parallel=2))
+        index_job = backstage.add(Job("index", jobs, indexer.work, delay_s=INDEX_DELAY_S, parallel=2))
         backstage.add(Job("embed", jobs, EmbedJob(users, inference).work, parallel=2))
         backstage.add(Job("erase", jobs, eraser.work, delay_s=settings.erase_delay_s))
         backstage.start(settings.data)

@@ -86,6 +86,11 @@ def from_environment(environment: Mapping[str, str], **flags: Any) -> Settings:
         if text is not None:
             values[name] = _parsed(name, text)
     values.update({name: value for name, value in flags.items() if value is not None})
+    if isinstance(values.get("tiers"), dict):
+        values["tiers"] = {
+            **default_tiers(),
+            **values["tiers"],
+        }  # a tier that is not named keeps its defaults
     try:
         return msgspec.convert(values, Settings, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:

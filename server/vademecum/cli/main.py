@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from vademecum import __version__
@@ -36,6 +38,7 @@ def main() -> None:
     All data is in one folder (--data, or VADEMECUM_DATA): back up that one. Every command works whether or not the
     server is running.
     """
+    os.umask(0o077)  # whatever a command makes is its owner's to read
 
 
 for command in (

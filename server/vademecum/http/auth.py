@@ -2,7 +2,7 @@
 one."""
 
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from litestar.connection import ASGIConnection
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
@@ -53,10 +53,10 @@ def who(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[A
 def _through_local_door(
     parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], secret: str
 ) -> tuple[Account, Token]:
-    """A command on this machine, acting for the account named by `X-Vademecum-User` (an email), or as administrator."""
+    """A command on this machine, acting for the account named by `X-Vademecum-User` (an email, quoted), or as administrator."""
     if not is_loopback(address_of(connection)) or not local.opens(parts.local_secret, secret):
         raise SignedOut("The local door is for commands on the server's own machine.")
-    email = connection.headers.get("x-vademecum-user", "")
+    email = unquote(connection.headers.get("x-vademecum-user", ""))
     account = parts.accounts.by_email(email) if email else LOCAL_ADMIN
     if account is None:
         raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")

@@ -1,7 +1,7 @@
 """Is it alive, is it ready, what does it do: for whoever runs the server."""
 
 import asyncio
-import os
+import tempfile
 from typing import Any
 
 import msgspec
@@ -67,9 +67,8 @@ async def _attempt(check: Any) -> str:
 
 
 def _write_probe(parts: Parts) -> None:
-    probe = parts.settings.data / f".probe-{os.getpid()}"
-    probe.write_bytes(b"ok")
-    probe.unlink()
+    with tempfile.TemporaryFile(dir=parts.settings.data) as probe:
+        probe.write(b"ok")
 
 
 @get("/metrics", opt={"public": True}, media_type="text/plain; version=0.0.4", include_in_schema=False)

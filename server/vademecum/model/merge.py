@@ -37,6 +37,16 @@ def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
     return merged
 
 
+def can_merge(collection: Collection, base: Json) -> bool:
+    """Is what a device says it assumed of the right kind? It is the device's word, and no schema has looked at it."""
+    sets = [base.get(name, []) for name in collection.sets]
+    return (
+        all(isinstance(s, list) and all(isinstance(item, str) for item in s) for s in sets)
+        and all(type(base.get(name, 0)) is int for name in collection.counters)
+        and all(isinstance(base.get(name, ""), str) for name in collection.latest)
+    )
+
+
 def _take_changed(group: tuple[str, ...], base: Json, stored: Json, new: Json, merged: Json) -> None:
     ours, theirs, wanted = ([side.get(name, _MISSING) for name in group] for side in (base, stored, new))
     if wanted == ours or theirs != ours:

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from vademecum.model.collections import Collection, Json, blank
-from vademecum.model.merge import merge
+from vademecum.model.merge import can_merge, merge
 
 Life = Literal["live", "dead", "missing"]
 
@@ -83,7 +83,7 @@ def decide(
         return _decide_unknown(collection, wanted, parents, about)
     if _is_assumed(collection, assumed, stored, about):
         return Verdict("store", wanted)
-    if stored.deleted or assumed is None or not collection.merges:
+    if stored.deleted or assumed is None or not collection.merges or not can_merge(collection, assumed):
         return Verdict("answer", stored.row)
     merged = merge(collection, without_mark(assumed), stored.row, wanted)
     return Verdict("answer", stored.row) if merged == stored.row else Verdict("store", merged)

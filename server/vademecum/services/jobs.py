@@ -7,6 +7,7 @@ ten thousand folders. The file goes when the work is done.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -35,6 +36,7 @@ class Job:
         self._slots = asyncio.Semaphore(parallel)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._again: set[str] = set()
+        self._hurries: dict[str, asyncio.Event] = {}
         self._closing = False
 
     def start(self) -> None:
@@ -45,18 +47,28 @@ class Job:
 
     def ask(self, user_id: str) -> None:
         """This user has work. Asking again while it runs makes it run once more."""
-        if self._closing:
-            return
         if user_id in self._tasks:
             self._again.add(user_id)
             return
-        (self._folder / user_id).touch()
-        self._tasks[user_id] = asyncio.create_task(self._run(user_id))
+        try:
+            (self._folder / user_id).touch()  # also while stopping: the next start takes it up
+        except OSError as error:
+            _log.error("the job is not remembered over a restart", job=self.name, exc_info=error)
+        if not self._closing:
+            self._hurries[user_id] = asyncio.Event()
+            self._tasks[user_id] = asyncio.create_task(self._run(user_id))
+
+    def hurry(self, user_id: str) -> None:
+        """Ask, and do not wait for the delay: somebody is waiting for the work."""
+        self.ask(user_id)
+        if user_id in self._hurries:
+            self._hurries[user_id].set()
 
     async def _run(self, user_id: str) -> None:
         failures = 0
         try:
-            await asyncio.sleep(self._delay_s)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurries[user_id].wait(), self._delay_s)
             while True:
                 self._again.discard(user_id)
                 try:
@@ -74,6 +86,7 @@ class Job:
                     return
         finally:
             self._tasks.pop(user_id, None)
+            self._hurries.pop(user_id, None)
 
     def is_asked(self, user_id: str) -> bool:
         """Is there work for this user, waiting or under way?"""
@@ -83,8 +96,9 @@ class Job:
         return len(self._tasks)
 
     async def settle(self, user_id: str) -> None:
-        """Wait until nothing is left to do for this user."""
+        """See to it that nothing is left to do for this user."""
         while (task := self._tasks.get(user_id)) is not None:
+            self._hurries[user_id].set()
             await asyncio.wait([task])
 
     def forget(self, user_id: str) -> None:

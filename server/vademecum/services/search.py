@@ -111,7 +111,7 @@ class Searcher:
         """Wait, bounded, until the index has what was committed before the question."""
         if self._indexer.has(user_id, epoch, seq):
             return True
-        self._job.ask(user_id)
+        self._job.hurry(user_id)
         try:
             async with asyncio.timeout(self._wait_s):
                 await self._indexer.wait_for(user_id, epoch, seq)

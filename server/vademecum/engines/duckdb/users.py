@@ -79,20 +79,27 @@ class Users:
             if entry is None:
                 entry = self._entries[user_id] = _Entry()
             self._entries.move_to_end(user_id)
-            if entry.store is None or entry.lock.locked():
-                async with entry.lock:
-                    if self._entries.get(user_id) is not entry or user_id in self._barred:
-                        continue  # evicted or barred while we waited
-                    if entry.store is None:
-                        entry.store = await self._attach(user_id)
-            entry.store.pin()
-            return entry.store
+            if entry.store is not None and not entry.lock.locked():
+                entry.store.pin()
+                return entry.store
+            # In a task of its own: who asked may give up meanwhile, and a file half attached would lock its owner out.
+            await asyncio.shield(asyncio.ensure_future(self._fill(user_id, entry)))
+
+    async def _fill(self, user_id: str, entry: _Entry) -> None:
+        async with entry.lock:
+            gone = self._entries.get(user_id) is not entry or user_id in self._barred
+            if not gone and entry.store is None:  # else evicted, barred or filled while we waited
+                entry.store = await self._attach(user_id)
 
     async def _attach(self, user_id: str) -> UserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
         opened = await self.files.instance.run(lambda _: self.files.open(folder / RECORDS))
-        await asyncio.to_thread(ledger.catch_up, opened.heads)
+        try:
+            await asyncio.to_thread(ledger.catch_up, opened.heads)
+        except BaseException:
+            await self.files.instance.run(lambda _: self.files.instance.detach(opened.alias))
+            raise
         if opened.notice:
             self._on_notice(opened.notice)
         return UserStore(
