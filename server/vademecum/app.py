@@ -69,6 +69,10 @@ async def open_parts(
         accounts = Accounts.open(
             instance, settings.data / "accounts.duckdb", migrations / "accounts", migrations
         )
+
+        def knows(user_id: str) -> bool:
+            return user_id in accounts.accounts
+
         inference = Inference(settings)
         stack.push_async_callback(inference.close)
         hub = Hub(settings.stream_queue)
@@ -80,6 +84,7 @@ async def open_parts(
             settings.data,
             files,
             registry,
+            knows,
             clock,
             backstage.on_commit,
             lambda notice: _log.warning("log repaired", detail=notice),
@@ -87,7 +92,7 @@ async def open_parts(
         )
         users.sweep()
         stack.push_async_callback(users.close)
-        indexes = Indexes(settings.data, settings.index_cache_bytes, inference)
+        indexes = Indexes(settings.data, settings.index_cache_bytes, inference, knows)
         stack.callback(indexes.close)
         indexer = Indexer(users, indexes)
         eraser = Eraser(settings.data, users, indexes, indexer)

@@ -9,7 +9,7 @@ from litestar.middleware import AbstractAuthenticationMiddleware, Authentication
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
-from vademecum.http.rates import address_of, is_loopback, limit_account, limit_address
+from vademecum.http.rates import is_here, limit_account, limit_address
 from vademecum.services import local
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import find_token
@@ -26,6 +26,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         parts: Parts = connection.app.state.parts
         limit_address(parts, connection)
         if connection.route_handler.opt.get("public"):
+            _check_origin(parts, connection)  # else another site could sign a browser in as somebody else
             return AuthenticationResult(user=None, auth=None)
         account, token = who(parts, connection)
         limit_account(parts, connection, account.id)
@@ -54,7 +55,7 @@ def _through_local_door(
     parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], secret: str
 ) -> tuple[Account, Token]:
     """A command on this machine, acting for the account named by `X-Vademecum-User` (an email, quoted), or as administrator."""
-    if not is_loopback(address_of(connection)) or not local.opens(parts.local_secret, secret):
+    if not is_here(connection) or not local.opens(parts.local_secret, secret):
         raise SignedOut("The local door is for commands on the server's own machine.")
     email = unquote(connection.headers.get("x-vademecum-user", ""))
     account = parts.accounts.by_email(email) if email else LOCAL_ADMIN

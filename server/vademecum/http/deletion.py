@@ -1,10 +1,9 @@
 """Deleting sessions and projects, forgetting everything, and taking all of one's data along."""
 
 import asyncio
-import secrets
+import tempfile
 from collections.abc import AsyncIterator
-from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import msgspec
 from litestar import Request, delete, get, post
@@ -68,23 +67,22 @@ async def export_route(request: Req, state: State) -> Stream:
     parts: Parts = state.parts
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
     async with parts.users.open(request.user.id) as store:
-        target = store.folder / f"export-{secrets.token_hex(8)}.tmp"
+        # Without a name from the start: however this ends, nothing of it is left in the folder.
+        file = tempfile.TemporaryFile(dir=store.folder)  # noqa: SIM115 - closed when the answer is over
         try:
-            await export(store, account, parts.registry, target)
+            await export(store, account, parts.registry, file)
         except BaseException:
-            target.unlink(missing_ok=True)
+            file.close()
             raise
     headers = {"Content-Disposition": 'attachment; filename="vademecum-export.zip"'}
-    return Stream(_pieces(target), media_type="application/zip", headers=headers)
+    return Stream(_pieces(file), media_type="application/zip", headers=headers)
 
 
-async def _pieces(path: Path) -> AsyncIterator[bytes]:
-    try:
-        with path.open("rb") as file:
-            while piece := await asyncio.to_thread(file.read, 2**18):
-                yield piece
-    finally:
-        path.unlink(missing_ok=True)
+async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        file.seek(0)
+        while piece := await asyncio.to_thread(file.read, 2**18):
+            yield piece
 
 
 ROUTES = [delete_session_route, delete_project_route, forget_route, export_route]

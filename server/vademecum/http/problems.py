@@ -6,7 +6,7 @@ An array or a page of HTML would be taken for success by a sync client, so nothi
 from typing import Any
 
 import structlog
-from litestar import MediaType, Request, Response
+from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 
 from vademecum import errors
@@ -84,4 +84,3 @@ HANDLERS: dict[Any, Any] = {
     RecursionError: on_too_deep,
     Exception: on_defect,
 }
-JSON = MediaType.JSON

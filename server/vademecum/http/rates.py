@@ -35,6 +35,13 @@ def address_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     return connection.client.host if connection.client is not None else "127.0.0.1"
 
 
+def is_here(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Does the caller sit on the server's own machine: on the loopback, or at the very address that is served?"""
+    address = address_of(connection)
+    server = connection.scope.get("server")
+    return is_loopback(address) or (server is not None and address == server[0])
+
+
 def is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(address).is_loopback

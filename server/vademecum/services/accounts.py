@@ -116,7 +116,6 @@ async def remove(parts: Parts, account: Account) -> None:
 
 
 async def _erase(parts: Parts, account_id: str) -> None:
-    parts.users.bar(account_id)
     parts.backstage.forget_user(account_id)
     await parts.indexes.remove(account_id)
     await parts.users.remove(account_id)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import secrets
 import shutil
 from pathlib import Path
 
@@ -90,7 +89,6 @@ async def restore(parts: Parts, source: Path) -> Restored:
     empty = {account_id for account_id in parts.accounts.accounts if await _is_empty(parts, account_id)}
     adopted = await parts.accounts.adopt(source / ACCOUNTS, read_left(parts.settings.data), empty)
     for account_id in adopted.replaced:
-        parts.users.bar(account_id)
         await parts.users.remove(account_id)
     erased = users = 0
     for user_id in manifest.users:
@@ -133,25 +131,12 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             highest += SEQ_JUMP
     parts.hub.close_user(user_id)
     await parts.indexer.drop(user_id)
-    async with parts.users.detached(user_id) as folder:
-        await asyncio.to_thread(_put_in_place, records, folder)
-        stamp = {"epoch": secrets.token_urlsafe(9), "seq_floor": str(highest)}
-        await parts.instance.run(lambda _: parts.users.files.stamp(folder / RECORDS, stamp))
-    lines = ledger.read()
-    async with parts.users.open(user_id) as store:
-        erased = await store.write(lambda draft: erase_again(draft, lines))
+    erased = await parts.users.replace(
+        user_id, records / RECORDS, highest, lambda draft: erase_again(draft, ledger.read())
+    )
     for job in parts.backstage.jobs.values():
         job.ask(user_id)
     return erased
-
-
-def _put_in_place(source: Path, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / (RECORDS + ".wal")).unlink(missing_ok=True)
-    for name in (RECORDS + ".wal", RECORDS):
-        if (source / name).exists():
-            shutil.copy2(source / name, folder / (name + ".new"))
-            (folder / (name + ".new")).replace(folder / name)
 
 
 def erase_again(draft: Draft, lines: list[Erased]) -> int:
@@ -162,7 +147,12 @@ def erase_again(draft: Draft, lines: list[Erased]) -> int:
             draft.forgotten_at = max(draft.forgotten_at, line.forgotten_at)
             for key in list(draft.keys()):
                 head = draft.head(key)
-                if head is not None and head.seq != WAITING and head.seq <= line.seq:
+                if head is None:
+                    continue
+                if head.seq == WAITING:
+                    if draft.row(key)["createdAt"] < line.forgotten_at:
+                        draft.erase_waiting(key)
+                elif head.seq <= line.seq:
                     count += len(cascade.kill(draft, key))
             continue
         head = draft.head(line.key)

@@ -8,8 +8,7 @@ import asyncio
 import re
 import zipfile
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -26,7 +25,9 @@ documents/<name>.txt       the text of each document
 """
 
 
-async def export(store: UserStore, account: dict[str, Any], collections: Iterable[str], target: Path) -> None:
+async def export(
+    store: UserStore, account: dict[str, Any], collections: Iterable[str], target: IO[bytes]
+) -> None:
     """Write the ZIP to `target`. Content is read a page at a time."""
     texts: dict[str, dict[int, list[Json]]] = {}
     names: dict[str, str] = {}
@@ -45,7 +46,7 @@ async def export(store: UserStore, account: dict[str, Any], collections: Iterabl
             name = re.sub(r"[^\w. -]", "_", names.get(document_id, "document"))
             name = name.encode()[:120].decode(errors="ignore")  # file systems count bytes, 255 with the id
             chunks = [chunk for _, block in sorted(blocks.items()) for chunk in block]
-            archive.writestr(f"documents/{name} ({document_id}).txt", join(chunks))
+            await asyncio.to_thread(archive.writestr, f"documents/{name} ({document_id}).txt", join(chunks))
 
 
 async def _rows(store: UserStore, collection: str) -> Any:

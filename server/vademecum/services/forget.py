@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,10 @@ from vademecum.model.draft import WAITING, Draft
 from vademecum.services.erase import Eraser, scan
 
 SAMPLE = 400  # pieces of content that are looked for afterwards
+PIECE_MIN = 16  # characters; shorter ones are found by chance
+CONTENT = ("filename", "userMessage", "aiResponse", "text", "value", "content", "title", "name")
+# The first stretch of a text without an escape: records hold the JSON that was sent, escapes and all.
+_AS_SENT = re.compile(rb'"(?:%s)":\s*"[^"]{0,200}?([^"\\]{16,64})' % "|".join(CONTENT).encode())
 
 
 class Receipt(msgspec.Struct, rename="camel"):
@@ -56,7 +61,7 @@ def _bury_all(draft: Draft) -> tuple[int, int, list[bytes], str]:
         row = draft.row(key)
         size += len(draft.body(key))
         if position % step == 0 and len(needles) < SAMPLE:
-            needles.update(_pieces(row))
+            needles.update(_pieces(row, draft.body(key)))
         head = draft.head(key)
         if head is not None and head.seq == WAITING:
             draft.erase_waiting(key)
@@ -66,11 +71,13 @@ def _bury_all(draft: Draft) -> tuple[int, int, list[bytes], str]:
     return len(keys), size, sorted(needles)[:SAMPLE], draft.now
 
 
-def _pieces(row: Json) -> Iterator[bytes]:
-    """Stretches of a row's content as they stand on a disk: text, base64, and the bytes of a vector."""
-    for name in ("filename", "userMessage", "aiResponse", "text", "value", "content", "title", "name"):
-        if isinstance(row.get(name), str) and len(row[name]) >= 16:
-            yield row[name][:64].encode(errors="ignore")
+def _pieces(row: Json, body: bytes) -> Iterator[bytes]:
+    """Stretches of a row's content as they stand on a disk: as it was sent, as text, base64, and a vector's bytes."""
+    for name in CONTENT:
+        text = row.get(name)
+        if isinstance(text, str) and len(text) >= PIECE_MIN:
+            yield text[:64].encode(errors="ignore")
+    yield from (found.group(1) for found in _AS_SENT.finditer(body))
     for chunk in row.get("chunks", [])[:1]:
         yield chunk["text"][:64].encode(errors="ignore")
     embedding = row.get("embedding")

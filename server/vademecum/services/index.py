@@ -39,12 +39,14 @@ class _Open:
 class Indexes:
     """Users' open indexes, at most a bound. All calls run in threads; one writer at a time a user."""
 
-    def __init__(self, data: Path, cache_bytes: int, inference: Inference) -> None:
+    def __init__(
+        self, data: Path, cache_bytes: int, inference: Inference, knows: Callable[[str], bool]
+    ) -> None:
         self._data = data
         self._cache = MatrixCache(cache_bytes)
         self._inference = inference
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._barred: set[str] = set()
+        self._knows = knows
 
     async def model(self) -> str | None:
         """The hash of the model whose vectors are indexed."""
@@ -64,7 +66,7 @@ class Indexes:
             self._shed()
 
     def _check(self, user_id: str) -> None:
-        if user_id in self._barred:
+        if not self._knows(user_id):
             raise NotFound("There is no such account.")
 
     def _shed(self) -> None:
@@ -110,8 +112,7 @@ class Indexes:
         await self.write(user_id, VectorIndex.reset)
 
     async def remove(self, user_id: str) -> None:
-        """As `drop`, for good: the account has left."""
-        self._barred.add(user_id)
+        """As `drop`, for good: the account has left, and is not known any more."""
         entry = self._open.pop(user_id, None)
         if entry is not None:
             async with entry.writing:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import structlog
 
-from vademecum.engines.onnx import known, manifest
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.settings import Settings
@@ -83,9 +82,3 @@ def _open(settings: Settings) -> Embedder | None:
         raise
     _log.info("model", id=embedder.manifest.id, hash=embedder.model[:12], dims=embedder.dims)
     return embedder
-
-
-def installed(settings: Settings) -> list[manifest.Manifest]:
-    """Manifests of the known models that are installed."""
-    folders = [settings.models_folder / name for name in known.KNOWN]
-    return [manifest.load(folder) for folder in folders if (folder / "manifest.json").exists()]

@@ -172,16 +172,6 @@ class Accounts:
             if token.account_id in self.accounts:
                 self.tokens[token.hash] = token
 
-    async def extend_token(self, token: Token, expires_at: str) -> None:
-        """Let it live longer, if it still lives."""
-        async with self._turn:
-            if token.hash not in self.tokens:
-                return
-            longer = msgspec.structs.replace(token, expires_at=expires_at)
-            await self._execute([_replacing("tokens", longer)])
-            if token.hash in self.tokens:
-                self.tokens[token.hash] = longer
-
     async def remove_token(self, token: Token) -> None:
         await self.remove_tokens([token])
 
@@ -199,9 +189,6 @@ class Accounts:
         account = self._known(account_id)
         self._forget(account_id)
         return account
-
-    def unhide(self, account: Account) -> None:
-        self._remember(account)
 
     async def remove_account(self, account_id: str) -> None:
         """The account and all its secrets, from memory and file; `rewrite` takes their bytes away. Its folder is the
@@ -239,13 +226,6 @@ class Accounts:
                 rewrite_file(self._instance, self._path)
             finally:
                 self._alias, _notice = self._instance.attach(self._path)
-
-    def count_in_file(self, needles: Iterable[bytes]) -> int:
-        """How many of these still stand in the file or beside it (its log, a copy). Blocking."""
-        with self._lock:
-            files = list(self._path.parent.glob(self._path.name + "*"))
-            content = [path.read_bytes() for path in files if path.is_file()]
-        return sum(any(needle in data for data in content) for needle in set(needles))
 
     async def copy_to(self, target: Path) -> None:
         """A consistent copy of the file."""

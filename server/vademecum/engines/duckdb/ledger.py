@@ -34,22 +34,26 @@ class Ledger:
         """Append the burials among `changes`, and a forgetting."""
         lines = [Erased(c.head.seq, c.key) for c in changes if c.head is not None and c.head.deleted]
         if forgotten_at:
-            lines.append(Erased(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
+            lines.append(
+                Erased(max((line.seq for line in lines), default=self.last_seq()), forgotten_at=forgotten_at)
+            )
         if lines:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
                 file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
             self._last = max(self._last or 0, *(line.seq for line in lines))
 
-    def catch_up(self, heads: Heads) -> None:
-        """Append the tombstones that a crash kept out of it."""
+    def catch_up(self, heads: Heads, forgotten_at: str) -> None:
+        """Append the tombstones, and the forgetting, that a crash kept out of it."""
         last = self.last_seq()
         missing = [
             Change(key, None, head, b"")
             for key, head in heads.rows.items()
             if head.deleted and head.seq > last
         ]
-        self.note(sorted(missing, key=lambda c: c.head.seq if c.head else 0))
+        known = max((line.forgotten_at for line in self.read()), default="") if forgotten_at else ""
+        news = forgotten_at if forgotten_at > known else ""
+        self.note(sorted(missing, key=lambda c: c.head.seq if c.head else 0), news)
 
     def last_seq(self) -> int:
         if self._last is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from vademecum.engines.duckdb import migrate, packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.packs import Shelves, Statement
 from vademecum.errors import Broken
-from vademecum.model.draft import Heads
+from vademecum.model.collections import Collection
+from vademecum.model.draft import Draft, Heads
 
 # After a crash `seq` goes on this much further: should the disk have lost the end of a log without a trace, a device
 # that had seen it is not handed the same numbers for other rows.
@@ -32,6 +34,20 @@ class Opened:
     epoch: str
     forgotten_at: str
     notice: str | None
+
+    def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
+        """A draft of the newest state, for whoever alone has the file open."""
+
+        def read(keys: list[str]) -> dict[str, bytes]:
+            entries = [(self.heads.rows[key].seq, key) for key in keys]
+            return packs.read(cursor, self.alias, self.shelves, entries)
+
+        return Draft(self.heads, read, collections, self.epoch, self.forgotten_at, now)
+
+    def flush(self, cursor: Cursor, draft: Draft, meta: dict[str, str]) -> None:
+        """Write the draft and `meta` in one transaction. What memory holds here is out of date then."""
+        more = meta_statements(self.alias, meta)
+        packs.flush(cursor, self.alias, draft.changes, self.heads, self.shelves, more=more)
 
 
 @dataclass
@@ -96,15 +112,6 @@ class Files:
             publish_file(new, self.template)
         have = migrate.tables_of(self.template)
         self.added = tuple(name for name in self.collections if name not in have)
-
-    def stamp(self, path: Path, meta: dict[str, str]) -> None:
-        """Set what a detached file says of itself, migrating it first: it may come from an older backup."""
-        migrate.migrate_file(path, self.migrations)
-        alias, _ = self.instance.attach(path)
-        try:
-            set_meta(self.instance.cursor(), alias, meta)
-        finally:
-            self.instance.detach(alias)
 
     def rewrite(self, path: Path, seq_floor: int) -> None:
         """Write the live content into a new file and put it in place: the only way bytes leave a DuckDB file.

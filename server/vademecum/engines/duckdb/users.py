@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import secrets
 import shutil
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
+from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.userfile import Files
+from vademecum.engines.duckdb.userfile import Files, publish_file
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
-from vademecum.errors import NotFound
+from vademecum.errors import Broken, NotFound
 from vademecum.model.collections import Registry
+from vademecum.model.draft import Draft
 
+T = TypeVar("T")
 RECORDS = "records.duckdb"
 PATIENCE_S = 30
 LOG_MAX = 4 * 2**20  # bytes of a write-ahead log that are left for later
@@ -34,10 +39,26 @@ def user_ledger(data: Path, user_id: str) -> Ledger:
     return Ledger(data / "ledger" / f"{user_id}.jsonl")
 
 
+def _remove_tree(folder: Path) -> None:
+    """Also when the folder is a link to another disk. Raises Broken when something is left of it."""
+    try:
+        if folder.exists():
+            shutil.rmtree(folder.resolve())
+        folder.unlink(missing_ok=True)
+    except OSError as error:
+        raise Broken(
+            f"The folder {folder.name} could not be erased ({error.strerror}). Nobody gets in any more; the rest is "
+            "erased at the next start of the server."
+        ) from error
+
+
 @dataclass(slots=True)
 class _Entry:
+    """`seq`: how far the records had come when they were last detached."""
+
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     store: UserStore | None = None
+    seq: int = 0
 
 
 class Users:
@@ -46,6 +67,7 @@ class Users:
         data: Path,
         files: Files,
         registry: Registry,
+        knows: Callable[[str], bool],
         clock: Callable[[], str],
         on_commit: OnCommit,
         on_notice: Callable[[str], None],
@@ -59,7 +81,7 @@ class Users:
         self._on_notice = on_notice
         self._attached_max = attached_max
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._barred: set[str] = set()
+        self._knows = knows
 
     @asynccontextmanager
     async def open(self, user_id: str) -> AsyncIterator[UserStore]:
@@ -73,7 +95,7 @@ class Users:
 
     async def _acquire(self, user_id: str) -> UserStore:
         while True:
-            if user_id in self._barred:
+            if not self._knows(user_id):  # it has left; who holds its file by now may finish
                 raise NotFound("There is no such account.")
             entry = self._entries.get(user_id)
             if entry is None:
@@ -87,8 +109,8 @@ class Users:
 
     async def _fill(self, user_id: str, entry: _Entry) -> None:
         async with entry.lock:
-            gone = self._entries.get(user_id) is not entry or user_id in self._barred
-            if not gone and entry.store is None:  # else evicted, barred or filled while we waited
+            gone = self._entries.get(user_id) is not entry or not self._knows(user_id)
+            if not gone and entry.store is None:  # else evicted, left or filled while we waited
                 entry.store = await self._attach(user_id)
 
     async def _attach(self, user_id: str) -> UserStore:
@@ -96,7 +118,7 @@ class Users:
         ledger = user_ledger(self._data, user_id)
         opened = await self.files.instance.run(lambda _: self.files.open(folder / RECORDS))
         try:
-            await asyncio.to_thread(ledger.catch_up, opened.heads)
+            await asyncio.to_thread(ledger.catch_up, opened.heads, opened.forgotten_at)
         except BaseException:
             await self.files.instance.run(lambda _: self.files.instance.detach(opened.alias))
             raise
@@ -134,7 +156,7 @@ class Users:
         if store is not None:
             while store.pins:
                 await store.idle.wait()
-            entry.store = None
+            entry.store, entry.seq = None, store.seq
             await self.files.instance.run(lambda _: self.files.instance.detach(store.alias))
 
     @asynccontextmanager
@@ -167,14 +189,45 @@ class Users:
         async with self.detached(user_id) as folder:
             await self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor))
 
-    def bar(self, user_id: str) -> None:
-        """Nobody opens this user's file any more: the account has left. Who holds it now may finish."""
-        self._barred.add(user_id)
+    async def replace(self, user_id: str, source: Path, floor: int, work: Callable[[Draft], T]) -> T:
+        """Put a copy of another records file in the place of the user's, whole or not at all, under a new epoch.
+
+        `work` changes it before anybody sees it; seq goes on above `floor` and above all that was given here.
+        """
+        async with self.detached(user_id) as folder:
+            above = max(floor, self._entries[user_id].seq)
+            return await self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+
+    def _replace(
+        self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Draft], T]
+    ) -> T:
+        folder.mkdir(parents=True, exist_ok=True)
+        staged = folder / f"{RECORDS}.new"
+        for end in ("", ".wal"):
+            staged.with_name(staged.name + end).unlink(missing_ok=True)
+            if source.with_name(source.name + end).exists():
+                shutil.copyfile(source.with_name(source.name + end), staged.with_name(staged.name + end))
+        opened = self.files.open(staged)
+        try:
+            opened.heads.seq = max(opened.heads.seq, floor)
+            draft = opened.draft(cursor, self._registry, self._clock())
+            result = work(draft)
+            meta = {
+                "epoch": secrets.token_urlsafe(9),
+                "seq_floor": str(draft.seq),
+                "forgotten_at": draft.forgotten_at,
+            }
+            opened.flush(cursor, draft, meta)
+        finally:
+            self.files.instance.detach(opened.alias)
+        (folder / f"{RECORDS}.wal").unlink(missing_ok=True)  # only a file that could not be opened has one
+        publish_file(staged, folder / RECORDS)
+        return result
 
     async def remove(self, user_id: str) -> None:
         """Erase a user's whole folder and ledger, when those who hold it are done."""
         async with self.detached(user_id) as folder:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(_remove_tree, folder)
             await asyncio.to_thread(user_ledger(self._data, user_id).drop)
         self._entries.pop(user_id, None)
 

@@ -71,7 +71,6 @@ ALL_MINILM = Known(
     ),
 )
 KNOWN = {known.id: known for known in (E5_SMALL, ALL_MINILM)}
-DEFAULT = E5_SMALL.id
 
 
 def get(name: str) -> Known:
