@@ -93,7 +93,7 @@ async def open_parts(
         users.sweep()
         stack.push_async_callback(users.close)
         indexes = Indexes(settings.data, settings.index_cache_bytes, inference, knows)
-        stack.callback(indexes.close)
+        stack.push_async_callback(indexes.close)
         indexer = Indexer(users, indexes)
         eraser = Eraser(settings.data, users, indexes, indexer)
         jobs = settings.data / "jobs"

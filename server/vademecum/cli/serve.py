@@ -59,6 +59,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         local.path(self._settings.data).unlink(missing_ok=True)
         await super().shutdown(sockets)
+        gc.unfreeze()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -47,6 +47,7 @@ class Indexes:
         self._inference = inference
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._knows = knows
+        self._writes: set[asyncio.Future[Any]] = set()
 
     async def model(self) -> str | None:
         """The hash of the model whose vectors are indexed."""
@@ -86,7 +87,10 @@ class Indexes:
 
     async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         """Not cut off half-way: the next writer waits until this one is really done, even if its caller gave up."""
-        return await asyncio.shield(asyncio.ensure_future(self._write(user_id, work)))
+        task = asyncio.ensure_future(self._write(user_id, work))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await asyncio.shield(task)
 
     async def _write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         async with self._entry(user_id) as entry:
@@ -119,7 +123,9 @@ class Indexes:
                 if entry.index is not None:
                     await asyncio.to_thread(entry.index.drop)
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Waits for the writes whose callers have given up."""
+        await asyncio.gather(*self._writes, return_exceptions=True)
         for entry in self._open.values():
             if entry.index is not None:
                 entry.index.close()

@@ -88,7 +88,10 @@ class Files:
                 meta["epoch"] = secrets.token_urlsafe(9)
                 set_meta(cursor, alias, {"epoch": meta["epoch"]})
             heads, shelves = packs.load(cursor, alias, self.collections)
-            heads.seq = max(heads.seq, int(meta.get("seq_floor", "0"))) + (SEQ_JUMP if crashed else 0)
+            heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
+            if crashed:
+                heads.seq += SEQ_JUMP
+                set_meta(cursor, alias, {"seq_floor": str(heads.seq)})
             return Opened(alias, heads, shelves, meta["epoch"], meta.get("forgotten_at", ""), notice)
         except BaseException:
             self.instance.detach(alias)
