@@ -5,9 +5,11 @@ Run by `sandbox` alone. Whatever happens here, the parent sees a result, a refus
 
 from __future__ import annotations
 
+import re
 import resource
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import msgspec
 
@@ -87,7 +89,21 @@ def refusal(error: BaseException) -> str:
         if isinstance(cause, MemoryError) or any(w in str(cause).lower() for w in _NO_MEMORY):
             return "PARSE_MEMORY"
         cause = cause.__cause__ or cause.__context__
+    if not isinstance(error, Unreadable) and _is_full():
+        return "PARSE_MEMORY"
     return error.code if isinstance(error, Unreadable) else "DAMAGED"  # the libraries' own errors are many
+
+
+def _is_full() -> bool:
+    """Has this process ever had nearly all the address space that it may have?"""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    try:
+        found = re.search(r"VmPeak:\s*(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"))
+    except MemoryError:
+        return True
+    except OSError:
+        return False
+    return found is not None and int(found.group(1)) * 1024 > 0.9 * limit > 0
 
 
 def answer(task: Task) -> bytearray:
