@@ -1,5 +1,6 @@
 """The one place where the parts meet."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -34,6 +35,7 @@ from vademecum.services.models import Inference
 from vademecum.services.parts import Parts
 from vademecum.services.rates import Limiter
 from vademecum.services.search import Searcher
+from vademecum.services.sign_in import forget_expired
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum")
@@ -137,7 +139,13 @@ def create_app(
         async with open_parts(settings, registry or Registry(), clock, migrations) as parts:
             app.state.parts = parts
             await finish_leaving(parts)
+            await forget_expired(parts)
+            anew = asyncio.create_task(
+                parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts))
+            )
             yield
+            anew.cancel()
+            await asyncio.gather(anew, return_exceptions=True)
 
     return Litestar(
         route_handlers=[

@@ -1,5 +1,7 @@
 """What goes on behind the answers."""
 
+import asyncio
+
 import pytest
 
 from property.rows import block, document, fact
@@ -70,5 +72,25 @@ def test_more_users_than_open_indexes_are_served(tmp_path, users):
                 found = await person.search(f"n{number}x", mode="words")
                 assert len(found["results"]) == 1
             assert len(h.parts.indexes._open) <= 64 and len(h.parts.users.attached()) <= 17
+
+    run(scenario)
+
+
+def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.upload("a.txt", "The landlord repairs the roof.")
+            await h.settle(ada)
+            assert [b["embedding"] for b in await ada.pull("vectorEmbeddings")] == [None]
+        async with house(tmp_path, model=True) as h:
+            ada.client._transport.app = h.app
+            async with asyncio.timeout(30):
+                while not h.parts.backstage.jobs["embed"].is_asked(ada.id):
+                    await asyncio.sleep(0.01)
+            await h.settle(ada)
+            assert all(b["embedding"] for b in (await ada.live("vectorEmbeddings")).values())
+            found = await ada.search("who mends the top of the house?", mode="meaning")
+            assert found["results"] and found["scope"]["mode"] == "meaning"
 
     run(scenario)

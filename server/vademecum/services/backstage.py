@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vademecum.engines.duckdb.users import RECORDS
+from vademecum.engines.duckdb.users import RECORDS, user_folder
 from vademecum.model.draft import Change
 from vademecum.services import embed
 from vademecum.services.erase import leaves_bytes
@@ -42,6 +42,18 @@ class Backstage:
         for wal in (data / "users").glob(f"*/*/{RECORDS}.wal"):
             for job in self.jobs.values():
                 job.ask(wal.parent.name)
+
+    async def begin_anew(self, data: Path, user_ids: list[str]) -> None:
+        """At the start: a model that was not here before, or another one, has work to do in every folder."""
+        embedder = await self._inference.get()
+        known = data / "embedded"
+        if embedder is None or (known.exists() and known.read_text(encoding="utf-8") == embedder.model):
+            return
+        for user_id in user_ids:
+            if (user_folder(data, user_id) / RECORDS).exists():
+                self.jobs["embed"].ask(user_id)
+                self.jobs["index"].ask(user_id)
+        known.write_text(embedder.model, encoding="utf-8")
 
     def forget_user(self, user_id: str) -> None:
         for job in self.jobs.values():

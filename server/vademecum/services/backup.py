@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -48,9 +50,8 @@ async def backup(parts: Parts, target: Path) -> Manifest:
     """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten."""
     if target.exists():
         raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
-    staging = target.with_name(target.name + ".new")
-    shutil.rmtree(staging, ignore_errors=True)
-    staging.mkdir(parents=True, mode=0o700)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         await parts.accounts.copy_to(staging / ACCOUNTS)
         users = sorted(parts.accounts.accounts)
@@ -75,12 +76,28 @@ def _copy_records(source: Path, target: Path) -> None:
     target.mkdir(parents=True)
     for name in (RECORDS, RECORDS + ".wal"):
         if (source / name).exists():
-            shutil.copy2(source / name, target / name)
+            _copy(source / name, target / name)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copied, on the disk, and read again. Raises Broken when the copy is not the same."""
+    shutil.copy2(source, target)
+    with target.open("rb") as file:
+        os.fsync(file.fileno())
+    if _hash(source) != _hash(target):
+        raise Broken(
+            f"The copy of {source.name} is not what was copied: is the disk of the backup sound? No backup was made."
+        )
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _checksums(folder: Path) -> dict[str, str]:
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
-    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+    return {str(p.relative_to(folder)): _hash(p) for p in files}
 
 
 async def restore(parts: Parts, source: Path) -> Restored:

@@ -128,6 +128,14 @@ async def change_password(
     await sign_out_everywhere(parts, account, keep)
 
 
+async def forget_expired(parts: Parts) -> None:
+    """At the start: cookies and links that nobody can use any more leave the file."""
+    now = parts.clock()
+    await parts.accounts.remove_tokens(
+        t for t in list(parts.accounts.tokens.values()) if t.expires_at is not None and t.expires_at <= now
+    )
+
+
 async def sign_out_everywhere(parts: Parts, account: Account, keep: Token | None = None) -> None:
     """End all cookies and links of an account, but one; open streams end with them."""
     found = parts.accounts.tokens_of(account.id)

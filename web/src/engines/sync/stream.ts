@@ -59,12 +59,16 @@ async function listen(wire: Wire, path: string, signal: AbortSignal, listener: L
     if (!answer.body) throw new Error("The stream has no body.");
     listener.connected();
     const text = new TextDecoder();
-    let rest = "";
+    let pieces: string[] = []; // of an event that is not whole yet
     for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
-      const events = (rest + text.decode(bytes, { stream: true })).split("\n\n");
-      rest = events.pop() ?? "";
+      const piece = text.decode(bytes, { stream: true });
+      const seam = (pieces.at(-1)?.slice(-1) ?? "") + piece;
+      pieces.push(piece);
+      if (!seam.includes("\n\n")) continue; // a large event comes in many: looked through once
+      const events = pieces.join("").split("\n\n");
+      pieces = [events.pop() ?? ""];
       for (const event of events) {
         if (event.startsWith("data: ")) listener.page(JSON.parse(event.slice(6)) as Page);
       }

@@ -1,0 +1,121 @@
+"""A restore that fails half-way has changed nothing; one that is done showed nobody what was erased."""
+
+import asyncio
+
+import pytest
+
+from property.rows import day, episode, session
+from property.wire import epoch, send
+from server.house import house, run
+from vademecum.services import backup as backups
+
+
+def dead(row):
+    return {**row, "_deleted": True}
+
+
+async def written(h, tmp_path):
+    """A backup that holds a session which was erased since, and another that came later."""
+    ada = await h.person()
+    await send(ada, "sessions", (session("kept"), None), (session("erased", title="secret"), None))
+    await backups.backup(h.parts, tmp_path / "backup")
+    await send(ada, "sessions", (dead(session("erased")), session("erased")), (session("later"), None))
+    return ada
+
+
+def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            before = await epoch(ada), await ada.pull("sessions")
+
+            def cut(*_):
+                raise OSError(28, "No space left on device")
+
+            for name in (
+                "vademecum.engines.duckdb.users.publish_file",
+                "vademecum.services.backup.erase_again",
+            ):
+                with monkeypatch.context() as patch:
+                    patch.setattr(name, cut)
+                    with pytest.raises(OSError, match="space"):
+                        await backups.restore(h.parts, tmp_path / "backup")
+                assert (await epoch(ada), await ada.pull("sessions")) == before
+        async with house(tmp_path / "data") as h:
+            ada.client._transport.app = h.app
+            assert (await epoch(ada), await ada.pull("sessions")) == before
+
+    run(scenario)
+
+
+def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            seen = []
+            done = asyncio.Event()
+
+            async def look():
+                while not done.is_set():
+                    seen.extend(await ada.pull("sessions"))
+
+            looking = asyncio.create_task(look())
+            restored = await backups.restore(h.parts, tmp_path / "backup")
+            await asyncio.sleep(0.1)
+            done.set()
+            await looking
+            assert restored.erased_again == 1
+            assert [row for row in seen if row["id"] == "erased" and not row["_deleted"]] == []
+            assert set(await ada.live("sessions")) == {"kept"}
+
+    run(scenario)
+
+
+def test_seq_goes_on_above_all_that_was_given(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            async with h.parts.users.open(ada.id) as store:
+                before = store.seq
+            await backups.restore(h.parts, tmp_path / "backup")
+            await send(ada, "sessions", (session("new"), None))
+            async with h.parts.users.open(ada.id) as store:
+                assert store.heads.rows["sessions/new"].seq > before
+                assert store.heads.rows["sessions/erased"].seq > before
+
+    run(scenario)
+
+
+def test_rows_that_waited_when_everything_was_forgotten_do_not_come_back(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await send(
+                ada, "episodes", (episode("e", "s", userMessage="a secret question", createdAt=day(1)), None)
+            )
+            await backups.backup(h.parts, tmp_path / "backup")
+            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+            await backups.restore(h.parts, tmp_path / "backup")
+            await send(ada, "sessions", (session("s", createdAt="2099-01-01T00:00:00.000Z"), None))
+            assert await ada.live("episodes") == {}
+            files = [p for p in (tmp_path / "data" / "users").rglob("*") if p.is_file()]
+            async with h.parts.users.detached(ada.id):
+                assert not any(b"a secret question" in p.read_bytes() for p in files if p.exists())
+
+    run(scenario)
+
+
+def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            await written(h, tmp_path)
+
+            def torn(source, target):
+                target.write_bytes(source.read_bytes()[:-100])
+
+            monkeypatch.setattr("shutil.copy2", torn)
+            with pytest.raises(Exception, match="not what was copied"):
+                await backups.backup(h.parts, tmp_path / "second")
+            assert [p.name for p in tmp_path.iterdir() if "second" in p.name] == []
+
+    run(scenario)
