@@ -284,7 +284,6 @@ def test_one_download_at_a_time(tiny: tuple[Known, Path], tmp_path: Path, hub: H
 
 def test_the_known_models() -> None:
     assert known.get("e5-small-v2").prefixes.passage == "passage: "
-    assert known.DEFAULT in known.KNOWN
     for model in known.KNOWN.values():
         assert all(len(file.sha256) == 64 for file in model.files)
         assert len(model.revision) == 40
