@@ -193,23 +193,36 @@ def _count_live(shelf: Shelf, heads: Heads) -> None:
             shelf.live[shelf.pack_of(seq)] += 1
 
 
-def read(cursor: Cursor, alias: str, shelves: Shelves, entries: Iterable[Entry]) -> dict[str, bytes]:
-    """Key -> body. A row that a commit has moved meanwhile is missing: look again."""
-    by_name: defaultdict[str, dict[int, str]] = defaultdict(dict)
-    waiting: list[str] = []
+@dataclass(slots=True)
+class Places:
+    """Where to read: by collection the keys wanted by their seqs and the packs these lie in, and waiting rows."""
+
+    keys: defaultdict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
+    firsts: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    waiting: list[str] = field(default_factory=list)
+
+
+def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
+    places = Places()
     for seq, key in entries:
         if seq == WAITING:
-            waiting.append(key)
+            places.waiting.append(key)
         else:
-            by_name[key.partition("/")[0]][seq] = key
+            name = key.partition("/")[0]
+            places.keys[name][seq] = key
+            places.firsts[name].add(shelves[name].pack_of(seq))
+    return places
+
+
+def read(cursor: Cursor, alias: str, places: Places) -> dict[str, bytes]:
+    """Key -> body. A row that a commit has moved meanwhile is missing: look again."""
     found: dict[str, bytes] = {}
-    for name, wanted in by_name.items():
-        shelf = shelves[name]
-        for _, rows in _read_packs(cursor, alias, name, {shelf.pack_of(seq) for seq in wanted}):
+    for name, wanted in places.keys.items():
+        for _, rows in _read_packs(cursor, alias, name, places.firsts[name]):
             found.update((wanted[seq], bytes(body)) for seq, _, body in rows if seq in wanted)
-    if waiting:
+    if places.waiting:
         statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
-        found.update((key, body.encode()) for key, body in cursor.execute(statement, [waiting]).fetchall())
+        found.update((k, body.encode()) for k, body in cursor.execute(statement, [places.waiting]).fetchall())
     return found
 
 

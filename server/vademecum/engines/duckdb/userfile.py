@@ -40,7 +40,7 @@ class Opened:
 
         def read(keys: list[str]) -> dict[str, bytes]:
             entries = [(self.heads.rows[key].seq, key) for key in keys]
-            return packs.read(cursor, self.alias, self.shelves, entries)
+            return packs.read(cursor, self.alias, packs.locate(self.shelves, entries))
 
         return Draft(self.heads, read, collections, self.epoch, self.forgotten_at, now)
 

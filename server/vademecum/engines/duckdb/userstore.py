@@ -49,7 +49,7 @@ class UserStore:
         self.forgotten_at = opened.forgotten_at
         self.heads: Heads = opened.heads
         self._shelves = opened.shelves
-        self._tidying: list[tuple[str, int]] = []
+        self._tidying = False
         self.pins = 0
         self.idle = asyncio.Event()
         self.idle.set()
@@ -95,7 +95,8 @@ class UserStore:
     async def _read(self, entries: list[Entry]) -> dict[str, bytes]:
         if not entries:
             return {}
-        return await self._run(lambda c: packs.read(c, self.alias, self._shelves, entries))
+        places = packs.locate(self._shelves, entries)  # here: memory may move on while the thread reads
+        return await self._run(lambda c: packs.read(c, self.alias, places))
 
     def unembedded(self, model: str) -> list[str]:
         """Ids of the live blocks that lack vectors of `model`, the oldest first."""
@@ -157,9 +158,9 @@ class UserStore:
             else:
                 future.set_result(result)
         if draft.changes:
-            self._announce(list(draft.changes.values()), draft.forgotten_at)
+            self._announce(list(draft.changes.values()))
 
-    def _announce(self, changes: list[Change], forgotten_at: str) -> None:
+    def _announce(self, changes: list[Change]) -> None:
         """It is committed and answered: whatever fails from here on may be late, and takes nothing back."""
         try:
             self._on_commit(self.user_id, self.epoch, changes)
@@ -171,7 +172,7 @@ class UserStore:
     ) -> tuple[Draft, dict[str, Plan], list[Any]]:
         def read(keys: list[str]) -> dict[str, bytes]:
             entries = [(self.heads.rows[key].seq, key) for key in keys]
-            return packs.read(cursor, self.alias, self._shelves, entries)
+            return packs.read(cursor, self.alias, packs.locate(self._shelves, entries))
 
         draft = Draft(self.heads, read, self.collections, self.epoch, self.forgotten_at, self._clock())
         results: list[Any] = []
@@ -184,7 +185,8 @@ class UserStore:
                 results.append(error)
         forgotten = draft.forgotten_at if draft.forgotten_at != self.forgotten_at else ""
         plans: dict[str, Plan] = {}
-        untidy, self._tidying = self._tidying, []
+        # Chosen here and not by who asked: a commit in between may have done away with a pack.
+        untidy = self._shelves.untidy()[:TIDY_AT_ONCE] if self._tidying else []
         if draft.changes or forgotten or untidy:
             meta = userfile.meta_statements(self.alias, {"forgotten_at": forgotten} if forgotten else {})
             plans = packs.flush(cursor, self.alias, draft.changes, self.heads, self._shelves, untidy, meta)
@@ -200,9 +202,12 @@ class UserStore:
 
     async def tidy(self) -> None:
         """Write every pack that holds stale rows again without them, some at a time."""
-        while untidy := self._shelves.untidy()[:TIDY_AT_ONCE]:
-            self._tidying = untidy
-            await self.write(lambda draft: None)
+        self._tidying = True
+        try:
+            while self._shelves.untidy():
+                await self.write(lambda draft: None)
+        finally:
+            self._tidying = False
 
     # -- staying attached ---------------------------------------------------------------------------------------
 
