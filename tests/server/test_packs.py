@@ -1,5 +1,7 @@
 """How rows lie in the file: what died leaves its pack at once, what was written again is dropped in time."""
 
+import asyncio
+
 from property.rows import fact
 from property.wire import send
 from server.house import house, run
@@ -120,3 +122,28 @@ def test_pages_are_the_same_after_the_file_is_opened_anew(tmp_path):
             assert len(before) == 300
 
     run(scenario)
+
+
+def test_an_erasure_while_rows_die_and_are_read_costs_nobody_anything(tmp_path):
+    """Packs go and are written again between the asking and the doing, on every side at once."""
+
+    async def scenario(h, ada):
+        for at in range(40):
+            made = [fact(f"f{at}-{n}", value=f"value {at} {n}") for n in range(4)]
+            await send(ada, "facts", *((row, None) for row in made))
+
+        async def kill(at):
+            for n in range(4):
+                await send(ada, "facts", ({**fact(f"f{at}-{n}"), "_deleted": True}, None))
+
+        async def look():
+            for _ in range(15):
+                assert len(await ada.pull("facts")) == 160
+
+        async with h.parts.users.open(ada.id) as store:
+            await asyncio.gather(
+                *(kill(at) for at in range(40)), look(), look(), *(store.tidy() for _ in range(6))
+            )
+        assert len(await ada.pull("facts")) == 160 and await ada.live("facts") == {}
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
