@@ -132,6 +132,10 @@ def test_an_erasure_while_rows_die_and_are_read_costs_nobody_anything(tmp_path):
             made = [fact(f"f{at}-{n}", value=f"value {at} {n}") for n in range(4)]
             await send(ada, "facts", *((row, None) for row in made))
 
+            await send(
+                ada, "facts", ({**made[0], "key": "edited"}, made[0])
+            )  # its pack holds a stale row now
+
         async def kill(at):
             for n in range(4):
                 await send(ada, "facts", ({**fact(f"f{at}-{n}"), "_deleted": True}, None))
