@@ -1,6 +1,9 @@
 """How rows lie in the file: what died leaves its pack at once, what was written again is dropped in time."""
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 from property.rows import fact
 from property.wire import send
@@ -124,30 +127,88 @@ def test_pages_are_the_same_after_the_file_is_opened_anew(tmp_path):
     run(scenario)
 
 
-def test_an_erasure_while_rows_die_and_are_read_costs_nobody_anything(tmp_path):
-    """Packs go and are written again between the asking and the doing, on every side at once."""
+@contextmanager
+def held_up(h):
+    """Statements are carried out one after the other, and none before the block is left."""
+    gate = threading.Event()
+    one = ThreadPoolExecutor(1)
+    h.parts.instance._pool.shutdown()
+    h.parts.instance._pool = one
+    one.submit(gate.wait)
+    try:
+        yield
+    finally:
+        gate.set()
 
+
+async def with_stale_rows(person):
+    """Two packs of four rows each; in the first, one row is stale."""
+    made = [fact(f"f{number}", value=f"value {number}") for number in range(8)]
+    for at in (0, 4):
+        await send(person, "facts", *((row, None) for row in made[at : at + 4]))
+    await send(person, "facts", ({**made[0], "value": "new"}, made[0]))
+    return made
+
+
+async def in_line(h, *works):
+    """Tasks that each wait for the engine, or for its writer, in this order."""
+    tasks = []
+    for work in works:
+        tasks.append(asyncio.ensure_future(work))
+        for _ in range(100):  # turns of the loop; none of them waits for anything but the engine
+            await asyncio.sleep(0)
+    assert h.parts.instance._pool._work_queue.qsize() > 0
+    return tasks
+
+
+def test_a_page_asked_for_before_its_rows_die_shows_them_dead(tmp_path):
     async def scenario(h, ada):
-        for at in range(40):
-            made = [fact(f"f{at}-{n}", value=f"value {at} {n}") for n in range(4)]
-            await send(ada, "facts", *((row, None) for row in made))
-
-            await send(
-                ada, "facts", ({**made[0], "key": "edited"}, made[0])
-            )  # its pack holds a stale row now
-
-        async def kill(at):
-            for n in range(4):
-                await send(ada, "facts", ({**fact(f"f{at}-{n}"), "_deleted": True}, None))
-
-        async def look():
-            for _ in range(15):
-                assert len(await ada.pull("facts")) == 160
-
+        made = await with_stale_rows(ada)
         async with h.parts.users.open(ada.id) as store:
-            await asyncio.gather(
-                *(kill(at) for at in range(40)), look(), look(), *(store.tidy() for _ in range(6))
-            )
-        assert len(await ada.pull("facts")) == 160 and await ada.live("facts") == {}
+            with held_up(h):
+                deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
+                tasks = await in_line(h, send(ada, "facts", *deaths), store.page("facts", 0, 100))
+            _, page = await asyncio.gather(*tasks)
+            assert len(page) == 8
+            assert [seq for seq, _ in page] == [5, 6, 7, 8, 9, 10, 11, 12]
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_bodies_asked_for_before_they_are_edited_come_as_they_are_now(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                edits = [({**row, "value": "newer"}, row) for row in made[1:4]]
+                tasks = await in_line(h, send(ada, "facts", *edits), store.bodies(["facts/f1", "facts/f5"]))
+            _, bodies = await asyncio.gather(*tasks)
+            assert b"newer" in bodies["facts/f1"] and b"value 5" in bodies["facts/f5"]
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_a_pack_that_goes_while_its_tidying_waits_costs_nobody_anything(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
+                tasks = await in_line(h, send(ada, "facts", *deaths), store.tidy())
+            answer, _ = await asyncio.gather(*tasks)
+            assert answer == []
+        assert [count for _, count, _ in await packs(h, ada)] == [4, 1, 3]
+        assert len(await ada.pull("facts")) == 8
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_rows_that_are_not_where_memory_says_end_a_read_with_an_error_and_not_in_a_loop(tmp_path):
+    async def scenario(h, ada):
+        await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            await h.parts.instance.run(lambda c: c.execute(f"DELETE FROM {store.alias}.main.facts"))
+        answer = await ada.call("GET", "/v1/sync/facts/0/pull?limit=100")
+        assert answer.status_code == 500 and "doctor" in answer.text
 
     in_a_house(tmp_path, scenario, erase_delay_s=60)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from vademecum.engines.duckdb import migrate, packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
-from vademecum.engines.duckdb.packs import Shelves, Statement
+from vademecum.engines.duckdb.packs import Places, Plan, Shelves, Statement
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
 from vademecum.model.draft import Draft, Heads
@@ -36,18 +36,36 @@ class Opened:
     notice: str | None
 
     def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
-        """A draft of the newest state, for whoever alone has the file open."""
+        """A draft of the newest state, for the one writer."""
 
         def read(keys: list[str]) -> dict[str, bytes]:
-            entries = [(self.heads.rows[key].seq, key) for key in keys]
-            return packs.read(cursor, self.alias, packs.locate(self.shelves, entries))
+            return packs.read(cursor, self.alias, self.locate(keys))
 
         return Draft(self.heads, read, collections, self.epoch, self.forgotten_at, now)
 
-    def flush(self, cursor: Cursor, draft: Draft, meta: dict[str, str]) -> None:
-        """Write the draft and `meta` in one transaction. What memory holds here is out of date then."""
+    def locate(self, keys: Iterable[str]) -> Places:
+        """Where the rows lie that have these keys."""
+        return packs.locate(self.shelves, [(self.heads.rows[key].seq, key) for key in keys])
+
+    def flush(
+        self, cursor: Cursor, draft: Draft, meta: Mapping[str, str], tidy: int = 0
+    ) -> dict[str, Plan] | None:
+        """Commit the draft, `meta`, and at most `tidy` packs written again without their stale rows.
+
+        Returns what `follow` needs, or None when there was nothing to commit.
+        """
+        # Chosen here and not by who wants it tidy: a commit in between may have done away with a pack.
+        untidy = self.shelves.untidy()[:tidy] if tidy else []
+        if not (draft.changes or meta or untidy):
+            return None
         more = meta_statements(self.alias, meta)
-        packs.flush(cursor, self.alias, draft.changes, self.heads, self.shelves, more=more)
+        return packs.flush(cursor, self.alias, draft.changes, self.heads, self.shelves, untidy, more)
+
+    def follow(self, draft: Draft, plans: Mapping[str, Plan]) -> None:
+        """Memory takes over what was committed. In the event loop, where all look at it."""
+        self.heads.absorb(draft.changes)
+        self.shelves.follow(plans, self.heads)
+        self.forgotten_at = draft.forgotten_at
 
 
 @dataclass
@@ -154,7 +172,7 @@ def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:
     packs.commit(cursor, meta_statements(alias, values))
 
 
-def meta_statements(alias: str, values: dict[str, str]) -> list[Statement]:
+def meta_statements(alias: str, values: Mapping[str, str]) -> list[Statement]:
     found: list[Statement] = []
     for name, value in values.items():
         found.append((f"DELETE FROM {alias}.main.meta WHERE name = ?", [name]))

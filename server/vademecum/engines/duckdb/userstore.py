@@ -7,17 +7,18 @@ a commit is under way is committed together next, and every caller is answered a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import structlog
 
-from vademecum.engines.duckdb import packs, userfile
+from vademecum.engines.duckdb import packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.packs import Entry, Plan
+from vademecum.engines.duckdb.packs import Plan
 from vademecum.engines.duckdb.userfile import Opened
+from vademecum.errors import Broken
 from vademecum.model.collections import Collection
 from vademecum.model.draft import WAITING, Change, Draft, Heads
 from vademecum.model.limits import Usage
@@ -26,7 +27,16 @@ T = TypeVar("T")
 OnCommit = Callable[[str, str, list[Change]], None]
 GROUP_MAX = 64  # works in one commit
 TIDY_AT_ONCE = 32  # packs
+READ_ATTEMPTS = 50
+_LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
 _log = structlog.get_logger("vademecum.store")
+
+
+async def _attempts() -> AsyncIterator[None]:
+    """To read again what a commit moved between the asking and the reading: soon at first, then with patience."""
+    for attempt in range(READ_ATTEMPTS):
+        yield
+        await asyncio.sleep(attempt / 1000)
 
 
 class UserStore:
@@ -45,22 +55,30 @@ class UserStore:
     ) -> None:
         self.user_id = user_id
         self.folder = folder
-        self.epoch = opened.epoch
-        self.forgotten_at = opened.forgotten_at
-        self.heads: Heads = opened.heads
-        self._shelves = opened.shelves
-        self._tidying = False
+        self.collections = collections
         self.pins = 0
         self.idle = asyncio.Event()
         self.idle.set()
-        self.alias = opened.alias
-        self.collections = collections
+        self._opened = opened
         self._instance = instance
         self._ledger = ledger
         self._clock = clock
         self._on_commit = on_commit
+        self._tidying = False
         self._queue: list[tuple[Callable[[Draft], Any], asyncio.Future[Any]]] = []
         self._writer: asyncio.Task[None] | None = None
+
+    @property
+    def alias(self) -> str:
+        return self._opened.alias
+
+    @property
+    def epoch(self) -> str:
+        return self._opened.epoch
+
+    @property
+    def heads(self) -> Heads:
+        return self._opened.heads
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -78,24 +96,28 @@ class UserStore:
 
     async def page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
         """(seq, JSON) of the rows of a collection with seq > `after`, tombstones too, at most `limit`."""
-        while True:
-            entries = self._shelves.page(collection, after, limit, self.heads)
-            found = await self._read(entries)
-            if found.keys() == {key for _, key in entries}:
+        async for _ in _attempts():
+            entries = self._opened.shelves.page(collection, after, limit, self.heads)
+            found = await self._read([key for _, key in entries])
+            if len(found) == len(entries):
                 return [(seq, found[key]) for seq, key in entries]
-            await asyncio.sleep(0)  # a commit has moved a row, and memory takes it over in a moment
+        raise Broken(_LOST)
 
     async def bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Bodies of the keys that have a head."""
         found: dict[str, bytes] = {}
-        while missing := [k for k in keys if k in self.heads.rows and k not in found]:
-            found |= await self._read([(self.heads.rows[key].seq, key) for key in missing])
-        return found
+        async for _ in _attempts():
+            missing = [k for k in keys if k in self.heads.rows and k not in found]
+            if not missing:
+                return found
+            found |= await self._read(missing)
+        raise Broken(_LOST)
 
-    async def _read(self, entries: list[Entry]) -> dict[str, bytes]:
-        if not entries:
+    async def _read(self, keys: list[str]) -> dict[str, bytes]:
+        """Bodies, without those that a commit has moved meanwhile; memory will have followed in a moment."""
+        if not keys:
             return {}
-        places = packs.locate(self._shelves, entries)  # here: memory may move on while the thread reads
+        places = self._opened.locate(keys)  # here: memory may move on while the thread reads
         return await self._run(lambda c: packs.read(c, self.alias, places))
 
     def unembedded(self, model: str) -> list[str]:
@@ -147,9 +169,8 @@ class UserStore:
             if not isinstance(error, Exception):
                 raise
             return
-        self.heads.absorb(draft.changes)
-        self._shelves.follow(plans, self.heads)
-        self.forgotten_at = draft.forgotten_at
+        if plans is not None:
+            self._opened.follow(draft, plans)
         for (_, future), result in zip(group, results, strict=True):
             if future.done():
                 continue
@@ -169,12 +190,8 @@ class UserStore:
 
     def _commit(
         self, cursor: Cursor, works: list[Callable[[Draft], Any]]
-    ) -> tuple[Draft, dict[str, Plan], list[Any]]:
-        def read(keys: list[str]) -> dict[str, bytes]:
-            entries = [(self.heads.rows[key].seq, key) for key in keys]
-            return packs.read(cursor, self.alias, packs.locate(self._shelves, entries))
-
-        draft = Draft(self.heads, read, self.collections, self.epoch, self.forgotten_at, self._clock())
+    ) -> tuple[Draft, dict[str, Plan] | None, list[Any]]:
+        draft = self._opened.draft(cursor, self.collections, self._clock())
         results: list[Any] = []
         for work in works:
             undo = draft.savepoint()
@@ -183,13 +200,10 @@ class UserStore:
             except Exception as error:
                 undo()
                 results.append(error)
-        forgotten = draft.forgotten_at if draft.forgotten_at != self.forgotten_at else ""
-        plans: dict[str, Plan] = {}
-        # Chosen here and not by who asked: a commit in between may have done away with a pack.
-        untidy = self._shelves.untidy()[:TIDY_AT_ONCE] if self._tidying else []
-        if draft.changes or forgotten or untidy:
-            meta = userfile.meta_statements(self.alias, {"forgotten_at": forgotten} if forgotten else {})
-            plans = packs.flush(cursor, self.alias, draft.changes, self.heads, self._shelves, untidy, meta)
+        forgotten = draft.forgotten_at if draft.forgotten_at != self._opened.forgotten_at else ""
+        meta = {"forgotten_at": forgotten} if forgotten else {}
+        plans = self._opened.flush(cursor, draft, meta, tidy=TIDY_AT_ONCE if self._tidying else 0)
+        if plans is not None:
             self._note(draft, forgotten)
         return draft, plans, results
 
@@ -204,7 +218,7 @@ class UserStore:
         """Write every pack that holds stale rows again without them, some at a time."""
         self._tidying = True
         try:
-            while self._shelves.untidy():
+            while self._opened.shelves.untidy():
                 await self.write(lambda draft: None)
         finally:
             self._tidying = False
