@@ -7,8 +7,8 @@ everything". `scan` proves it on the uncompressed bytes.
 from __future__ import annotations
 
 import asyncio
-import shutil
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vademecum.engines.duckdb.users import Users, user_folder
@@ -34,10 +34,9 @@ class Eraser:
     async def erase_all(self, user_id: str) -> int:
         """As `work`, when nothing is left alive: the index folder goes as a whole. Returns the files touched."""
         folder = user_folder(self._data, user_id)
-        files = await asyncio.to_thread(lambda: sum(path.is_file() for path in folder.rglob("*")))
+        files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
         await self._users.rewrite(user_id)
         await self._indexer.drop(user_id)
-        await asyncio.to_thread(shutil.rmtree, folder / "vectors", ignore_errors=True)
         return files
 
 
@@ -53,11 +52,19 @@ def scan(folder: Path, needles: Iterable[bytes]) -> int:
     wanted = {n for n in needles if len(n) >= NEEDLE_MIN}
     wanted |= {n.decode().encode("utf-16-le") for n in wanted if _is_text(n)}
     found: set[bytes] = set()
-    for path in folder.rglob("*"):
-        if path.is_file():
+    for path in files_below(folder):
+        try:
             data = path.read_bytes()
-            found |= {n for n in wanted - found if n in data}
+        except FileNotFoundError:
+            continue  # an index gave it up meanwhile; what took its place was written after the erasure
+        found |= {n for n in wanted - found if n in data}
     return len(found)
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files, also while others come and go: unlike `rglob`, a walk passes over a folder that has just gone."""
+    for top, _, names in os.walk(folder):
+        yield from (Path(top) / name for name in names)
 
 
 def _is_text(needle: bytes) -> bool:

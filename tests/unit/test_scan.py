@@ -1,0 +1,30 @@
+"""The scan of a folder for what was erased, while an index beside it comes and goes."""
+
+import shutil
+
+from vademecum.services.erase import files_below, scan
+
+
+def test_a_folder_that_goes_during_the_walk_ends_nothing(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"x")
+    files = files_below(tmp_path)
+    gone = next(files).parent
+    for folder in {tmp_path / "a", tmp_path / "b", tmp_path / "c"} - {gone}:
+        shutil.rmtree(folder)
+    assert list(files) == []
+
+
+def test_a_file_that_goes_before_it_is_read_holds_nothing(tmp_path):
+    (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "stays").write_bytes(b"some secret text")
+    assert scan(tmp_path, [b"secret text", b"another text"]) == 1
+
+
+def test_text_is_found_as_it_is_and_as_utf_16_and_bytes_as_they_are(tmp_path):
+    (tmp_path / "wide").write_bytes("über uns die Sterne".encode("utf-16-le"))
+    (tmp_path / "raw").write_bytes(b"\x00" + bytes(range(200, 216)))
+    assert scan(tmp_path, ["über uns".encode()]) == 1
+    assert scan(tmp_path, [bytes(range(200, 216))]) == 1
+    assert scan(tmp_path, [b"not there at all"]) == 0
