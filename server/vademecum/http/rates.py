@@ -1,6 +1,7 @@
 """Which requests count against which limit. The loopback is exempt, except at sign-in."""
 
 import ipaddress
+from functools import lru_cache
 from typing import Any
 
 from litestar.connection import ASGIConnection
@@ -42,6 +43,7 @@ def is_here(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     return is_loopback(address) or (server is not None and address == server[0])
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(address).is_loopback
