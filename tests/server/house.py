@@ -79,12 +79,8 @@ class House:
         await self.parts.accounts.save_account(account)
         secret = secrets.token_urlsafe(32)
         await self.parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
-        client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.app, raise_app_exceptions=False),
-            base_url="http://test",
-            headers={"Authorization": f"Bearer {secret}"},
-            timeout=60,
-        )
+        client = browser(self)
+        client.headers["Authorization"] = f"Bearer {secret}"
         return Person(account.id, client)
 
     async def settle(self, person: Person) -> None:
@@ -108,6 +104,23 @@ async def house(
     app = create_app(configured, registry, migrations=migrations)
     async with app.lifespan():
         yield House(app.state.parts, app)
+
+
+def browser(h: House, base_url: str = "http://test", address: str = "127.0.0.1") -> httpx.AsyncClient:
+    """A browser at this address: it keeps cookies and has no token."""
+    transport = httpx.ASGITransport(h.app, raise_app_exceptions=False, client=(address, 1))
+    return httpx.AsyncClient(transport=transport, base_url=base_url, timeout=60)
+
+
+def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Checks that the answer is this problem, and returns it."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), (
+        answer.text
+    )
+    body: dict[str, Any] = answer.json()
+    assert (body["status"], body["code"], body["error"]) == (status, code, True)
+    assert body["title"].strip(), "a refusal says why, in words"
+    return body
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
