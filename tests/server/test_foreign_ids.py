@@ -144,10 +144,7 @@ async def ask(h, person, route, request, ids):
     if not path.lower().endswith("stream"):
         return await call
     task = asyncio.create_task(call)
-    for _ in range(1000):
-        if h.parts.hub.count():
-            break
-        await asyncio.sleep(0.01)
+    await h.streams(1)
     h.parts.hub.close_user(person.id)
     return await asyncio.wait_for(task, 10)
 
@@ -272,11 +269,7 @@ def test_a_stream_tells_only_what_is_ones_own(tmp_path):
             ada, bob = await h.person(), await h.person()
             paths = ["/v1/sync/stream", *(f"/v1/sync/{name}/0/pullStream" for name in COLLECTIONS)]
             streams = [asyncio.create_task(bob.call("GET", path)) for path in paths]
-            for _ in range(1000):
-                if h.parts.hub.count() == len(streams):
-                    break
-                await asyncio.sleep(0.01)
-            assert h.parts.hub.count() == len(streams)
+            await h.streams(len(streams))
             ids = await fill(h, ada)
             await ada.call("PUT", f"/v1/documents/{ids['document']}/sessions/{ids['session']}")
             await ada.call("DELETE", f"/v1/documents/{ids['document']}")

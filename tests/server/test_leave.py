@@ -7,10 +7,8 @@ import asyncio
 import base64
 import contextlib
 
-import httpx
-
 from property.rows import block, document, episode, fact, session
-from server.house import Person, house, run
+from server.house import Person, browser, house, refused, run, with_token
 from vademecum.services.accounts import create, ensure_owner
 from vademecum.services.backup import backup, restore
 
@@ -18,11 +16,6 @@ EMAIL = "ada.lovelace@canary.example"
 PASSWORD = "correct horse battery"
 CANARY = "The xylophone of Bartholomew is hidden beneath the third oak."
 LEAVE = {"confirm": "leave for good"}
-
-
-def browser(h):
-    transport = httpx.ASGITransport(h.app, raise_app_exceptions=False)
-    return httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60)
 
 
 async def sign_in(h, email=EMAIL):
@@ -36,9 +29,7 @@ async def arrive(h, email=EMAIL):
     client, answer = await sign_in(h, email)
     assert answer.status_code == 200, answer.text
     secret = (await client.post("/v1/tokens", json={"name": f"laptop of {email}"})).json()["secret"]
-    speaker = browser(h)
-    speaker.headers["Authorization"] = f"Bearer {secret}"
-    return Person(account.id, speaker), client
+    return Person(account.id, with_token(h, secret)), client
 
 
 async def fill(person):
@@ -156,8 +147,7 @@ def test_leaving_needs_the_sentence(tmp_path):
                 [],
             ):
                 answer = await ada_browser.request("DELETE", "/v1/me", json=body)
-                assert (answer.status_code, answer.json()["code"]) == (400, "BAD_REQUEST")
-                assert answer.headers["content-type"] == "application/problem+json"
+                refused(answer, 400, "BAD_REQUEST")
             assert (await ada_browser.request("DELETE", "/v1/me")).status_code == 400
             assert await everything(h, ada) == before and (await sign_in(h))[1].status_code == 200
 
@@ -232,10 +222,7 @@ def test_leaving_ends_the_open_streams(tmp_path):
         async with house(tmp_path) as h:
             ada, ada_browser = await arrive(h)
             stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
-            for _ in range(1000):
-                if h.parts.hub.count():
-                    break
-                await asyncio.sleep(0.01)
+            await h.streams(1)
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             assert (await asyncio.wait_for(stream, 10)).status_code == 200
             assert h.parts.hub.count() == 0
