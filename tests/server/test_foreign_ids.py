@@ -58,7 +58,7 @@ def pushes():
     for name, row in rows("{account}").items():
         yield {"name": name, **push(row)}
     for name, row in rows("{me}").items():
-        yield {"name": name, **push({**row, "_deleted": True})}
+        yield {"name": name, **push(make.dead(row))}
 
 
 QUESTION = {"query": CANARY, "sessionId": "{session}", "k": 100}

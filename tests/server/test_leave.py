@@ -7,7 +7,7 @@ import asyncio
 import base64
 import contextlib
 
-from property.rows import block, document, episode, fact, session
+from property.rows import block, dead, document, episode, fact, session
 from server.house import Person, browser, house, refused, run, with_token
 from vademecum.services.accounts import create, ensure_owner
 from vademecum.services.backup import backup, restore
@@ -37,7 +37,7 @@ async def fill(person):
     await person.push("sessions", session("s1", title=CANARY))
     await person.push("episodes", episode("e1", "s1", aiResponse=CANARY))
     await person.push("facts", fact("f1", value=CANARY), fact("f2", value=f"forgotten {CANARY}"))
-    await person.push("facts", {**fact("f2"), "_deleted": True})
+    await person.push("facts", dead(fact("f2")))
     await person.push("vectorEmbeddings", block("not-here-yet", text=f"waiting {CANARY}"))
     await person.upload("xylophone-notes.txt", CANARY)
 
@@ -86,10 +86,6 @@ def paths_of(folder, user_id):
     return [path for path in folder.rglob("*") if user_id in path.name]
 
 
-def signed_out(answer):
-    assert (answer.status_code, answer.json()["code"]) == (401, "SIGNED_OUT"), answer.text
-
-
 def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
     async def scenario():
         async with house(tmp_path, model=True, erase_delay_s=60) as h:
@@ -110,11 +106,10 @@ def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
             assert (answer.status_code, answer.json()) == (200, {"deleted": 1})
             assert "vademecum" not in ada_browser.cookies
             assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
-            signed_out(await ada.call("GET", "/v1/me"))
-            signed_out(
-                await ada.call("POST", "/v1/sync/facts/0/push", json=[{"newDocumentState": fact("f9")}])
-            )
-            signed_out((await sign_in(h))[1])
+            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            late = [{"newDocumentState": fact("f9")}]
+            refused(await ada.call("POST", "/v1/sync/facts/0/push", json=late), 401, "SIGNED_OUT")
+            refused((await sign_in(h))[1], 401, "SIGNED_OUT")
             assert paths_of(tmp_path, ada.id) == [], "a refused call makes no folder"
 
             assert await everything(h, bob) == bobs and (await bob.search("roses"))["results"]
@@ -124,8 +119,8 @@ def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
         async with house(tmp_path) as h:
             assert [a.email for a in h.parts.accounts.accounts.values()] == ["bob@other.example"]
             again = browser(h)
-            again.headers["Authorization"] = ada.client.headers["Authorization"]
-            signed_out(await again.get("/v1/me"))
+            again.headers.update(ada.client.headers)
+            refused(await again.get("/v1/me"), 401, "SIGNED_OUT")
         assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
 
     run(scenario)
@@ -257,8 +252,8 @@ def test_no_backup_brings_back_who_has_left(tmp_path):
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             await restore(h.parts, tmp_path / "copy")
             assert ada.id not in h.parts.accounts.accounts
-            signed_out(await ada.call("GET", "/v1/me"))
-            signed_out((await sign_in(h))[1])
+            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            refused((await sign_in(h))[1], 401, "SIGNED_OUT")
             assert paths_of(tmp_path / "data", ada.id) == []
             assert left_on_disk(tmp_path / "data", wanted) == set()
             assert set(await bob.live("facts")) == {"f1"}
