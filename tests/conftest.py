@@ -1,8 +1,10 @@
-"""Tests marked `soak` run only when the environment has SOAK."""
+"""Tests marked `soak` run only when the environment has SOAK. A failed assertion of a helper says what it saw."""
 
 import os
 
 import pytest
+
+pytest.register_assert_rewrite("faults", "property", "server")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

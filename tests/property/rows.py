@@ -110,6 +110,27 @@ def summary(row_id: str, **more: Any) -> Row:
     return common(row_id, **{"content": "in short", **more})
 
 
+def one_of_each(user_id: str) -> dict[str, Row]:
+    """A row of each collection, nothing optional in it but the parent of a summary."""
+    return {
+        "documents": document(user_id, "d"),
+        "vectorEmbeddings": block("d"),
+        "projects": project("p"),
+        "sessions": session("s"),
+        "episodes": episode("e", "s"),
+        "facts": fact("f"),
+        "memories": memory("m"),
+        "entities": entity("n", "p"),
+        "relationships": relationship("r", "n", "n2"),
+        "summaries": summary("u", sessionId="s"),
+    }
+
+
+def dead(row: Row) -> Row:
+    """The row as a delete sends it: RxDB leaves the content in."""
+    return {**row, "_deleted": True}
+
+
 def marked(row: Row, base: str | None, code: str = "DUPLICATE") -> Row:
     """The row as it stays on a device after a refusal."""
     error = {"code": code, "message": "no", "at": OLD}

@@ -74,5 +74,10 @@ async def base(person: Person, collection: str, row_id: str) -> str:
     return f"{await epoch(person)}:{(await seqs(person, collection))[f'{collection}/{row_id}']}"
 
 
+async def forget(person: Person) -> None:
+    answer = await person.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+    assert answer.status_code == 200, answer.text
+
+
 def codes(answered: list[Row]) -> list[str]:
     return [row["syncError"]["code"] for row in answered]

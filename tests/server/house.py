@@ -79,19 +79,21 @@ class House:
         await self.parts.accounts.save_account(account)
         secret = secrets.token_urlsafe(32)
         await self.parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
-        client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.app, raise_app_exceptions=False),
-            base_url="http://test",
-            headers={"Authorization": f"Bearer {secret}"},
-            timeout=60,
-        )
-        return Person(account.id, client)
+        return Person(account.id, with_token(self, secret))
 
     async def settle(self, person: Person) -> None:
         """Wait until nothing is left to do backstage for this person."""
         for _ in range(5):
             for job in self.parts.backstage.jobs.values():
                 await job.settle(person.id)
+
+    async def streams(self, count: int) -> None:
+        """Wait until so many streams are open."""
+        for _ in range(1000):
+            if self.parts.hub.count() >= count:
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError(f"{self.parts.hub.count()} streams opened of {count}")
 
 
 @asynccontextmanager
@@ -108,6 +110,30 @@ async def house(
     app = create_app(configured, registry, migrations=migrations)
     async with app.lifespan():
         yield House(app.state.parts, app)
+
+
+def browser(h: House, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:
+    """A browser at this address: it keeps cookies and has no token."""
+    transport = httpx.ASGITransport(h.app, raise_app_exceptions=False, client=(address, 1))
+    return httpx.AsyncClient(transport=transport, base_url=base_url, timeout=60)
+
+
+def with_token(h: House, secret: str) -> httpx.AsyncClient:
+    """A program on this machine that speaks with a token."""
+    client = browser(h)
+    client.headers["Authorization"] = f"Bearer {secret}"
+    return client
+
+
+def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Checks that the answer is this problem, and returns it."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), (
+        answer.text
+    )
+    body: dict[str, Any] = answer.json()
+    assert (body["status"], body["code"], body["error"]) == (status, code, True)
+    assert body["title"].strip(), "a refusal says why, in words"
+    return body
 
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:

@@ -2,18 +2,8 @@
 
 import pytest
 
-from property.rows import (
-    block,
-    document,
-    entity,
-    episode,
-    fact,
-    memory,
-    project,
-    relationship,
-    session,
-    summary,
-)
+from property import rows as make
+from property.rows import dead
 from property.wire import COLLECTIONS, alone, page, send, seqs
 
 # By which route -> what dies of the world below; everything else lives.
@@ -33,20 +23,34 @@ DEATHS = {
 async def make_world(ada):
     """Two of everything that matters: one that hangs on what is deleted, and one beside it."""
     rows = {
-        "projects": [project("p"), project("p2")],
-        "sessions": [session("s", projectId="p"), session("s2")],
-        "documents": [document(ada.id, "d", activeSessions=["s", "s2"]), document(ada.id, "d2", activeSessions=["s"])],
-        "vectorEmbeddings": [block("d", 0), block("d", 1), block("d2", 0)],
-        "episodes": [
-            episode("e", "s"),
-            episode("e2", "s2", citations=[{"documentId": "d", "filename": "d.txt", "page": 1}]),
+        "projects": [make.project("p"), make.project("p2")],
+        "sessions": [make.session("s", projectId="p"), make.session("s2")],
+        "documents": [
+            make.document(ada.id, "d", activeSessions=["s", "s2"]),
+            make.document(ada.id, "d2", activeSessions=["s"]),
         ],
-        "facts": [fact("f", sourceDocumentId="d"), fact("f2", sourceDocumentId="d2"), fact("typed")],
-        "memories": [memory("m-p", projectId="p", sessionIds=["s"]), memory("m", sessionIds=["s", "s2"])],
-        "entities": [entity("n", "p"), entity("n2", "p"), entity("n3", "p2")],
-        "relationships": [relationship("r", "n", "n2")],
-        "summaries": [summary("of-s", sessionId="s"), summary("of-p", projectId="p"), summary("of-s2", sessionId="s2")],
-    }  # fmt: skip
+        "vectorEmbeddings": [make.block("d", 0), make.block("d", 1), make.block("d2", 0)],
+        "episodes": [
+            make.episode("e", "s"),
+            make.episode("e2", "s2", citations=[{"documentId": "d", "filename": "d.txt", "page": 1}]),
+        ],
+        "facts": [
+            make.fact("f", sourceDocumentId="d"),
+            make.fact("f2", sourceDocumentId="d2"),
+            make.fact("typed"),
+        ],
+        "memories": [
+            make.memory("m-p", projectId="p", sessionIds=["s"]),
+            make.memory("m", sessionIds=["s", "s2"]),
+        ],
+        "entities": [make.entity("n", "p"), make.entity("n2", "p"), make.entity("n3", "p2")],
+        "relationships": [make.relationship("r", "n", "n2")],
+        "summaries": [
+            make.summary("of-s", sessionId="s"),
+            make.summary("of-p", projectId="p"),
+            make.summary("of-s2", sessionId="s2"),
+        ],
+    }
     for collection, some in rows.items():
         assert await send(ada, collection, *((row, None) for row in some)) == []
     return {f"{collection}/{row['id']}": row for collection, some in rows.items() for row in some}
@@ -65,7 +69,7 @@ async def remove(ada, action, world):
         assert answer.status_code == 200, answer.text
     else:
         row = world["entities/n"]
-        assert await send(ada, "entities", ({**row, "_deleted": True}, row)) == []
+        assert await send(ada, "entities", (dead(row), row)) == []
 
 
 def expected(action, key, row):
@@ -135,11 +139,11 @@ def test_a_pushed_delete_does_what_the_route_does(tmp_path, collection):
     async def scenario(ada):
         world = await make_world(ada)
         row = world[f"{collection}/{first}"]
-        assert await send(ada, collection, ({**row, "_deleted": True}, row)) == []
-        dead = set()
+        assert await send(ada, collection, (dead(row), row)) == []
+        died = set()
         for name in COLLECTIONS:
-            dead |= {f"{name}/{r['id']}" for r in (await page(ada, name))["documents"] if r["_deleted"]}
-        assert dead == DEATHS[action[collection]]
+            died |= {f"{name}/{r['id']}" for r in (await page(ada, name))["documents"] if r["_deleted"]}
+        assert died == DEATHS[action[collection]]
 
     alone(tmp_path, scenario)
 

@@ -2,7 +2,8 @@
 
 import asyncio
 
-from server.house import T, fact, house, run, session
+from property.rows import dead
+from server.house import T, fact, house, refused, run, session
 
 LEASE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before the end."
 
@@ -103,7 +104,7 @@ def test_the_101st_document_is_refused_in_words(tmp_path):
                     await ada.upload(f"{number}.txt", f"Text number {number} of many.")
                 ).status_code == 201
             answer = await ada.upload("lease.txt", LEASE)
-            assert (answer.status_code, answer.json()["code"]) == (409, "DOCUMENT_LIMIT")
+            refused(answer, 409, "DOCUMENT_LIMIT")
             assert "lease.txt was not stored" in answer.json()["title"]
             suggested = (await ada.call("GET", "/v1/documents/suggestions?count=3")).json()
             assert suggested["warn"] and len(suggested["suggestions"]) == 3
@@ -116,7 +117,7 @@ def test_a_file_too_large_for_the_tier_is_refused(tmp_path):
         async with house(tmp_path) as h:
             ada = await h.person("FREE")
             answer = await ada.upload("big.txt", "word " * 500_000)
-            assert (answer.status_code, answer.json()["code"]) == (413, "TOO_LARGE")
+            refused(answer, 413, "TOO_LARGE")
             assert (await ada.call("GET", "/v1/documents")).json()["count"] == 0
 
     run(scenario)
@@ -128,7 +129,7 @@ def test_a_free_account_syncs_but_does_not_search(tmp_path):
             ada = await h.person("FREE")
             await ada.upload("lease.txt", LEASE)
             answer = await ada.call("POST", "/v1/search", json={"query": "lease", "sessionId": "s1"})
-            assert (answer.status_code, answer.json()["code"]) == (403, "TIER")
+            refused(answer, 403, "TIER")
             assert len(await ada.live("documents")) == 1
 
     run(scenario)
@@ -172,7 +173,7 @@ def test_the_delete_of_an_unknown_session_heals_and_kills_no_document(tmp_path):
         async with house(tmp_path) as h:
             ada = await h.person()
             document = (await ada.upload("lease.txt", LEASE, "s7")).json()["document"]
-            assert await ada.push("sessions", {**session("s7"), "_deleted": True}) == []
+            assert await ada.push("sessions", dead(session("s7"))) == []
             assert (await ada.live("documents"))[document["id"]]["activeSessions"] == []
 
     run(scenario)

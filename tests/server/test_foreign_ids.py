@@ -12,18 +12,7 @@ import re
 import secrets
 import zipfile
 
-from property.rows import (
-    block,
-    document,
-    entity,
-    episode,
-    fact,
-    memory,
-    project,
-    relationship,
-    session,
-    summary,
-)
+from property import rows as make
 from property.wire import COLLECTIONS
 from server.house import house, run
 from vademecum.services.documents import new_id
@@ -49,16 +38,16 @@ def push(row, **more):
 def rows(me):
     """A row of each collection under ids that may be another's; `me` is the account that sends them."""
     return {
-        "documents": document(me, "{document}", activeSessions=["{session}"]),
-        "vectorEmbeddings": block("{document}", 0),
-        "projects": project("{project}"),
-        "sessions": session("{session}", projectId="{project}"),
-        "episodes": episode("{episode}", "{session}"),
-        "facts": fact("{fact}", sourceDocumentId="{document}"),
-        "memories": memory("{memory}", projectId="{project}", sessionIds=["{session}"]),
-        "entities": entity("{entity}", "{project}"),
-        "relationships": relationship("{relationship}", "{entity}", "{entity2}"),
-        "summaries": summary("{summary}", sessionId="{session}"),
+        "documents": make.document(me, "{document}", activeSessions=["{session}"]),
+        "vectorEmbeddings": make.block("{document}", 0),
+        "projects": make.project("{project}"),
+        "sessions": make.session("{session}", projectId="{project}"),
+        "episodes": make.episode("{episode}", "{session}"),
+        "facts": make.fact("{fact}", sourceDocumentId="{document}"),
+        "memories": make.memory("{memory}", projectId="{project}", sessionIds=["{session}"]),
+        "entities": make.entity("{entity}", "{project}"),
+        "relationships": make.relationship("{relationship}", "{entity}", "{entity2}"),
+        "summaries": make.summary("{summary}", sessionId="{session}"),
     }
 
 
@@ -69,7 +58,7 @@ def pushes():
     for name, row in rows("{account}").items():
         yield {"name": name, **push(row)}
     for name, row in rows("{me}").items():
-        yield {"name": name, **push({**row, "_deleted": True})}
+        yield {"name": name, **push(make.dead(row))}
 
 
 QUESTION = {"query": CANARY, "sessionId": "{session}", "k": 100}
@@ -155,10 +144,7 @@ async def ask(h, person, route, request, ids):
     if not path.lower().endswith("stream"):
         return await call
     task = asyncio.create_task(call)
-    for _ in range(1000):
-        if h.parts.hub.count():
-            break
-        await asyncio.sleep(0.01)
+    await h.streams(1)
     h.parts.hub.close_user(person.id)
     return await asyncio.wait_for(task, 10)
 
@@ -202,7 +188,7 @@ async def fill(h, ada):
     }
     for name, fields in words.items():
         assert await ada.push(name, {**row[name], **dict.fromkeys(fields, CANARY)}) == []
-    other = entity(ids["entity2"], ids["project"], notes=CANARY)
+    other = make.entity(ids["entity2"], ids["project"], notes=CANARY)
     assert await ada.push("entities", other) == []
     await h.settle(ada)
     return ids
@@ -283,17 +269,13 @@ def test_a_stream_tells_only_what_is_ones_own(tmp_path):
             ada, bob = await h.person(), await h.person()
             paths = ["/v1/sync/stream", *(f"/v1/sync/{name}/0/pullStream" for name in COLLECTIONS)]
             streams = [asyncio.create_task(bob.call("GET", path)) for path in paths]
-            for _ in range(1000):
-                if h.parts.hub.count() == len(streams):
-                    break
-                await asyncio.sleep(0.01)
-            assert h.parts.hub.count() == len(streams)
+            await h.streams(len(streams))
             ids = await fill(h, ada)
             await ada.call("PUT", f"/v1/documents/{ids['document']}/sessions/{ids['session']}")
             await ada.call("DELETE", f"/v1/documents/{ids['document']}")
             for name, row in rows(bob.id).items():
                 assert await bob.push(name, filled(row, {kind: f"bobs-{kind}" for kind in KINDS})) == []
-            assert await bob.push("entities", entity("bobs-entity2", "bobs-project")) == []
+            assert await bob.push("entities", make.entity("bobs-entity2", "bobs-project")) == []
             h.parts.hub.close_user(bob.id)
             heard = [(await asyncio.wait_for(stream, 10)).text for stream in streams]
             for path, text in zip(paths, heard, strict=True):
@@ -327,9 +309,11 @@ def test_two_people_use_the_same_ids_without_meeting(tmp_path):
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
             for person, word in ((ada, "walrus"), (bob, "heron")):
-                mine = document(person.id, "d1", activeSessions=["s1"])
+                mine = make.document(person.id, "d1", activeSessions=["s1"])
                 assert await person.push("documents", mine) == []
-                assert await person.push("vectorEmbeddings", block("d1", text=f"a {word} and water")) == []
+                assert (
+                    await person.push("vectorEmbeddings", make.block("d1", text=f"a {word} and water")) == []
+                )
             for person, own, other in ((ada, "walrus", "heron"), (bob, "heron", "walrus")):
                 assert own in (await person.search("water"))["results"][0]["text"]
                 assert (await person.search(other))["results"] == []

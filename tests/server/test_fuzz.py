@@ -3,45 +3,28 @@
 The schema is the served one, so a new route is fuzzed as soon as it exists.
 """
 
-import asyncio
 import json
 import os
-import threading
 
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 
-from server.house import house
+from server.threaded import Threaded
 
 EXAMPLES = 200 if os.environ.get("SOAK") else 12
 LEFT_OUT = ("/v1/sync/stream", "pullStream", "/v1/me", "/v1/accounts", "/v1/sign-out", "/metrics")
 
 
-class Served:
-    """A house in a thread of its own, called synchronously."""
+class Served(Threaded):
+    """A house with one person, whose requests it sends."""
 
     def __init__(self, data) -> None:
-        self.loop = asyncio.new_event_loop()
-        self.ready = threading.Event()
-        self.done = asyncio.Event()
-        self.thread = threading.Thread(target=self.loop.run_until_complete, args=(self.live(data),))
-        self.thread.start()
-        assert self.ready.wait(30)
-
-    async def live(self, data) -> None:
-        async with house(data) as h:
-            self.person = await h.person()
-            self.schema = json.loads(json.dumps(h.app.openapi_schema.to_schema()))
-            self.ready.set()
-            await self.done.wait()
+        super().__init__(data)
+        self.person = self.ask(self.house.person())
+        self.schema = json.loads(json.dumps(self.house.app.openapi_schema.to_schema()))
 
     def call(self, request):
-        return asyncio.run_coroutine_threadsafe(self.person.client.send(request), self.loop).result(60)
-
-    def close(self) -> None:
-        self.loop.call_soon_threadsafe(self.done.set)
-        self.thread.join()
-        self.loop.close()
+        return self.ask(self.person.client.send(request))
 
 
 def test_no_route_fails_whatever_it_is_sent(tmp_path):

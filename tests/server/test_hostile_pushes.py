@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from server.house import T, house, run, session
+from server.house import T, house, refused, run, session
 
 GOOD = json.dumps({"newDocumentState": session("good")})
 BAD_BODIES = [
@@ -46,7 +46,7 @@ def test_a_body_that_cannot_be_understood_changes_nothing(tmp_path, body):
         async with house(tmp_path) as h:
             ada = await h.person()
             answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body)
-            assert answer.status_code == 400 and answer.json()["code"] == "BAD_REQUEST", answer.text
+            refused(answer, 400, "BAD_REQUEST")
             assert await ada.pull("sessions") == []
 
     run(scenario)
@@ -105,6 +105,6 @@ def test_a_body_over_the_bound_is_refused_as_a_problem(tmp_path):
         async with house(tmp_path, body_max=10_000) as h:
             ada = await h.person()
             answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=b"[" + b" " * 20_000 + b"]")
-            assert answer.status_code == 413 and answer.json()["code"] == "TOO_LARGE"
+            refused(answer, 413, "TOO_LARGE")
 
     run(scenario)

@@ -6,17 +6,13 @@ import os
 
 import pytest
 
-from property.rows import block, document, episode, fact, session
+from property.rows import block, dead, document, episode, fact, session
 from property.wire import alone, codes, page, send
 from server.house import house, run
 from vademecum.model.limits import Limits
 from vademecum.settings import default_tiers
 
 ROUNDS = 100 if os.environ.get("SOAK") else 10
-
-
-def dead(row):
-    return {**row, "_deleted": True}
 
 
 def small(**limits):

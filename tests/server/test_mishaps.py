@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from property.rows import document, fact, session
+from property.rows import dead, document, fact, session
 from property.wire import alone, send, seqs
 from server.house import house, run
 from vademecum.engines.duckdb.ledger import Ledger
@@ -51,7 +51,7 @@ def test_a_ledger_that_cannot_be_written_takes_nothing_back(tmp_path, monkeypatc
 
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, "note", full)
-            assert await send(ada, "facts", (fact("g"), None), ({**fact("f"), "_deleted": True}, None)) == []
+            assert await send(ada, "facts", (fact("g"), None), (dead(fact("f")), None)) == []
         assert await send(ada, "facts", (fact("h"), None)) == []
         assert set(await ada.live("facts")) == {"g", "h"}
         assert sorted((await seqs(ada)).values()) == [2, 3, 4]

@@ -6,7 +6,7 @@ import re
 import httpx
 import pytest
 
-from server.house import MODELS, house, run
+from server.house import MODELS, browser, house, run
 from vademecum.app import create_app
 from vademecum.settings import Settings
 
@@ -28,11 +28,6 @@ PLACES = [
 ]
 
 
-def visitor(h, address="127.0.0.1", **more):
-    transport = httpx.ASGITransport(h.app, raise_app_exceptions=False, client=(address, 4711))
-    return httpx.AsyncClient(transport=transport, base_url="http://test", timeout=60, **more)
-
-
 def is_problem(answer):
     assert answer.headers["content-type"].startswith("application/problem+json"), answer.headers
     body = answer.json()
@@ -43,7 +38,7 @@ def is_problem(answer):
 
 def test_health_needs_nothing_and_says_alive(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h, "203.0.113.9") as anyone:
+        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             answer = await anyone.get("/health")
             assert (answer.status_code, answer.json()) == (200, {"alive": True})
 
@@ -52,12 +47,12 @@ def test_health_needs_nothing_and_says_alive(tmp_path):
 
 def test_ready_names_store_index_and_model_and_without_a_model_says_so(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h) as anyone:
+        async with house(tmp_path) as h, browser(h) as anyone:
             await h.parts.inference.get()
             answer = await anyone.get("/ready")
             assert answer.status_code == 200
             assert answer.json() == {"ready": True, "store": "ok", "index": "ok", "model": None}
-        async with house(tmp_path / "two", model=True) as h, visitor(h) as anyone:
+        async with house(tmp_path / "two", model=True) as h, browser(h) as anyone:
             await h.parts.inference.get()
             assert (await anyone.get("/ready")).json()["model"] == "all-minilm-l6-v2"
 
@@ -67,7 +62,7 @@ def test_ready_names_store_index_and_model_and_without_a_model_says_so(tmp_path)
 def test_ready_is_503_while_the_data_folder_cannot_be_written_and_200_again_after(tmp_path):
     async def scenario():
         data, away = tmp_path / "data", tmp_path / "away"
-        async with house(data) as h, visitor(h) as anyone:
+        async with house(data) as h, browser(h) as anyone:
             await h.parts.inference.get()
             assert (await anyone.get("/ready")).status_code == 200
             data.rename(away)
@@ -84,7 +79,7 @@ def test_ready_is_503_while_the_data_folder_cannot_be_written_and_200_again_afte
 
 def test_ready_is_503_when_the_store_cannot_be_read(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h) as anyone:
+        async with house(tmp_path) as h, browser(h) as anyone:
             await h.parts.inference.get()
             await h.parts.instance.run(
                 lambda cursor: cursor.execute(f"DROP TABLE {h.parts.accounts._alias}.main.accounts")
@@ -119,7 +114,7 @@ def test_with_a_damaged_model_the_server_is_not_ready_but_stops_in_order(tmp_pat
 
 def test_metrics_are_numbers_of_the_whole_server(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h) as machine:
+        async with house(tmp_path) as h, browser(h) as machine:
             ada = await h.person()
             await ada.upload("lease.txt", "The tenant gives notice three months before.")
             answer = await machine.get("/metrics")
@@ -148,7 +143,7 @@ def test_metrics_are_numbers_of_the_whole_server(tmp_path):
 )
 def test_metrics_are_read_from_the_machine_itself_only(tmp_path, address, status):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h, address) as somebody:
+        async with house(tmp_path) as h, browser(h, address) as somebody:
             answer = await somebody.get("/metrics")
             assert answer.status_code == status
             assert status == 200 or (is_problem(answer) and answer.json()["code"] == "FORBIDDEN")
@@ -163,8 +158,11 @@ def test_the_local_door_opens_from_the_machine_itself_with_its_secret_only(tmp_p
             asked = [("127.0.0.1", right, 200), ("203.0.113.9", right, 401), ("127.0.0.1", {"Authorization": "Local x"}, 401),
                      ("127.0.0.1", {"Authorization": "Local "}, 401)]  # fmt: skip
             for address, headers, status in asked:
-                async with visitor(h, address, headers=headers) as somebody:
-                    assert (await somebody.get("/v1/accounts")).status_code == status, (address, headers)
+                async with browser(h, address) as somebody:
+                    assert (await somebody.get("/v1/accounts", headers=headers)).status_code == status, (
+                        address,
+                        headers,
+                    )
             admin = await h.person()
             body = {"path": str(tmp_path / "copy")}
             refused = await admin.call("POST", "/v1/local/backup", json=body)
@@ -175,7 +173,7 @@ def test_the_local_door_opens_from_the_machine_itself_with_its_secret_only(tmp_p
 
 def test_what_is_not_here_is_a_problem_document_whatever_the_path_and_the_method(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h) as stranger:
+        async with house(tmp_path) as h, browser(h) as stranger:
             ada = await h.person()
             wrong = []
             for place in PLACES:
@@ -218,7 +216,7 @@ def test_a_method_that_a_path_does_not_have_is_405_as_a_problem(tmp_path):
 
 def test_the_schema_tells_every_public_route_and_hides_those_of_the_machine(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h, "203.0.113.9") as anyone:
+        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             answer = await anyone.get("/schema/openapi.json")
             assert answer.status_code == 200
             told = answer.json()
@@ -241,7 +239,7 @@ def test_the_schema_tells_every_public_route_and_hides_those_of_the_machine(tmp_
 
 def test_the_page_to_try_the_api_names_no_other_origin(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h, "203.0.113.9") as anyone:
+        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             page = await anyone.get("/schema")
             assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
             assert "Content-Security-Policy" in page.text and "default-src 'self'" in page.text
@@ -265,7 +263,7 @@ def test_the_page_to_try_the_api_names_no_other_origin(tmp_path):
 
 def test_the_front_page_is_here_for_everyone_and_says_where_the_api_is(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h, visitor(h, "203.0.113.9") as anyone:
+        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
             page = await anyone.get("/")
             assert page.status_code == 200 and 'href="/schema"' in page.text
             assert re.findall(r"https?://", page.text) == []

@@ -7,7 +7,7 @@ import pytest
 
 from faults.served import Served
 from property.rows import fact, session
-from server.house import MODELS, house, run
+from server.house import MODELS, browser, house, refused, run
 from vademecum.services.rates import Limiter
 from vademecum.settings import Rates, Settings
 
@@ -44,10 +44,9 @@ def stopped_clock(h):
 
 def at(h, person, address):
     """The person, calling from elsewhere."""
-    transport = httpx.ASGITransport(h.app, raise_app_exceptions=False, client=(address, 1))
-    return httpx.AsyncClient(
-        transport=transport, base_url="http://test", headers=person.client.headers, timeout=60
-    )
+    client = browser(h, address)
+    client.headers.update(person.client.headers)
+    return client
 
 
 async def ask(client, kind, number=0):
@@ -57,11 +56,7 @@ async def ask(client, kind, number=0):
 
 def limited(answer):
     """A 429 as a program can read it. Returns the seconds to wait."""
-    assert (answer.status_code, answer.headers["content-type"]) == (429, "application/problem+json"), (
-        answer.text
-    )
-    body = answer.json()
-    assert (body["status"], body["code"], body["error"]) == (429, "RATE_LIMITED", True) and body["title"]
+    refused(answer, 429, "RATE_LIMITED")
     wait = int(answer.headers["retry-after"])
     assert 1 <= wait <= 60
     return wait

@@ -4,14 +4,10 @@ import asyncio
 
 import pytest
 
-from property.rows import day, episode, session
-from property.wire import epoch, send
+from property.rows import day, dead, episode, session
+from property.wire import epoch, forget, send
 from server.house import house, run
 from vademecum.services import backup as backups
-
-
-def dead(row):
-    return {**row, "_deleted": True}
 
 
 async def written(h, tmp_path):
@@ -94,7 +90,7 @@ def test_rows_that_waited_when_everything_was_forgotten_do_not_come_back(tmp_pat
                 ada, "episodes", (episode("e", "s", userMessage="a secret question", createdAt=day(1)), None)
             )
             await backups.backup(h.parts, tmp_path / "backup")
-            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+            await forget(ada)
             await backups.restore(h.parts, tmp_path / "backup")
             await send(ada, "sessions", (session("s", createdAt="2099-01-01T00:00:00.000Z"), None))
             assert await ada.live("episodes") == {}

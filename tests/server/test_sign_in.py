@@ -3,31 +3,16 @@
 import asyncio
 from datetime import datetime, timedelta
 
-import httpx
 import pytest
 from argon2 import PasswordHasher
 
-from server.house import house, run
+from server.house import browser, house, refused, run
 from vademecum.services.accounts import create, ensure_owner
 from vademecum.services.rates import Limiter
 from vademecum.settings import Rates
 
 EMAIL = "ada@example.org"
 PASSWORD = "correct horse battery"
-
-
-def browser(h, address="127.0.0.1", base_url="http://test"):
-    transport = httpx.ASGITransport(h.app, raise_app_exceptions=False, client=(address, 1))
-    return httpx.AsyncClient(transport=transport, base_url=base_url, timeout=60)
-
-
-def refused(answer, status, code):
-    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), (
-        answer.text
-    )
-    body = answer.json()
-    assert (body["status"], body["code"], body["error"]) == (status, code, True)
-    return body
 
 
 async def attempt(client, email=EMAIL, password=PASSWORD):

@@ -5,8 +5,9 @@ import { RxDBDevModePlugin } from "rxdb/plugins/dev-mode";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { runReplicationBaseTestSuite, setConfig } from "rxdb/plugins/test-utils";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
-import { Harness, type User } from "./harness.ts";
+import type { User } from "./harness.ts";
 import { replicatePlain } from "./plain.ts";
+import { harness, withServer } from "./setup.ts";
 
 addRxPlugin(RxDBDevModePlugin);
 const storage = wrappedValidateAjvStorage({ storage: getRxStorageMemory() });
@@ -22,10 +23,8 @@ setConfig({
   },
 } as never);
 
-let harness: Harness;
 let user: User;
-beforeAll(async () => void (harness = await Harness.start()));
-afterAll(() => harness.stop());
+withServer();
 
 describe("RxDB's suite", () => {
   const endpoint = () => ({ url: harness.url, token: user.token });

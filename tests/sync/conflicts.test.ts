@@ -1,21 +1,10 @@
 /** Two devices that did not know of each other. Unmodified clients: the server merges. */
 
-import { Device, document, now, session, T } from "./device.ts";
+import { document, fact, now, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
-import { Harness, type User } from "./harness.ts";
+import { harness, laptop, phone, user, withTwoDevices } from "./setup.ts";
 
-const NAMES = ["documents", "sessions", "entities", "facts", "projects"];
-let harness: Harness;
-let user: User;
-let phone: Device;
-let laptop: Device;
-beforeAll(async () => void (harness = await Harness.start()));
-afterAll(() => harness.stop());
-beforeEach(async () => {
-  user = await harness.user();
-  [phone, laptop] = [await Device.make(harness, user, NAMES), await Device.make(harness, user, NAMES)];
-});
-afterEach(async () => void (await Promise.all([phone.close(), laptop.close()])));
+withTwoDevices(["documents", "sessions", "entities", "facts", "projects"]);
 
 /** Both devices hold these rows and are without a network. */
 async function bothHold(collection: string, ...rows: { id: string }[]): Promise<void> {
@@ -179,15 +168,4 @@ test("a refused edit, another device's change unseen, and a retry: merged, and t
   await allHold({ title: "renamed there", mode: "authoritative" });
   expect((await onServer("sessions", "s"))?.["externalId"]).toBeUndefined(); // the server never took it
   expect(await onServer("sessions", "later")).toBeDefined();
-});
-
-const fact = (id: string) => ({
-  id,
-  createdAt: T,
-  updatedAt: T,
-  key: "user.name",
-  value: "Ada",
-  sourceRemoved: false,
-  confidence: 1,
-  confirmed: true,
 });

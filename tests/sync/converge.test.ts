@@ -1,21 +1,11 @@
 /** Two devices of one person come to hold the same, live and after days without a network. Unmodified clients. */
 
-import { Device, block, document, session } from "./device.ts";
+import { block, document, session, type Device } from "./device.ts";
 import { eventually } from "./eventually.ts";
-import { Harness, type User } from "./harness.ts";
+import { laptop, phone, user, withTwoDevices } from "./setup.ts";
 
 const NAMES = ["documents", "vectorEmbeddings", "sessions"];
-let harness: Harness;
-let user: User;
-let phone: Device;
-let laptop: Device;
-beforeAll(async () => void (harness = await Harness.start()));
-afterAll(() => harness.stop());
-beforeEach(async () => {
-  user = await harness.user();
-  [phone, laptop] = [await Device.make(harness, user, NAMES), await Device.make(harness, user, NAMES)];
-});
-afterEach(async () => void (await Promise.all([phone.close(), laptop.close()])));
+withTwoDevices(NAMES);
 
 const holdings = async (device: Device) =>
   Object.fromEntries(

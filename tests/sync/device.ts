@@ -164,3 +164,12 @@ export const episode = (id: string, sessionId: string, more: object = {}) => ({
   status: "done",
   ...more,
 });
+
+export const fact = (id: string) => ({
+  ...common(id),
+  key: "user.name",
+  value: "Ada",
+  sourceRemoved: false,
+  confidence: 1,
+  confirmed: true,
+});

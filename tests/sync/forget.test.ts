@@ -2,14 +2,11 @@
 
 import { Device, document, now, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
-import { Harness } from "./harness.ts";
+import { harness, user, withUser } from "./setup.ts";
 
-let harness: Harness;
-beforeAll(async () => void (harness = await Harness.start()));
-afterAll(() => harness.stop());
+withUser();
 
 test("forget everything while a device holds old, refused and new rows", async () => {
-  const user = await harness.user();
   const phone = await Device.make(harness, user, ["documents", "sessions"]);
   await phone.insert(
     "sessions",

@@ -71,11 +71,3 @@ export class Harness {
     return (await this.rows(user, collection)).filter((row) => !row["_deleted"]);
   }
 }
-
-export async function until(what: string, condition: () => Promise<boolean> | boolean, ms = 20_000) {
-  const end = Date.now() + ms;
-  while (!(await condition())) {
-    if (Date.now() > end) throw new Error(`Waited ${ms} ms in vain: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 25));
-  }
-}

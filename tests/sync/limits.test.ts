@@ -2,14 +2,11 @@
 
 import { Device, document, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
-import { Harness } from "./harness.ts";
+import { harness, user, withUser } from "./setup.ts";
 
-let harness: Harness;
-beforeAll(async () => void (harness = await Harness.start()));
-afterAll(() => harness.stop());
+withUser();
 
 test("60 + 60 documents: exactly 100 on the server, 20 marked on their devices, queues moving", async () => {
-  const user = await harness.user();
   const devices: Device[] = [];
   for (const name of ["a", "b"]) {
     const device = await Device.make(harness, user, ["documents", "sessions"]);
@@ -64,7 +61,6 @@ test("60 + 60 documents: exactly 100 on the server, 20 marked on their devices, 
 });
 
 test("a full account still takes edits and deletes, and a batch that swaps one document for another", async () => {
-  const user = await harness.user();
   const device = await Device.make(harness, user, ["documents"]);
   await device.insert("documents", ...Array.from({ length: 100 }, (_, i) => document(`d${i}`, user)));
   await device.online();

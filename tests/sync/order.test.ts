@@ -1,21 +1,15 @@
 /** Children may come before their parents, and outlive a refusal of them. Unmodified clients. */
 
-import { Device, block, document, episode, session } from "./device.ts";
+import { block, document, episode, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
-import { Harness, type User } from "./harness.ts";
+import { harness, laptop, phone, user, withTwoDevices } from "./setup.ts";
 
-const NAMES = ["documents", "vectorEmbeddings", "sessions", "episodes"];
-let harness: Harness;
-let user: User;
-beforeAll(async () => void (harness = await Harness.start()));
-afterAll(() => harness.stop());
-beforeEach(async () => void (user = await harness.user()));
+withTwoDevices(["documents", "vectorEmbeddings", "sessions", "episodes"]);
 
 const ids = async (collection: string) =>
   (await harness.rows(user, collection)).filter((row) => !row["_deleted"]).map((row) => row["id"]);
 
 test("an episode that goes up before its session appears with it", async () => {
-  const [phone, laptop] = [await Device.make(harness, user, NAMES), await Device.make(harness, user, NAMES)];
   await laptop.online();
   await phone.insert("episodes", episode("e", "s"));
   await phone.online();
@@ -28,11 +22,9 @@ test("an episode that goes up before its session appears with it", async () => {
     async () => (await laptop.row("episodes", "e")) !== undefined,
   );
   expect(await laptop.row("sessions", "s")).toBeDefined();
-  await Promise.all([phone.close(), laptop.close()]);
 });
 
 test("a document is refused while its blocks are accepted; accepted later, it has its text whole", async () => {
-  const [phone, laptop] = [await Device.make(harness, user, NAMES), await Device.make(harness, user, NAMES)];
   await phone.insert("documents", ...Array.from({ length: 100 }, (_, i) => document(`d${i}`, user)));
   await phone.online();
   const blocks = [0, 1, 2].map((number) => block("late", number, [`part ${number}`, `more of ${number}`]));
@@ -57,11 +49,9 @@ test("a document is refused while its blocks are accepted; accepted later, it ha
     .sort((a, b) => a.block - b.block)
     .flatMap((b) => b.chunks);
   expect(text).toEqual(blocks.flatMap((b) => b.chunks));
-  await Promise.all([phone.close(), laptop.close()]);
 });
 
 test("blocks of a document that was deleted before they came up do not stay", async () => {
-  const [phone, laptop] = [await Device.make(harness, user, NAMES), await Device.make(harness, user, NAMES)];
   await phone.insert("documents", document("d", user));
   await Promise.all([phone.online(), laptop.online()]);
   await eventually("both hold it", async () => (await laptop.row("documents", "d")) !== undefined);
@@ -72,5 +62,4 @@ test("blocks of a document that was deleted before they came up do not stay", as
   await phone.online();
   await eventually("the block goes", async () => (await phone.rows("vectorEmbeddings")).length === 0);
   expect(JSON.stringify(await harness.rows(user, "vectorEmbeddings"))).not.toContain("secret");
-  await Promise.all([phone.close(), laptop.close()]);
 });

@@ -2,14 +2,10 @@
 
 import { Device, document, memoryEpochs, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
-import { Harness, type User } from "./harness.ts";
+import { harness, user, withUser } from "./setup.ts";
 
 const NAMES = ["documents", "sessions"];
-let harness: Harness;
-let user: User;
-beforeAll(async () => void (harness = await Harness.start()));
-afterAll(() => harness.stop());
-beforeEach(async () => void (user = await harness.user()));
+withUser();
 
 const titles = async (device: Device) =>
   Object.fromEntries((await device.rows("sessions")).map((row) => [row.id, row.title]));

@@ -2,14 +2,12 @@
 
 import { Device, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
-import { Harness, type User } from "./harness.ts";
+import type { User } from "./harness.ts";
+import { harness, user, withUser } from "./setup.ts";
 
-let harness: Harness;
-beforeAll(async () => void (harness = await Harness.start()));
-afterAll(() => harness.stop());
+withUser();
 
 test("a revoked token's stream ends within a heartbeat and shows nothing more; the device keeps its rows", async () => {
-  const user = await harness.user();
   const thief: User = { userId: user.userId, ...(await token(user)) };
   const [own, stolen] = [
     await Device.make(harness, user, ["sessions"]),

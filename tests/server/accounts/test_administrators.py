@@ -1,0 +1,135 @@
+"""The first start makes an owner; an owner makes, changes and removes accounts, and nobody else does."""
+
+import asyncio
+import json
+
+from server.accounts.people import PASSWORD, account, bearer, owner, signed_in
+from server.house import browser, house, refused, run
+from vademecum.services.accounts import ensure_owner
+
+ADMIN_CALLS = [
+    ("GET", "/v1/accounts", None),
+    ("POST", "/v1/accounts", {"email": "eve@example.org", "tier": "JIGGA"}),
+    ("PATCH", "/v1/accounts/{}", {"tier": "JIGGA"}),
+    ("PATCH", "/v1/accounts/{}", {"resetPassword": True}),
+    ("DELETE", "/v1/accounts/{}", None),
+]
+
+
+def test_the_first_start_makes_a_local_owner_who_may_do_all(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            me = (await boss.get("/v1/me")).json()
+            assert (me["tier"], me["admin"]) == ("JIGGA", True)
+            assert [a["userId"] for a in (await boss.get("/v1/accounts")).json()] == [me["userId"]]
+        async with house(tmp_path) as h:
+            assert await ensure_owner(h.parts) is None, "the owner is signed in: no second link is handed out"
+            assert len(h.parts.accounts.accounts) == 1
+
+    run(scenario)
+
+
+def test_what_is_for_administrators_is_refused_to_others_and_changes_nothing(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            bob = await h.person("FREE")
+            before = dict(h.parts.accounts.accounts)
+            for method, path, body in ADMIN_CALLS:
+                refused(await bob.call(method, path.format(bob.id), json=body), 403, "FORBIDDEN")
+                answer = await browser(h).request(method, path.format(bob.id), json=body)
+                refused(answer, 401, "SIGNED_OUT")
+                assert h.parts.accounts.accounts == before
+
+    run(scenario)
+
+
+def test_an_administrator_makes_lists_and_removes_accounts(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            made = await account(boss, "Bob@Example.org", "JIVE")
+            assert (made["email"], made["tier"], made["admin"]) == ("Bob@Example.org", "JIVE", False)
+            listed = (await boss.get("/v1/accounts")).json()
+            assert made in listed and len(listed) == 2
+            assert "argon2" not in json.dumps(listed) and PASSWORD not in json.dumps(listed)
+            client = await signed_in(h, "bob@example.org")
+            bob, _ = await bearer(h, client)
+            assert bob.id == made["userId"]
+            assert (await boss.delete(f"/v1/accounts/{bob.id}")).json() == {"deleted": 1}
+            assert len((await boss.get("/v1/accounts")).json()) == 1
+            refused(await bob.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            refused(await client.get("/v1/me"), 401, "SIGNED_OUT")
+            refused(await boss.delete(f"/v1/accounts/{bob.id}"), 404, "NOT_FOUND")
+            answer = await browser(h).post(
+                "/v1/sign-in", json={"email": "bob@example.org", "password": PASSWORD}
+            )
+            refused(answer, 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_one_address_is_one_account_however_it_is_written(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            await account(boss, "bob@example.org", password=None)
+            for again in ("bob@example.org", "BOB@EXAMPLE.ORG", " bob@example.org ", "Bob@example.Org"):
+                refused(await boss.post("/v1/accounts", json={"email": again}), 409, "CONFLICT")
+            assert len((await boss.get("/v1/accounts")).json()) == 2
+
+    run(scenario)
+
+
+def test_one_address_is_one_account_also_when_two_ask_at_once(tmp_path):
+    """Hashing a password takes a while: whoever asks meanwhile must not slip in."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            await boss.get("/v1/me")
+            body = {"email": "bob@example.org", "password": PASSWORD}
+            answers = await asyncio.gather(*(boss.post("/v1/accounts", json=body) for _ in range(3)))
+            assert sorted(a.status_code for a in answers) == [201, 409, 409]
+            assert len((await boss.get("/v1/accounts")).json()) == 2
+
+    run(scenario)
+
+
+def test_what_is_no_address_is_refused(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            for email in ("", "bob", "@", "bob@", "a b@example.org", "bob@ex\nample.org", "b" * 300 + "@x"):
+                refused(await boss.post("/v1/accounts", json={"email": email}), 400, "BAD_REQUEST")
+            assert len(h.parts.accounts.accounts) == 1
+
+    run(scenario)
+
+
+def test_an_account_that_is_removed_does_not_come_back_by_a_change_under_way(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            for number in range(5):
+                bob = (await account(boss, f"bob{number}@example.org", password=None))["userId"]
+                calls = [boss.patch(f"/v1/accounts/{bob}", json={"tier": "JIVE"}) for _ in range(3)]
+                calls.insert(number % 4, boss.delete(f"/v1/accounts/{bob}"))
+                answers = await asyncio.gather(*calls)
+                assert {a.status_code for a in answers} <= {200, 404}
+                assert bob not in h.parts.accounts.accounts
+        async with house(tmp_path) as h:
+            assert [a.email for a in h.parts.accounts.accounts.values()] == ["owner@localhost"]
+
+    run(scenario)
+
+
+def test_the_first_people_of_a_new_data_folder_may_come_all_at_once(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            people = [await h.person() for _ in range(6)]
+            answers = await asyncio.gather(*(person.call("GET", "/v1/me") for person in people))
+            assert [a.status_code for a in answers] == [200] * 6
+            assert [a.json()["userId"] for a in answers] == [person.id for person in people]
+
+    run(scenario)

@@ -1,0 +1,127 @@
+"""A password is changed by its owner or reset by an administrator, and the browsers of the old one are out."""
+
+import asyncio
+
+from property.rows import fact
+from server.accounts.people import OTHER, PASSWORD, account, bearer, owner, signed_in, streaming
+from server.house import browser, house, refused, run
+
+
+def test_a_new_password_needs_the_old_one_and_signs_out_the_other_browsers(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            await account(boss, "ada@example.org")
+            here, there = await signed_in(h, "ada@example.org"), await signed_in(h, "ada@example.org")
+            ada, _ = await bearer(h, here)
+            for wrong in ({"new": OTHER}, {"new": OTHER, "current": "not this one"}):
+                answer = await here.post("/v1/password", json=wrong)
+                assert answer.status_code in (400, 401, 403) and answer.json()["error"] is True
+                assert (await there.get("/v1/me")).status_code == 200
+            refused(
+                await here.post("/v1/password", json={"new": "short", "current": PASSWORD}),
+                400,
+                "BAD_REQUEST",
+            )
+            changed = await here.post("/v1/password", json={"new": OTHER, "current": PASSWORD})
+            assert changed.status_code == 200
+            assert (await here.get("/v1/me")).status_code == 200, "this browser stays"
+            refused(await there.get("/v1/me"), 401, "SIGNED_OUT")
+            assert (await ada.call("GET", "/v1/me")).status_code == 200, "a token is no browser"
+            answer = await browser(h).post(
+                "/v1/sign-in", json={"email": "ada@example.org", "password": PASSWORD}
+            )
+            refused(answer, 401, "SIGNED_OUT")
+            await signed_in(h, "ada@example.org", OTHER)
+
+    run(scenario)
+
+
+def test_a_reset_by_an_administrator_ends_the_password_and_all_browsers_and_gives_a_link(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada_id = (await account(boss, "ada@example.org"))["userId"]
+            lost = await signed_in(h, "ada@example.org")
+            answer = await boss.patch(f"/v1/accounts/{ada_id}", json={"resetPassword": True})
+            assert answer.status_code == 200
+            refused(await lost.get("/v1/me"), 401, "SIGNED_OUT")
+            gone = await browser(h).post(
+                "/v1/sign-in", json={"email": "ada@example.org", "password": PASSWORD}
+            )
+            refused(gone, 401, "SIGNED_OUT")
+            found = browser(h)
+            page = await found.get(answer.json()["link"])
+            assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+            entered = await found.post(
+                "/v1/sign-in/link", data={"link": answer.json()["link"].partition("link=")[2]}
+            )
+            assert entered.status_code == 303
+            assert (await found.get("/v1/me")).json()["email"] == "ada@example.org"
+            assert (await found.post("/v1/password", json={"new": OTHER})).status_code == 200
+            await signed_in(h, "ada@example.org", OTHER)
+
+    run(scenario)
+
+
+def test_a_stream_gives_nothing_more_once_its_sign_in_has_ended(tmp_path):
+    """By sign-out, by a reset of the password, by a password changed elsewhere."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada_id = (await account(boss, "ada@example.org"))["userId"]
+            ada, _ = await bearer(h, await signed_in(h, "ada@example.org"))
+
+            async def silent_after(name, how):
+                client = await signed_in(h, "ada@example.org")
+                stream = await streaming(h, client.get("/v1/sync/stream"))
+                await ada.push("facts", fact(f"{name}-before"))
+                await asyncio.sleep(
+                    0.1
+                )  # it goes down the stream; what still waits there at a sign-out is not sent
+                assert (await how(client)).status_code == 200
+                await ada.push("facts", fact(f"{name}-after"))
+                heard = (await asyncio.wait_for(stream, 10)).text
+                assert f"{name}-before" in heard and f"{name}-after" not in heard
+                assert h.parts.hub.count() == 0
+
+            async def changed_elsewhere(_):
+                other = await signed_in(h, "ada@example.org")
+                return await other.post("/v1/password", json={"new": PASSWORD, "current": PASSWORD})
+
+            await silent_after("out", lambda client: client.post("/v1/sign-out"))
+            await silent_after("changed", changed_elsewhere)
+            reset = {"resetPassword": True}
+            await silent_after("reset", lambda _: boss.patch(f"/v1/accounts/{ada_id}", json=reset))
+
+    run(scenario)
+
+
+def test_a_password_changed_at_the_same_moment_undoes_no_decision_of_an_administrator(tmp_path):
+    """Hashing takes a while: what the account became meanwhile holds."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+
+            async def meanwhile(email, call):
+                made = (await account(boss, email))["userId"]
+                client = await signed_in(h, email)
+                change = client.post("/v1/password", json={"new": OTHER, "current": PASSWORD})
+                task = asyncio.create_task(change)
+                await asyncio.sleep(0.005)
+                assert (await call(f"/v1/accounts/{made}")).status_code == 200
+                await task
+                return h.parts.accounts.accounts.get(made)
+
+            lowered = await meanwhile("a@example.org", lambda path: boss.patch(path, json={"tier": "FREE"}))
+            assert lowered.tier == "FREE"
+            assert await meanwhile("b@example.org", boss.delete) is None, "the removed account came back"
+        async with house(tmp_path) as h:
+            assert {a.email: a.tier for a in h.parts.accounts.accounts.values()} == {
+                "owner@localhost": "JIGGA",
+                "a@example.org": "FREE",
+            }
+
+    run(scenario)

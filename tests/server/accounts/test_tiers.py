@@ -1,0 +1,77 @@
+"""What `/v1/me` says, and what a change of tier changes."""
+
+from property.rows import dead, fact
+from server.accounts.people import owner
+from server.house import browser, house, refused, run
+
+
+def test_me_says_who_which_tier_which_limits_and_what_is_used(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person("JIVE"), await h.person()
+            me = (await ada.call("GET", "/v1/me")).json()
+            assert me["userId"] == ada.id and "@" in me["email"] and me["tier"] == "JIVE"
+            assert me["limits"]["documents"] == 100 and me["usage"] == {"documents": 0, "bytes": 0}
+            document_row = (await ada.upload("lease.txt", "The lease ends in March.")).json()["document"]
+            await ada.push("facts", fact("f1"))
+            used = (await ada.call("GET", "/v1/me")).json()["usage"]
+            assert used["documents"] == 1 and used["bytes"] > len("The lease ends in March.")
+            assert (await bob.call("GET", "/v1/me")).json()["usage"] == {"documents": 0, "bytes": 0}
+            await ada.call("DELETE", f"/v1/documents/{document_row['id']}")
+            less = (await ada.call("GET", "/v1/me")).json()["usage"]
+            assert less["documents"] == 0 and 0 < less["bytes"] < used["bytes"]
+            await ada.push("facts", dead(fact("f1")))
+            assert (await ada.call("GET", "/v1/me")).json()["usage"] == {"documents": 0, "bytes": 0}
+            refused(await browser(h).get("/v1/me"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_a_change_of_tier_takes_effect_at_once(tmp_path):
+    """On the same token, without signing in again."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada = await h.person("FREE")
+            question = {"query": "lease", "sessionId": "s1"}
+            await ada.upload("lease.txt", "The lease ends in March.")
+            said = refused(await ada.call("POST", "/v1/search", json=question), 403, "TIER")["title"]
+            assert "search" in said.lower() and len(said.split()) >= 5 and said.rstrip().endswith(".")
+            big = "word " * 500_000
+            refused(await ada.upload("big.txt", big), 413, "TOO_LARGE")
+            free = (await ada.call("GET", "/v1/me")).json()["limits"]
+
+            changed = await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
+            assert (changed.status_code, changed.json()["account"]["tier"]) == (200, "JIVE")
+            assert (await ada.search("lease"))["results"]
+            me = (await ada.call("GET", "/v1/me")).json()
+            assert me["tier"] == "JIVE" and me["limits"]["storageBytes"] > free["storageBytes"]
+            assert me["limits"]["searchesDocuments"] and not free["searchesDocuments"]
+
+            await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "FREE"})
+            refused(await ada.call("POST", "/v1/search", json=question), 403, "TIER")
+            assert len(await ada.live("documents")) == 1, "what is held stays"
+            await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
+        async with house(tmp_path) as h:
+            assert h.parts.accounts.accounts[ada.id].tier == "JIVE"
+
+    run(scenario)
+
+
+def test_a_tier_that_does_not_exist_is_refused(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada = await h.person("FREE")
+            refused(await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "GOLD"}), 400, "BAD_REQUEST")
+            refused(await boss.patch(f"/v1/accounts/{ada.id}", json={"admin": True}), 400, "BAD_REQUEST")
+            refused(
+                await boss.post("/v1/accounts", json={"email": "x@example.org", "tier": "G"}),
+                400,
+                "BAD_REQUEST",
+            )
+            assert h.parts.accounts.accounts[ada.id].tier == "FREE"
+            refused(await boss.patch("/v1/accounts/nobody", json={"tier": "JIVE"}), 404, "NOT_FOUND")
+
+    run(scenario)

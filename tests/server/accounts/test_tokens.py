@@ -1,0 +1,132 @@
+"""Tokens, what is stored of secrets, and the door for commands on this machine."""
+
+import asyncio
+
+from server.accounts.people import PASSWORD, account, bearer, owner, streaming
+from server.house import browser, house, refused, run, with_token
+
+
+def accounts_bytes(folder):
+    return b"".join(path.read_bytes() for path in folder.glob("accounts.duckdb*"))
+
+
+def test_a_token_is_shown_once_and_only_its_hash_is_stored(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada, made = await bearer(h, boss, "my laptop")
+            secret = made["secret"]
+            assert len(secret) >= 32 and made["token"]["name"] == "my laptop"
+            listed = await ada.call("GET", "/v1/tokens")
+            assert listed.json() == [made["token"]] and secret not in listed.text
+            stored = h.parts.accounts.tokens_of(ada.id)
+            assert not any(t.hash in listed.text for t in stored)
+            second, again = await bearer(h, boss)
+            assert again["secret"] != secret and len((await second.call("GET", "/v1/tokens")).json()) == 2
+            cookie = boss.cookies["vademecum"]
+            for text in (secret, cookie):
+                for needle in (text.encode(), text.encode("utf-16-le")):
+                    assert needle not in accounts_bytes(tmp_path)
+        content = accounts_bytes(tmp_path)
+        assert b"my laptop" in content, "the scan cannot see what is there"
+        assert secret.encode() not in content and cookie.encode() not in content
+        async with house(tmp_path) as h:
+            later = with_token(h, secret)
+            assert (await later.get("/v1/me")).status_code == 200, "a token outlives a restart"
+
+    run(scenario)
+
+
+def test_passwords_are_stored_as_argon2id_only(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            await account(boss, "ada@example.org")
+            assert h.parts.accounts.by_email("ada@example.org").password.startswith("$argon2id$")
+        content = accounts_bytes(tmp_path)
+        assert b"ada@example.org" in content and PASSWORD.encode() not in content
+
+    run(scenario)
+
+
+def test_a_revoked_token_is_refused_at_once_and_its_stream_ends(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada, made = await bearer(h, boss)
+            other, _ = await bearer(h, boss)
+            stream = await streaming(h, ada.call("GET", "/v1/sync/stream"))
+            path = f"/v1/tokens/{made['token']['id']}"
+            assert (await other.call("DELETE", path)).json() == {"deleted": 1}
+            await asyncio.wait_for(stream, 10)
+            for call in (
+                ("GET", "/v1/me"),
+                ("GET", "/v1/sync/facts/0/pull"),
+                ("POST", "/v1/sync/facts/0/push"),
+            ):
+                refused(await ada.call(*call), 401, "SIGNED_OUT")
+            assert (await other.call("GET", "/v1/me")).status_code == 200
+            refused(await other.call("DELETE", path), 404, "NOT_FOUND")
+        async with house(tmp_path) as h:
+            later = with_token(h, made["secret"])
+            refused(await later.get("/v1/me"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_a_browsers_cookie_is_no_token_and_is_not_listed_or_revoked_as_one(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            assert (await boss.get("/v1/tokens")).json() == []
+            cookie = next(t for t in h.parts.accounts.tokens.values() if t.kind == "cookie")
+            refused(await boss.delete(f"/v1/tokens/{cookie.id}"), 404, "NOT_FOUND")
+            swapped = with_token(h, boss.cookies["vademecum"])
+            refused(await swapped.get("/v1/me"), 401, "SIGNED_OUT")
+            _, made = await bearer(h, boss)
+            swapped = browser(h)
+            swapped.cookies.set("vademecum", made["secret"])
+            refused(await swapped.get("/v1/me"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_any_other_authorization_is_signed_out(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            await h.person()
+            for header in (
+                "",
+                "Bearer",
+                "Bearer ",
+                "Bearer x",
+                "Basic YTpi",
+                "Local",
+                "Local x",
+                "é",
+                "Bearer é",
+            ):
+                answer = await browser(h).get("/v1/me", headers={"Authorization": header.encode()})
+                refused(answer, 401, "SIGNED_OUT")
+                assert answer.headers["www-authenticate"] == "Bearer"
+
+    run(scenario)
+
+
+def test_the_local_door_opens_from_this_machine_alone(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            email = h.parts.accounts.accounts[ada.id].email
+            headers = {"Authorization": f"Local {h.parts.local_secret}", "X-Vademecum-User": email}
+            assert (await browser(h).get("/v1/me", headers=headers)).json()["userId"] == ada.id
+            refused(await browser(h, "203.0.113.9").get("/v1/me", headers=headers), 401, "SIGNED_OUT")
+            # the header names a user for the local door only
+            me = (await bob.call("GET", "/v1/me", headers={"X-Vademecum-User": email})).json()
+            assert me["userId"] == bob.id
+            for path in ("backup", "restore"):
+                target = str(tmp_path / "copy")
+                refused(await bob.call("POST", f"/v1/local/{path}", json={"path": target}), 403, "FORBIDDEN")
+            assert not (tmp_path / "copy").exists()
+
+    run(scenario)

@@ -1,0 +1,60 @@
+"""References to dead rows leave what is accepted, however it comes in."""
+
+from property.rows import dead, document, fact, memory, project, session
+from property.wire import alone, send, stored
+
+
+def test_references_to_dead_rows_leave_what_is_accepted_and_the_healed_row_is_answered(tmp_path):
+    async def scenario(ada):
+        await send(ada, "sessions", (dead(session("gone")), None), (session("here"), None))
+        row = document(ada.id, "d", activeSessions=["gone", "here", "unknown"], originSessionId="gone")
+        healed = {**row, "activeSessions": ["here", "unknown"]}
+        assert await send(ada, "documents", (row, None)) == [healed]
+        assert await stored(ada, "documents", "d") == healed
+
+    alone(tmp_path, scenario)
+
+
+def test_every_kind_of_reference_is_healed(tmp_path):
+    async def scenario(ada):
+        await send(ada, "sessions", (dead(session("s")), None))
+        await send(ada, "projects", (dead(project("p")), None))
+        await send(ada, "documents", (dead(document(ada.id, "d")), None))
+        await send(ada, "memories", (dead(memory("m")), None))
+        for collection, sent, healed in [
+            ("sessions", session("s2", projectId="p"), session("s2")),
+            ("facts", fact("f", sourceDocumentId="d"), fact("f", sourceDocumentId="d", sourceRemoved=True)),
+            ("memories", memory("m2", sessionIds=["s", "t"], supersedes="m"), memory("m2", sessionIds=["t"])),
+            ("memories", memory("m3", supersededBy="m"), memory("m3")),
+        ]:
+            assert await send(ada, collection, (sent, None)) == [healed]
+            assert await stored(ada, collection, sent["id"]) == healed
+            assert await send(ada, collection, (sent, None)) == [healed], "a repeat heals to the same"
+
+    alone(tmp_path, scenario)
+
+
+def test_an_edit_and_a_merge_are_healed_too(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d")
+        await send(ada, "documents", (old, None))
+        await send(ada, "sessions", (dead(session("gone")), None))
+        edited = {**old, "activeSessions": ["gone", "s"], "accessCount": 2}
+        (first,) = await send(ada, "documents", (edited, old))
+        assert first["activeSessions"] == ["s"]
+        (second,) = await send(ada, "documents", ({**old, "activeSessions": ["gone", "t"]}, old))
+        assert (
+            second["activeSessions"] == ["s", "t"] == (await stored(ada, "documents", "d"))["activeSessions"]
+        )
+
+    alone(tmp_path, scenario)
+
+
+def test_rows_that_waited_are_healed_when_they_appear(tmp_path):
+    async def scenario(ada):
+        await send(ada, "memories", (memory("m", projectId="p", sessionIds=["s", "t"]), None))
+        await send(ada, "sessions", (dead(session("s")), None))
+        await send(ada, "projects", (project("p"), None))
+        assert (await ada.live("memories"))["m"]["sessionIds"] == ["t"]
+
+    alone(tmp_path, scenario)

@@ -1,0 +1,82 @@
+"""Pull: latest states in the order of `seq`, in pages that lose nothing, under one epoch."""
+
+import re
+
+from property.rows import dead, fact, project
+from property.wire import alone, epoch, page, send, seqs
+from server.house import house, run
+
+
+def test_pull_is_in_the_order_of_seq_with_the_latest_state_and_tombstones(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", *((fact(i), None) for i in "cab"))
+        await send(ada, "facts", (fact("c", value="edited"), fact("c")))
+        await send(ada, "facts", (dead(fact("a")), fact("a")))
+        got = await page(ada, "facts")
+        assert [(r["id"], r["_deleted"]) for r in got["documents"]] == [
+            ("b", False),
+            ("c", False),
+            ("a", True),
+        ]
+        found = await seqs(ada, "facts")
+        assert list(found.values()) == sorted(set(found.values()))
+        assert got["checkpoint"] == {"lwt": found["facts/a"], "id": await epoch(ada)}
+
+    alone(tmp_path, scenario)
+
+
+def test_one_seq_counts_over_all_collections(tmp_path):
+    async def scenario(ada):
+        for number in range(3):
+            await send(ada, "facts", (fact(f"f{number}"), None))
+            await send(ada, "projects", (project(f"p{number}"), None))
+        found = await seqs(ada)
+        order = sorted(found, key=found.__getitem__)
+        assert order == [f"{c}{n}" for n in range(3) for c in ("facts/f", "projects/p")]
+
+    alone(tmp_path, scenario)
+
+
+def test_pages_tile_the_rows_and_only_the_last_is_short(tmp_path):
+    async def scenario(ada):
+        for number in range(10):  # rows of others in between: the filter comes before the limit
+            await send(ada, "facts", (fact(f"f{number}"), None))
+            await send(ada, "projects", (project(f"p{number}"), None))
+        checkpoint, lengths, ids = {"lwt": 0, "id": ""}, [], []
+        while not lengths or lengths[-1] == 3:
+            got = await page(ada, "facts", checkpoint["lwt"], checkpoint["id"], 3)
+            checkpoint = got["checkpoint"]
+            lengths.append(len(got["documents"]))
+            ids += [row["id"] for row in got["documents"]]
+        assert lengths == [3, 3, 3, 1] and ids == [f"f{n}" for n in range(10)]
+        empty = await page(ada, "facts", checkpoint["lwt"], checkpoint["id"], 3)
+        assert empty == {"documents": [], "checkpoint": checkpoint}
+
+    alone(tmp_path, scenario)
+
+
+def test_an_empty_page_echoes_the_checkpoint_and_names_the_epoch(tmp_path):
+    async def scenario(ada):
+        got = await page(ada, "facts", 17)
+        assert got["documents"] == [] and got["checkpoint"]["lwt"] == 17
+        assert re.fullmatch(r"[A-Za-z0-9._~-]+", got["checkpoint"]["id"])
+
+    alone(tmp_path, scenario)
+
+
+def test_the_epoch_and_the_checkpoint_outlive_a_restart(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "facts", (fact("f"), None))
+            before = await page(ada, "facts")
+        async with house(tmp_path) as h:
+            again = (await h.person()).client
+            again.headers.update(ada.client.headers)
+            ada.client = again
+            assert await page(ada, "facts") == before
+            await send(ada, "facts", (fact("g"), None))
+            found = await seqs(ada, "facts")
+            assert found["facts/g"] > found["facts/f"]
+
+    run(scenario)

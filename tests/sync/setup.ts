@@ -1,0 +1,32 @@
+/**
+ * The set-up of a test file: one server for all its tests and, as asked for, a new user and two devices for each test.
+ * A file calls one of the functions once, at its head.
+ */
+
+import { Device } from "./device.ts";
+import { Harness, type User } from "./harness.ts";
+
+export let harness: Harness;
+export let user: User;
+export let phone: Device;
+export let laptop: Device;
+
+export function withServer(): void {
+  beforeAll(async () => void (harness = await Harness.start()));
+  afterAll(() => harness.stop());
+}
+
+export function withUser(): void {
+  withServer();
+  beforeEach(async () => void (user = await harness.user()));
+}
+
+/** Two devices of the user, unmodified clients with these collections; they begin offline. */
+export function withTwoDevices(names: string[]): void {
+  withUser();
+  beforeEach(async () => {
+    phone = await Device.make(harness, user, names);
+    laptop = await Device.make(harness, user, names);
+  });
+  afterEach(async () => void (await Promise.all([phone.close(), laptop.close()])));
+}
