@@ -144,6 +144,7 @@ def test_a_restore_buries_what_was_erased_whatever_the_bound(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
+            await send(ada, "sessions", (session("s"), None))
             await backups.backup(h.parts, tmp_path / "backup")
             rows = [fact(f"f{number}") for number in range(5)]
             await send(ada, "facts", *((row, None) for row in rows))
