@@ -28,7 +28,7 @@ from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
 from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser
-from vademecum.services.follow import Hub
+from vademecum.services.follow import Bounds, Hub
 from vademecum.services.index import Indexer, Indexes
 from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
@@ -77,7 +77,7 @@ async def open_parts(
 
         inference = Inference(settings)
         stack.push_async_callback(inference.close)
-        hub = Hub(settings.stream_queue)
+        hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(hub, inference)
         template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
         files = Files(instance, tuple(registry), records, template)

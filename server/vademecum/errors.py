@@ -15,6 +15,7 @@ VademecumError
 ├── TooNew             TOO_NEW            the client's schema is newer: wait and retry
 ├── Busy               BUSY               a bounded queue is full: wait `retry_after_s` and retry
 │   └── RateLimited    RATE_LIMITED
+│       └── TooManyStreams STREAM_LIMIT  the account has all the live streams it may have
 └── Broken             BROKEN             the data folder needs a person: message says what to do
 """
 
@@ -87,6 +88,10 @@ class Busy(VademecumError):
 
 class RateLimited(Busy):
     code = "RATE_LIMITED"
+
+
+class TooManyStreams(RateLimited):
+    code = "STREAM_LIMIT"
 
 
 class Broken(VademecumError):

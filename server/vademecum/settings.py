@@ -64,9 +64,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     body_max: Annotated[int, Meta(ge=1, description="bytes of a request's body, uploads aside")] = 32 * MB
     search_wait_s: Annotated[float, Meta(ge=0, description="longest wait of a search for the index")] = 5
     heartbeat_s: Annotated[float, Meta(gt=0, description="seconds between comments on a stream")] = 15
+    streams_max: Annotated[int, Meta(ge=1, description="live streams one user may have open")] = 64
     stream_queue: Annotated[
-        int, Meta(ge=1, description="commits a slow stream may lag before it is closed")
+        int, Meta(ge=1, description="events a slow stream may lag before it is closed")
     ] = 256
+    stream_queue_bytes: Annotated[
+        int, Meta(ge=1, description="bytes a slow stream may lag before it is closed")
+    ] = 16 * MB  # 100 blocks with their vectors, an RxDB client's batch, are less
     index_cache_bytes: Annotated[int, Meta(ge=0, description="memory for search matrices")] = 256 * MB
     rates: Annotated[Rates, Meta(description="requests a minute, as JSON")] = Rates()
     tiers: Annotated[dict[Tier, Limits], Meta(description="limits of each tier, as JSON")] = msgspec.field(

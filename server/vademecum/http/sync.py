@@ -4,7 +4,6 @@ import asyncio
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
-from typing import Any
 
 import msgspec
 from litestar import Request, Response, get, post
@@ -135,7 +134,7 @@ async def _events(
         yield b": hello\n\n"
         while is_valid(parts, token):
             try:
-                event: Any = await asyncio.wait_for(subscription.queue.get(), parts.settings.heartbeat_s)
+                event = await asyncio.wait_for(subscription.next(), parts.settings.heartbeat_s)
             except TimeoutError:
                 yield b": hb\n\n"
                 continue

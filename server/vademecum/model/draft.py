@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from vademecum.model.collections import Collection, Json, Links, blank, links
-from vademecum.model.limits import Usage, charged_bytes
+from vademecum.model.limits import Usage, charged_bytes, charged_tombstones
 from vademecum.model.replication import Life
 
 WAITING = 0  # the seq of a row whose parent is not here yet
@@ -43,8 +43,14 @@ class Heads:
     dependents: dict[str, set[str]] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)  # "collection/tag" -> key
     documents: int = 0
-    bytes: int = 0
+    live_bytes: int = 0
+    tombstones: int = 0
     seq: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """What the user is charged."""
+        return self.live_bytes + charged_tombstones(self.tombstones)
 
     def absorb(self, changes: Mapping[str, Change]) -> None:
         """Take over what was committed (or, at the start, what was loaded)."""
@@ -75,8 +81,10 @@ class Heads:
                 self.tags[tag_key(key, new.tag)] = key
 
     def _count(self, key: str, head: Head, sign: int) -> None:
-        if not head.deleted:
-            self.bytes += sign * head.size
+        if head.deleted:
+            self.tombstones += sign
+        else:
+            self.live_bytes += sign * head.size
             if head.seq != WAITING and key.startswith("documents/"):
                 self.documents += sign
 
@@ -119,7 +127,8 @@ class Draft:
         self._bodies: dict[str, bytes] = {}
         self._seq = heads.seq
         self._documents = heads.documents
-        self._bytes = heads.bytes
+        self._live_bytes = heads.live_bytes
+        self.tombstones = heads.tombstones
 
     # -- looking ------------------------------------------------------------------------------------------------
 
@@ -181,7 +190,8 @@ class Draft:
 
     @property
     def usage(self) -> Usage:
-        return Usage(documents=self._documents, bytes=self._bytes)
+        charged = self._live_bytes + charged_tombstones(self.tombstones)
+        return Usage(documents=self._documents, bytes=charged)
 
     @property
     def seq(self) -> int:
@@ -221,10 +231,11 @@ class Draft:
 
     def savepoint(self) -> Callable[[], None]:
         """The undo of everything done after this call."""
-        saved = dict(self.changes), self._seq, self._documents, self._bytes, self.forgotten_at
+        changes = dict(self.changes)
+        counts = self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at
 
         def undo() -> None:
-            changes, self._seq, self._documents, self._bytes, self.forgotten_at = saved
+            self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at = counts
             self.changes.clear()
             self.changes.update(changes)
 
@@ -247,8 +258,12 @@ class Draft:
                 self._named.setdefault(name, set()).add(key)
 
     def _count(self, key: str, head: Head | None, sign: int) -> None:
-        if head is not None and not head.deleted:
-            self._bytes += sign * head.size
+        if head is None:
+            return
+        if head.deleted:
+            self.tombstones += sign
+        else:
+            self._live_bytes += sign * head.size
             if head.seq != WAITING and key.startswith("documents/"):
                 self._documents += sign
 

@@ -14,6 +14,8 @@ from vademecum.model.collections import Json
 Tier = Literal["FREE", "JIVE", "JIGGA"]
 DOCUMENTS = 100
 WARN_FROM = 90
+TOMBSTONES_FREE = 100_000
+TOMBSTONE_BYTES = 256  # about what the blanked row takes
 
 
 class Limits(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,6 +45,16 @@ def charged_bytes(collection: str, row: Json, body_bytes: int) -> int:
         return body_bytes
     text = sum(len(chunk["text"]) for chunk in row["chunks"])
     return body_bytes - min(len(row["embedding"]), 4 * text)
+
+
+def has_free_tombstone(count: int) -> bool:
+    """Whether an account with `count` tombstones may have another that is not charged."""
+    return count < TOMBSTONES_FREE
+
+
+def charged_tombstones(count: int) -> int:
+    """Bytes `count` tombstones are charged. They are kept for ever, so to write and delete must not be free for ever."""
+    return max(0, count - TOMBSTONES_FREE) * TOMBSTONE_BYTES
 
 
 def refusal(

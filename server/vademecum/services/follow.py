@@ -1,6 +1,7 @@
 """Follow: what is committed flows to the streams of its user, in the order of `seq`, with no gap.
 
-A subscriber that falls behind is closed, never skipped: its client reconnects and pulls what it missed.
+A subscriber that falls behind is closed, never skipped: its client reconnects and pulls what it missed. So a stream
+that nobody reads costs little: its queue is bounded, and what lies in it is shared with the user's other streams.
 """
 
 from __future__ import annotations
@@ -9,76 +10,140 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import groupby
+from functools import cached_property
 from typing import Final
 
-from vademecum.model.draft import Change
+import msgspec
+
+from vademecum.errors import TooManyStreams
+from vademecum.model.draft import WAITING, Change
 from vademecum.services.pull import envelope
 
+EVENT_BYTES: Final = 2**20  # a larger row is an event by itself
+RETRY_S: Final = 30
 CLOSED: Final = None
 WAKE: Final = b""
 
 
-class Subscription:
-    """A bounded queue of events, each one SSE `data:` payload. `None` is the end."""
+class Bounds(msgspec.Struct, frozen=True):
+    """How many streams a user may have, and how many events and bytes may wait in each."""
 
-    def __init__(self, collections: frozenset[str], named: bool, size: int) -> None:
-        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(size + 1)
+    streams: int
+    events: int
+    bytes: int
+
+
+class Run:
+    """Neighbouring rows of a commit, all of one collection: an event, encoded once for all who want it."""
+
+    def __init__(self, epoch: str, collection: str) -> None:
+        self.collection = collection
+        self.size = 0  # bytes of its rows; the few around them are not worth counting
+        self._epoch = epoch
+        self._bodies: list[bytes] = []
+        self._seq = WAITING
+
+    def has_room(self, collection: str, body: bytes) -> bool:
+        return collection == self.collection and self.size + len(body) <= EVENT_BYTES
+
+    def add(self, seq: int, body: bytes) -> None:
+        self._bodies.append(body)
+        self._seq = seq
+        self.size += len(body)
+
+    @cached_property
+    def plain(self) -> bytes:
+        """For a stream of one collection."""
+        return envelope(self._bodies, self._seq, self._epoch)
+
+    @cached_property
+    def named(self) -> bytes:
+        """For a stream of several."""
+        return envelope(self._bodies, self._seq, self._epoch, self.collection)
+
+
+def cut(epoch: str, changes: list[Change]) -> list[Run]:
+    """A commit as runs, so that order holds across collections; rows that wait for a parent are not shown."""
+    runs: list[Run] = []
+    for change in changes:
+        if change.head is None or change.head.seq == WAITING:
+            continue
+        collection = change.key.partition("/")[0]
+        if not runs or not runs[-1].has_room(collection, change.body):
+            runs.append(Run(epoch, collection))
+        runs[-1].add(change.head.seq, change.body)
+    return runs
+
+
+class Subscription:
+    """A bounded queue of events, each one SSE `data:` payload."""
+
+    def __init__(self, collections: frozenset[str], named: bool, bounds: Bounds) -> None:
+        self.closed = False
         self._collections = collections
         self._named = named
-        self._size = size
-        self.closed = False
+        self._bounds = bounds
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._bytes = 0
 
-    def offer(self, epoch: str, changes: list[Change]) -> None:
+    def offer(self, runs: list[Run]) -> None:
+        """Queue what is wanted of a commit: all of it, or the stream ends."""
         if self.closed:
             return
-        events = list(_events(changes, self._collections, epoch, self._named))
-        if self.queue.qsize() + len(events) > self._size:
+        wanted = [run for run in runs if run.collection in self._collections]
+        events = self._queue.qsize() + len(wanted)
+        size = self._bytes + sum(run.size for run in wanted)
+        if events > self._bounds.events or size > self._bounds.bytes:
             self.close()
             return
-        for event in events:
-            self.queue.put_nowait(event)
+        for run in wanted:
+            event = run.named if self._named else run.plain
+            self._queue.put_nowait(event)
+            self._bytes += len(event)
+
+    async def next(self) -> bytes | None:
+        """The next event; `WAKE` means look around, `CLOSED` that there is no more."""
+        event = await self._queue.get()
+        self._bytes -= len(event or b"")
+        return event
 
     def wake(self) -> None:
-        if not self.closed and not self.queue.full():
-            self.queue.put_nowait(WAKE)
+        if not self.closed and self._queue.empty():
+            self._queue.put_nowait(WAKE)
 
     def close(self) -> None:
-        """End after what is queued; a full queue has kept one place free for this."""
+        """End now. What is queued is let go, for a client that does not read may keep its connection for long."""
         if not self.closed:
             self.closed = True
-            if self.queue.full():
-                self.queue.get_nowait()
-            self.queue.put_nowait(CLOSED)
-
-
-def _events(changes: list[Change], wanted: frozenset[str], epoch: str, named: bool) -> Iterator[bytes]:
-    """One event a run of rows of one collection, so that order holds across collections."""
-    visible = [
-        c for c in changes if c.head is not None and c.head.seq > 0 and c.key.partition("/")[0] in wanted
-    ]
-    for collection, run in groupby(visible, lambda c: c.key.partition("/")[0]):
-        rows = list(run)
-        last = rows[-1].head
-        assert last is not None
-        yield envelope([row.body for row in rows], last.seq, epoch, collection if named else None)
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            self._bytes = 0
+            self._queue.put_nowait(CLOSED)
 
 
 class Hub:
     """Who follows whom. Lives in the event loop alone."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
         self._subscriptions: dict[str, set[Subscription]] = defaultdict(set)
 
     def publish(self, user_id: str, epoch: str, changes: list[Change]) -> None:
-        for subscription in self._subscriptions.get(user_id, ()):
-            subscription.offer(epoch, changes)
+        if subscriptions := self._subscriptions.get(user_id):
+            runs = cut(epoch, changes)
+            for subscription in subscriptions:
+                subscription.offer(runs)
 
     @contextmanager
     def subscribe(self, user_id: str, collections: frozenset[str], *, named: bool) -> Iterator[Subscription]:
-        """Registered at once: enter this before the response's headers go out."""
-        subscription = Subscription(collections, named, self._size)
+        """Registered at once: enter this before the response's headers go out. Raises TooManyStreams."""
+        if len(self._subscriptions.get(user_id, ())) >= self._bounds.streams:
+            raise TooManyStreams(
+                f"This account has {self._bounds.streams} live streams open, which is the most. Nothing is lost: "
+                f"pull and push go on without one. Close the app where you do not need it, or try again in {RETRY_S} s.",
+                retry_after_s=RETRY_S,
+            )
+        subscription = Subscription(collections, named, self._bounds)
         self._subscriptions[user_id].add(subscription)
         try:
             yield subscription

@@ -11,9 +11,10 @@ from vademecum.errors import BadRequest
 from vademecum.model import cascade
 from vademecum.model.collections import Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
-from vademecum.model.limits import Limits, refusal
+from vademecum.model.limits import Limits, has_free_tombstone, refusal
 from vademecum.model.replication import Circumstances, Stored, decide, marked
 
+ROWS_MAX = 1000  # of one push; RxDB sends 100
 _NULL = msgspec.Raw(b"null")
 
 
@@ -40,7 +41,13 @@ _rows = msgspec.json.Decoder(list[PushRow])
 def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incoming]:
     """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later."""
     try:
-        return [_read_row(collection, row, user_id) for row in _rows.decode(body)]
+        rows = _rows.decode(body)
+        if len(rows) > ROWS_MAX:
+            raise BadRequest(
+                f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
+                "lost: send them in smaller batches."
+            )
+        return [_read_row(collection, row, user_id) for row in rows]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"A push is a JSON array of {{newDocumentState, assumedMasterState?}}. Nothing was changed. ({error})"
@@ -85,9 +92,12 @@ def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Li
 
 
 def _delete(draft: Draft, incoming: Incoming) -> None:
+    """Always accepted. Of an unknown row it is only remembered while tombstones are free, or a client could fill the
+    disk with ids it made up. What is given up then: should the row itself come later, it is taken for a new one.
+    """
     head = draft.head(incoming.key)
     if head is None:
-        if _is_id(incoming.key):
+        if _is_id(incoming.key) and has_free_tombstone(draft.tombstones):
             cascade.kill_unknown(draft, incoming.key, incoming.row)
     elif not head.deleted:
         cascade.kill(draft, incoming.key)

@@ -1,0 +1,155 @@
+"""What a client can make the server keep is bounded: the rows of a push, and the tombstones it leaves behind."""
+
+import asyncio
+import itertools
+import json
+
+import pytest
+
+from property.rows import NEW, fact, session
+from property.wire import alone, codes, page, send, stored
+from server.house import house, run
+from server.test_limits import dead, small
+from vademecum.model.limits import TOMBSTONE_BYTES
+from vademecum.services import backup as backups
+from vademecum.services.push import ROWS_MAX
+
+
+@pytest.fixture
+def three_free(monkeypatch):
+    """Three tombstones are free."""
+    monkeypatch.setattr("vademecum.model.limits.TOMBSTONES_FREE", 3)
+
+
+def unknown(*ids):
+    return [(dead(fact(row_id)), None) for row_id in ids]
+
+
+async def usage(person):
+    return (await person.call("GET", "/v1/me")).json()["usage"]["bytes"]
+
+
+async def tombstones(h, person):
+    """As they are counted, and as they are."""
+    async with h.parts.users.open(person.id) as store:
+        return store.heads.tombstones, sum(head.deleted for head in store.heads.rows.values())
+
+
+def test_a_push_of_too_many_rows_is_refused_whole_and_the_queue_goes_on(tmp_path):
+    async def scenario(ada):
+        rows = [fact(f"f{number}") for number in range(ROWS_MAX + 1)]
+        batch = [{"newDocumentState": row} for row in rows]
+        answer = await ada.call("POST", "/v1/sync/facts/0/push", json=batch)
+        assert answer.headers["content-type"] == "application/problem+json"
+        problem = answer.json()
+        assert (answer.status_code, problem["code"], problem["error"]) == (400, "BAD_REQUEST", True)
+        assert f"at most {ROWS_MAX} rows" in problem["title"] and "Nothing was changed" in problem["title"]
+        assert await ada.pull("facts") == []
+        assert await send(ada, "facts", *((row, None) for row in rows[:ROWS_MAX])) == []
+        assert len(await ada.pull("facts")) == ROWS_MAX
+
+    alone(tmp_path, scenario)
+
+
+def test_the_rows_of_a_push_are_counted_before_any_is_looked_at(tmp_path):
+    async def scenario(ada):
+        body = json.dumps([{"newDocumentState": "no row"}] * (ROWS_MAX + 1))
+        answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body.encode())
+        assert answer.status_code == 400 and "at most" in answer.json()["title"]
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.usefixtures("three_free")
+def test_deletes_of_unknown_rows_beyond_the_bound_are_accepted_and_leave_nothing(tmp_path):
+    async def scenario(ada):
+        assert await send(ada, "facts", *unknown("a", "b")) == []
+        assert await send(ada, "facts", *unknown("c", "d")) == []
+        before = await page(ada, "facts")
+        assert {row["id"] for row in before["documents"]} == {"a", "b", "c"}
+        assert await send(ada, "facts", *unknown("e", "f", "a")) == []
+        assert await page(ada, "facts") == before and await usage(ada) == 0
+        assert await send(ada, "facts", (fact("d"), None)) == [], "it is taken for a new one"
+        assert (await send(ada, "facts", (fact("a"), None)))[0]["_deleted"] is True
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.usefixtures("three_free")
+def test_the_delete_of_a_row_that_was_here_is_kept_whatever_the_bound(tmp_path):
+    async def scenario(ada):
+        row = fact("f")
+        await send(ada, "facts", *unknown("a", "b", "c"), (row, None))
+        assert await send(ada, "facts", (dead(row), row)) == []
+        assert (await stored(ada, "facts", "f"))["_deleted"] is True
+        assert (await send(ada, "facts", (row, None)))[0]["_deleted"] is True, "it does not come back"
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.usefixtures("three_free")
+def test_who_writes_and_deletes_for_ever_fills_the_account(tmp_path):
+    async def scenario(ada):
+        for number in itertools.count():
+            row = fact(f"f{number}")
+            if answered := await send(ada, "facts", (row, None)):
+                break
+            assert await send(ada, "facts", (dead(row), row)) == []
+            assert await usage(ada) == max(0, number + 1 - 3) * TOMBSTONE_BYTES
+        assert codes(answered) == ["STORAGE_LIMIT"] and 3 < number < 60
+
+    alone(tmp_path, scenario, **small(storage_bytes=10_000))
+
+
+@pytest.mark.usefixtures("three_free")
+def test_a_tombstone_that_comes_to_life_gives_its_place_free(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", *unknown("a", "b", "c"))
+        tombstone = await stored(ada, "facts", "a")
+        assert await send(ada, "facts", (fact("a", updatedAt=NEW), tombstone)) == []
+        await send(ada, "facts", *unknown("d", "e"))
+        assert await stored(ada, "facts", "d") and await stored(ada, "facts", "e") is None
+
+    alone(tmp_path, scenario)
+
+
+def test_tombstones_are_counted_right_through_failures_cascades_and_a_restart(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            rows = [session("s"), session("t")]
+            await send(ada, "sessions", *((row, None) for row in rows))
+            await send(ada, "facts", (fact("f"), None), *unknown("a", "b"))
+            await send(ada, "sessions", (dead(rows[0]), rows[0]))
+
+            def fails(draft):
+                draft.bury("facts/f", fact("f"))
+                raise ValueError("halfway")
+
+            async with h.parts.users.open(ada.id) as store:
+                works = store.write(fails), store.write(lambda draft: draft.tombstones)  # share a commit
+                failed, counted = await asyncio.gather(*works, return_exceptions=True)
+            assert isinstance(failed, ValueError) and counted == 3
+            assert await tombstones(h, ada) == (3, 3)
+            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+            assert await tombstones(h, ada) == (5, 5)
+        async with house(tmp_path) as h:
+            assert await tombstones(h, ada) == (5, 5)
+
+    run(scenario)
+
+
+@pytest.mark.usefixtures("three_free")
+def test_a_restore_buries_what_was_erased_whatever_the_bound(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await send(ada, "sessions", (session("s"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            rows = [fact(f"f{number}") for number in range(5)]
+            await send(ada, "facts", *((row, None) for row in rows))
+            await send(ada, "facts", *((dead(row), row) for row in rows))
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert [row["_deleted"] for row in await ada.pull("facts")] == [True] * 5
+
+    run(scenario)
