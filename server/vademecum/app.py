@@ -48,6 +48,11 @@ def now_iso() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{millis:03d}Z"
 
 
+def say_repaired(notice: str) -> None:
+    """Somebody's log was damaged and cut: an operator must hear of it."""
+    _log.warning("log repaired", detail=notice)
+
+
 def migrations_folder() -> Path:
     """Inside the installed package, or at the top of a checkout."""
     packaged = Path(__file__).parent / "migrations"
@@ -68,9 +73,8 @@ async def open_parts(
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
         records = migrate.load(migrations)
-        accounts = Accounts.open(
-            instance, settings.data / "accounts.duckdb", migrations / "accounts", migrations
-        )
+        path = settings.data / "accounts.duckdb"
+        accounts = Accounts.open(instance, path, migrations / "accounts", migrations, say_repaired)
 
         def knows(user_id: str) -> bool:
             return user_id in accounts.accounts
@@ -89,7 +93,7 @@ async def open_parts(
             knows,
             clock,
             backstage.on_commit,
-            lambda notice: _log.warning("log repaired", detail=notice),
+            say_repaired,
             settings.attached_max,
         )
         users.sweep()
