@@ -18,7 +18,7 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.http import accounts as account_routes
 from vademecum.http import deletion, documents, operations, search, sync
 from vademecum.http import local as local_routes
-from vademecum.http.auth import Authentication
+from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
@@ -164,6 +164,7 @@ def create_app(
         ],
         lifespan=[lifespan],
         middleware=[Authentication],
+        before_send=[renew_cookie],
         exception_handlers=HANDLERS,
         logging_config=None,
         openapi_config=openapi_config(),
