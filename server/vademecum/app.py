@@ -82,7 +82,7 @@ async def open_parts(
         inference = Inference(settings)
         stack.push_async_callback(inference.close)
         hub = Hub(settings.stream_queue)
-        backstage = Backstage(hub, inference)
+        backstage = Backstage(hub, inference, settings.tidy_delay_s)
         template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
         files = Files(instance, tuple(registry), records, template)
         files.prepare()
