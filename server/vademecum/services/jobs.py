@@ -66,13 +66,13 @@ class Job:
 
     def _begin(self, user_id: str) -> None:
         self._mark(user_id)
-        if not self._closing:  # else the next start takes it up
+        if not self._closing:
             self._tasks[user_id] = task = asyncio.create_task(self._run(user_id))
             task.add_done_callback(lambda _: self._end(user_id))
 
     def _end(self, user_id: str) -> None:
         del self._tasks[user_id]
-        if user_id in self._due:
+        if user_id in self._due and not self._closing:  # the mark of work that a stop cut off stays as it is
             self._begin(user_id)
 
     def _mark(self, user_id: str) -> None:
