@@ -18,7 +18,7 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.http import accounts as account_routes
 from vademecum.http import deletion, documents, operations, search, sync
 from vademecum.http import local as local_routes
-from vademecum.http.auth import Authentication
+from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
@@ -48,6 +48,11 @@ def now_iso() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{millis:03d}Z"
 
 
+def say_repaired(notice: str) -> None:
+    """Somebody's log was damaged and cut: an operator must hear of it."""
+    _log.warning("log repaired", detail=notice)
+
+
 def migrations_folder() -> Path:
     """Inside the installed package, or at the top of a checkout."""
     packaged = Path(__file__).parent / "migrations"
@@ -68,9 +73,8 @@ async def open_parts(
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
         records = migrate.load(migrations)
-        accounts = Accounts.open(
-            instance, settings.data / "accounts.duckdb", migrations / "accounts", migrations
-        )
+        path = settings.data / "accounts.duckdb"
+        accounts = Accounts.open(instance, path, migrations / "accounts", migrations, say_repaired)
 
         def knows(user_id: str) -> bool:
             return user_id in accounts.accounts
@@ -78,7 +82,7 @@ async def open_parts(
         inference = Inference(settings)
         stack.push_async_callback(inference.close)
         hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
-        backstage = Backstage(hub, inference)
+        backstage = Backstage(hub, inference, settings.tidy_delay_s)
         template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
         files = Files(instance, tuple(registry), records, template)
         files.prepare()
@@ -89,7 +93,7 @@ async def open_parts(
             knows,
             clock,
             backstage.on_commit,
-            lambda notice: _log.warning("log repaired", detail=notice),
+            say_repaired,
             settings.attached_max,
         )
         users.sweep()
@@ -160,6 +164,7 @@ def create_app(
         ],
         lifespan=[lifespan],
         middleware=[Authentication],
+        before_send=[renew_cookie],
         exception_handlers=HANDLERS,
         logging_config=None,
         openapi_config=openapi_config(),

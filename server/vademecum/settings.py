@@ -60,6 +60,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     erase_delay_s: Annotated[
         float, Meta(ge=0, description="seconds from a delete to its erasure from the disk")
     ] = 60
+    tidy_delay_s: Annotated[
+        float, Meta(ge=0, description="seconds from an edit to the erasure of the text before it")
+    ] = 86_400
     attached_max: Annotated[int, Meta(ge=1, description="users' files kept open")] = 256
     body_max: Annotated[int, Meta(ge=1, description="bytes of a request's body, uploads aside")] = 32 * MB
     search_wait_s: Annotated[float, Meta(ge=0, description="longest wait of a search for the index")] = 5

@@ -191,12 +191,22 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         door = local.read(data)
         running = not mine
     yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
-    damaged = list((data / "users").glob("*/*/*.damaged"))
-    yield Finding(
-        "logs", not damaged, f"{len(damaged)} damaged logs were cut and kept" if damaged else "whole"
-    )
     yield _examine_users(settings)
+    yield _examine_logs(data)  # after the opening of every file, which is what repairs them
     yield _examine_model(settings)
+
+
+def _examine_logs(data: Path) -> Finding:
+    damaged = [*data.glob("*.damaged"), *(data / "users").glob("*/*/*.damaged")]
+    if not damaged:
+        return Finding("logs", True, "whole")
+    kept = ", ".join(str(path.relative_to(data)) for path in damaged)
+    return Finding(
+        "logs",
+        False,
+        f"{len(damaged)} damaged by a crash and cut; what stood before the damage is safe. The whole is kept, until "
+        f"you remove it: {kept}",
+    )
 
 
 def _examine_users(settings: Settings) -> Finding:

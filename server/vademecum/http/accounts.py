@@ -1,16 +1,16 @@
 """Signing in and out, one's own account and tokens, and the accounts that an administrator looks after."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from litestar import MediaType, Request, Response, delete, get, patch, post
-from litestar.datastructures import Cookie, State
+from litestar.datastructures import State
 from litestar.enums import RequestEncodingType
 from litestar.params import BodyKwarg, FromPath, FromQuery, JSONBody
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Forbidden, SignedOut
-from vademecum.http.auth import COOKIE, is_secure
+from vademecum.http.auth import entry_cookie, no_cookie
 from vademecum.http.documents import Deleted
 from vademecum.http.rates import address_of
 from vademecum.model.limits import Tier
@@ -80,22 +80,6 @@ class SignedIn(msgspec.Struct):
     signed_in: bool = True
 
 
-def _cookie(request: Request[Any, Any, Any], secret: str, max_age: int) -> Cookie:
-    return Cookie(
-        key=COOKIE,
-        value=secret,
-        path="/",
-        httponly=True,
-        samesite="lax",
-        secure=is_secure(request),
-        max_age=max_age,
-    )
-
-
-def _entered(request: Request[Any, Any, Any], secret: str) -> Cookie:
-    return _cookie(request, secret, sign_in.COOKIE_DAYS * 86_400)
-
-
 @get("/v1/sign-in", opt={"public": True, "rate": "sign_in"}, include_in_schema=False)
 async def link_page(link: FromQuery[str] = "") -> Response[str]:
     """A button, so that a mail program that looks at links ahead does not use this one up."""
@@ -112,7 +96,7 @@ async def link_route(
 ) -> Response[None]:
     parts: Parts = state.parts
     secret = await sign_in.use_link(parts, data.link)
-    return Response(None, status_code=303, headers={"Location": "/"}, cookies=[_entered(request, secret)])
+    return Response(None, status_code=303, headers={"Location": "/"}, cookies=[entry_cookie(request, secret)])
 
 
 @post("/v1/sign-in", status_code=200, opt={"public": True, "rate": "sign_in"})
@@ -126,7 +110,7 @@ async def sign_in_route(request: Public, data: JSONBody[Credentials], state: Sta
         parts.limiter.failed(address)
         raise
     parts.limiter.succeeded(address)
-    return Response(SignedIn(), cookies=[_entered(request, secret)])
+    return Response(SignedIn(), cookies=[entry_cookie(request, secret)])
 
 
 @post("/v1/sign-out", status_code=200)
@@ -135,7 +119,7 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     if request.auth.kind == "cookie":
         await parts.accounts.remove_token(request.auth)
         parts.hub.wake_user(request.user.id)
-    return Response(SignedIn(False), cookies=[_cookie(request, "", 0)])
+    return Response(SignedIn(False), cookies=[no_cookie(request)])
 
 
 @post("/v1/password", status_code=200, opt={"rate": "sign_in"})
@@ -156,7 +140,7 @@ async def leave_route(request: Req, data: JSONBody[Leave], state: State) -> Resp
     if data.confirm != LEAVE:
         raise BadRequest(f'To leave for good, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
     await accounts.remove(state.parts, request.user)
-    return Response(Deleted(1), cookies=[_cookie(request, "", 0)])
+    return Response(Deleted(1), cookies=[no_cookie(request)])
 
 
 @get("/v1/tokens")

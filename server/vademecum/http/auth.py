@@ -5,14 +5,16 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from litestar.connection import ASGIConnection
+from litestar.datastructures import Cookie, MutableScopeHeaders
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
+from litestar.types import Message, Scope
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.http.rates import is_here, limit_account, limit_address
 from vademecum.services import local
 from vademecum.services.parts import Parts
-from vademecum.services.sign_in import find_token
+from vademecum.services.sign_in import COOKIE_DAYS, find_token, keep_alive
 
 COOKIE = "vademecum"
 LOCAL_ADMIN = Account("local", "local", "JIGGA", True, None, "")
@@ -64,7 +66,47 @@ def _through_local_door(
     return account, Token("local", account.id, "api", "command line", "", "")
 
 
-def is_secure(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+def entry_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> Cookie:
+    """What lets a browser in from now on."""
+    return _cookie(connection, secret, COOKIE_DAYS * 86_400)
+
+
+def no_cookie(connection: ASGIConnection[Any, Any, Any, Any]) -> Cookie:
+    """What makes a browser forget its secret."""
+    return _cookie(connection, "", 0)
+
+
+def _cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str, max_age: int) -> Cookie:
+    return Cookie(
+        key=COOKIE,
+        value=secret,
+        path="/",
+        httponly=True,
+        samesite="lax",
+        secure=_is_secure(connection),
+        max_age=max_age,
+    )
+
+
+async def renew_cookie(message: Message, scope: Scope) -> None:
+    """Before an answer goes out: a browser that is in use stays signed in.
+
+    At any ordinary request and not at one of the app's start: a device that only syncs, or an app that stays open for
+    months, is in use too. Streams are left out: the requests beside them do it.
+    """
+    token = scope.get("auth")
+    if message["type"] != "http.response.start" or not isinstance(token, Token) or token.kind != "cookie":
+        return
+    headers = MutableScopeHeaders.from_message(message)
+    if headers.get("content-type", "").startswith("text/event-stream"):
+        return
+    connection: ASGIConnection[Any, Any, Any, Any] = ASGIConnection(scope)
+    if await keep_alive(connection.app.state.parts, token):
+        _, value = entry_cookie(connection, connection.cookies[COOKIE]).to_encoded_header()
+        headers.add("set-cookie", value.decode("latin-1"))
+
+
+def _is_secure(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     """Did the browser come by HTTPS? A trusted proxy has set the scheme before we see it."""
     parts: Parts = connection.app.state.parts
     return connection.scope.get("scheme") == "https" or parts.settings.origin.startswith("https:")

@@ -90,12 +90,14 @@ class Heads:
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased)."""
+    """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased). `same_text`:
+    the server has added what follows from its text, and the text is what it was."""
 
     key: str
     before: Head | None
     head: Head | None
     body: bytes
+    same_text: bool = False
 
 
 def tag_key(key: str, tag: str) -> str:
@@ -206,9 +208,17 @@ class Draft:
         return charged - (before.size if before is not None and not before.deleted else 0)
 
     def put(
-        self, key: str, row: Json, body: bytes, *, waiting: bool = False, named: Links | None = None
+        self,
+        key: str,
+        row: Json,
+        body: bytes,
+        *,
+        waiting: bool = False,
+        named: Links | None = None,
+        same_text: bool = False,
     ) -> None:
-        """Store a live row under the next `seq`, or, `waiting`, without one. `named`: its links, if they are known."""
+        """Store a live row under the next `seq`, or, `waiting`, without one. `named`: its links, if they are known.
+        `same_text`: as in `Change`."""
         collection = self.collections[key.partition("/")[0]]
         parents, references = named if named is not None else links(collection, row)
         tag = row.get(collection.unique, "") if collection.unique else ""
@@ -216,7 +226,7 @@ class Draft:
         chunks = len(row.get("chunks", ()))
         model = row["model"] if chunks and row.get("embedding") is not None else ""
         head = Head(self._next(waiting), False, parents, references, size, tag, model, chunks)
-        self._change(key, head, body)
+        self._change(key, head, body, same_text)
 
     def bury(self, key: str, row: Json) -> None:
         """Put the tombstone of `row` in its place, under the next `seq`."""
@@ -247,12 +257,13 @@ class Draft:
         self._seq += 1
         return self._seq
 
-    def _change(self, key: str, head: Head | None, body: bytes) -> None:
+    def _change(self, key: str, head: Head | None, body: bytes, same_text: bool = False) -> None:
         self._count(key, self.head(key), -1)
         self._count(key, head, 1)
         earlier = self.changes.pop(key, None)  # popped, so that changes stay in the order of seq
         before = earlier.before if earlier is not None else self._heads.rows.get(key)
-        self.changes[key] = Change(key, before, head, body)
+        same_text = same_text and (earlier is None or earlier.same_text)
+        self.changes[key] = Change(key, before, head, body, same_text)
         if head is not None and not head.deleted:
             for name in (*head.parents, *head.references):
                 self._named.setdefault(name, set()).add(key)

@@ -7,7 +7,7 @@ from pathlib import Path
 from vademecum.engines.duckdb.users import RECORDS, user_folder
 from vademecum.model.draft import Change
 from vademecum.services import embed
-from vademecum.services.erase import leaves_bytes
+from vademecum.services.erase import leaves_bytes, outdates
 from vademecum.services.follow import Hub
 from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
@@ -16,9 +16,10 @@ from vademecum.services.models import Inference
 class Backstage:
     """`on_commit` tells the streams first, then asks for what the change needs."""
 
-    def __init__(self, hub: Hub, inference: Inference) -> None:
+    def __init__(self, hub: Hub, inference: Inference, tidy_delay_s: float) -> None:
         self._hub = hub
         self._inference = inference
+        self._tidy_delay_s = tidy_delay_s
         self.jobs: dict[str, Job] = {}
 
     def add(self, job: Job) -> Job:
@@ -34,6 +35,8 @@ class Backstage:
             self.jobs["embed"].ask(user_id)
         if leaves_bytes(changes):
             self.jobs["erase"].ask(user_id)
+        elif outdates(changes):  # one job for both: a delete's erasure takes away what edits have left, too
+            self.jobs["erase"].ask(user_id, self._tidy_delay_s)
 
     def start(self, data: Path) -> None:
         """Take up what was left undone. A leftover log means a crash: whoever was open then is looked at again."""

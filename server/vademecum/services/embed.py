@@ -94,7 +94,7 @@ class EmbedJob:
         def store_vectors(draft: Draft) -> None:
             now = draft.head(key)
             if now is not None and now.seq == head.seq:
-                draft.put(key, filled, encoded)
+                draft.put(key, filled, encoded, same_text=True)
 
         async with self._users.open(user_id) as store:
             await store.write(store_vectors)
@@ -129,4 +129,4 @@ def _mark(draft: Draft, keys: list[str], missing: set[str], counts: dict[str, in
             settled = {**row, "status": "ready"}
         else:
             continue
-        draft.put(key, settled, msgspec.json.encode(settled))
+        draft.put(key, settled, msgspec.json.encode(settled), same_text=True)

@@ -1,7 +1,8 @@
 """Erase: what was deleted leaves the disk. A DuckDB file and a Lance folder keep bytes until they are rewritten.
 
 A delete takes the content out of the row at once; this follows `erase_delay_s` later, and at once for "forget
-everything". `scan` proves it on the uncompressed bytes.
+everything". An edit leaves the text before it in its pack; that goes `tidy_delay_s` after the first such edit, so
+that whoever edits all day costs one rewrite. `scan` proves it on the uncompressed bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vademecum.engines.duckdb.users import Users, user_folder
-from vademecum.model.draft import Change
+from vademecum.model.draft import WAITING, Change
 from vademecum.services.index import Indexer, Indexes
 
 NEEDLE_MIN = 8  # bytes; shorter ones are found by chance
@@ -45,6 +46,18 @@ def leaves_bytes(changes: Iterable[Change]) -> bool:
     return any(
         c.before is not None and not c.before.deleted and (c.head is None or c.head.deleted) for c in changes
     )
+
+
+def outdates(changes: Iterable[Change]) -> bool:
+    """Did a commit write another text over one that was stored? (A waiting row that comes in keeps its own.)"""
+    return any(_is_edit(c) for c in changes)
+
+
+def _is_edit(change: Change) -> bool:
+    before, head = change.before, change.head
+    if before is None or before.deleted or head is None or head.deleted or change.same_text:
+        return False
+    return before.seq != WAITING or head.seq == WAITING
 
 
 def scan(folder: Path, needles: Iterable[bytes]) -> int:

@@ -11,6 +11,7 @@ import secrets
 from datetime import UTC, datetime, timedelta
 
 import msgspec
+import structlog
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 
@@ -23,6 +24,7 @@ LINK_MINUTES = 15
 COOKIE_DAYS = 90
 PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
+_log = structlog.get_logger("vademecum.sign_in")
 _hasher = PasswordHasher()
 _decoy = _hasher.hash(secrets.token_hex(8))
 _hashing = asyncio.Semaphore(2)  # each takes 64 MB and a core
@@ -79,6 +81,19 @@ async def use_link(parts: Parts, secret: str) -> str:
 
 async def new_cookie(parts: Parts, account: Account) -> str:
     return await issue(parts, account, "cookie", "browser", later(parts, days=COOKIE_DAYS))
+
+
+async def keep_alive(parts: Parts, token: Token) -> bool:
+    """Begin the days of a cookie in use anew, once a third of them is over: a burst of requests writes once, and a
+    month of them too. Returns whether that was done; a cookie that is not valid any more stays so."""
+    is_fresh = token.expires_at is None or token.expires_at > later(parts, days=COOKIE_DAYS * 2 / 3)
+    if is_fresh or not is_valid(parts, token):
+        return False
+    try:
+        return await parts.accounts.extend_token(token, later(parts, days=COOKIE_DAYS))
+    except Exception as error:  # the request itself was carried out, and the next one tries again
+        _log.error("a session was not extended", exc_info=error)
+        return False
 
 
 async def with_password(parts: Parts, email: str, password: str) -> str:

@@ -68,23 +68,26 @@ class Instance:
             cursor = self._local.cursor = self._connection.cursor()
         return cursor
 
-    def attach(self, path: Path) -> tuple[str, str | None]:
-        """Attach a file. Returns its alias and, if a damaged write-ahead log had to be cut, a sentence about it."""
-        alias = f"u{next(self._numbers)}"
-        statement = f"ATTACH '{_quoted(path)}' AS {alias}"
+    def attach(self, path: Path) -> str:
+        """Attach a file that was left in order; returns its alias. Raises Broken."""
         try:
-            self.cursor().execute(statement)
-            return alias, None
+            return self._attach(path)
         except duckdb.Error as error:
-            lost = _cut_damaged_wal(path, str(error))
-            try:
-                self.cursor().execute(statement)
-            except duckdb.Error as again:
-                raise Broken(
-                    f"The file {path.name} of folder {path.parent.name} cannot be opened ({again}). Nothing was "
-                    "changed. Restore it from a backup with `vademecum restore`."
-                ) from again
-            return alias, lost
+            raise _cannot_be_opened(path, error) from error
+
+    def attach_repaired(self, path: Path) -> tuple[str, str | None]:
+        """Attach a file that a crash may have left. Returns its alias and, if a damaged write-ahead log had to be cut,
+        a sentence about it. Raises Broken."""
+        try:
+            return self._attach(path), None
+        except duckdb.Error as error:
+            notice = _cut_damaged_wal(path, error)
+            return self.attach(path), notice
+
+    def _attach(self, path: Path) -> str:
+        alias = f"u{next(self._numbers)}"
+        self.cursor().execute(f"ATTACH '{_quoted(path)}' AS {alias}")
+        return alias
 
     def detach(self, alias: str) -> None:
         self.cursor().execute(f"DETACH {alias}")
@@ -101,15 +104,19 @@ def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-def _cut_damaged_wal(path: Path, message: str) -> str:
+def _cannot_be_opened(path: Path, error: duckdb.Error) -> Broken:
+    return Broken(
+        f"The file {path.name} of folder {path.parent.name} cannot be opened ({error}). If another process holds it, "
+        "stop that one; else restore it from a backup with `vademecum restore`."
+    )
+
+
+def _cut_damaged_wal(path: Path, error: duckdb.Error) -> str:
     """Cut the log at the byte where replay failed, keeping a copy: every complete commit before it comes back."""
     wal = path.with_name(path.name + ".wal")
-    found = re.search(r"byte position (\d+)", message)
+    found = re.search(r"byte position (\d+)", str(error))
     if found is None or not wal.exists():
-        raise Broken(
-            f"The file {path.name} of folder {path.parent.name} cannot be opened ({message}). Nothing was changed. "
-            "If another process holds it, stop that one; else restore it with `vademecum restore`."
-        )
+        raise _cannot_be_opened(path, error) from error
     kept = wal.with_name(wal.name + ".damaged")
     shutil.copy2(wal, kept)
     position = int(found.group(1))
@@ -117,4 +124,7 @@ def _cut_damaged_wal(path: Path, message: str) -> str:
     with wal.open("r+b") as file:
         file.truncate(position)
         os.fsync(file.fileno())
-    return f"log of {path.parent.name} cut at byte {position} of {size}; the whole is kept as {kept.name}"
+    return (
+        f"The log {wal.name} of folder {path.parent.name} was damaged and was cut at byte {position} of {size}. What "
+        f"stood before is safe; the whole log is kept as {kept.name}."
+    )

@@ -88,14 +88,10 @@ class Files:
             self._create(path)
         log = path.with_name(path.name + ".wal")
         crashed = log.exists()
-        alias, notice = self.instance.attach(path)
+        where = f"the file of {path.parent.name}"
+        alias, notice = migrate.attach_current(self.instance, path, self.migrations, where)
         cursor = self.instance.cursor()
         try:
-            applied = migrate.applied_in(cursor, alias)
-            if migrate.pending(self.migrations, applied, f"the file of {path.parent.name}"):
-                self.instance.detach(alias)
-                migrate.migrate_file(path, self.migrations)
-                alias, _ = self.instance.attach(path)
             for name in self.added:
                 table = f'{alias}.main."{name}"'
                 cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} AS FROM {alias}.main.documents LIMIT 0")
@@ -139,7 +135,7 @@ class Files:
 
         The file must be detached. `seq_floor`: the highest seq ever given, so that none is given twice.
         """
-        source, _ = self.instance.attach(path)
+        source = self.instance.attach(path)
         try:
             set_meta(self.instance.cursor(), source, {"seq_floor": str(seq_floor)})
         finally:
@@ -152,9 +148,9 @@ def rewrite_file(instance: Instance, path: Path) -> None:
     new = path.with_name(path.name + ".new")
     for stale in (new, new.with_name(new.name + ".wal")):
         stale.unlink(missing_ok=True)
-    source, _ = instance.attach(path)
+    source = instance.attach(path)
     try:
-        target, _ = instance.attach(new)
+        target = instance.attach(new)
         try:
             instance.copy_database(source, target)
         finally:
