@@ -94,6 +94,7 @@ class Subscription:
         events = self._queue.qsize() + len(wanted)
         size = self._bytes + sum(run.size for run in wanted)
         if events > self._bounds.events or size > self._bounds.bytes:
+            self._drop()
             self.close()
             return
         for run in wanted:
@@ -112,13 +113,16 @@ class Subscription:
             self._queue.put_nowait(WAKE)
 
     def close(self) -> None:
-        """End now. What is queued is let go, for a client that does not read may keep its connection for long."""
+        """End after what is queued."""
         if not self.closed:
             self.closed = True
-            while not self._queue.empty():
-                self._queue.get_nowait()
-            self._bytes = 0
             self._queue.put_nowait(CLOSED)
+
+    def _drop(self) -> None:
+        """Let go of what is queued: a client that does not read may keep its connection for long."""
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        self._bytes = 0
 
 
 class Hub:
