@@ -1,10 +1,12 @@
 """Export: all of one's data in open formats, and nothing that was deleted."""
 
+import asyncio
 import io
 import json
 import zipfile
 
 import httpx
+import msgspec
 
 from property.rows import (
     block,
@@ -19,6 +21,12 @@ from property.rows import (
     summary,
 )
 from server.house import house, run
+from vademecum.services import portions
+
+
+class Pulled(msgspec.Struct):
+    documents: list[msgspec.Raw]
+
 
 PROSE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before."
 
@@ -44,6 +52,38 @@ def rows_of(files, collection):
 
 def texts_of(files):
     return [text for name, text in files.items() if name.startswith("documents/")]
+
+
+def waiting_of(files):
+    return [json.loads(line) for line in files["waiting.jsonl"].splitlines()]
+
+
+def lines_of(files, collection):
+    return files[f"{collection}.jsonl"].split("\n")[:-1]
+
+
+async def pulled(person, collection):
+    """The live rows, each as the very text that the server answers."""
+    answer = await person.call("GET", f"/v1/sync/{collection}/0/pull?limit=1000")
+    rows = msgspec.json.decode(answer.content, type=Pulled).documents
+    assert len(rows) < 1000, "the test looks at one page only"
+    texts = [bytes(row).decode() for row in rows]
+    return [text for text in texts if not json.loads(text)["_deleted"]]
+
+
+async def push_text(person, collection, texts):
+    """Push rows as they are written, blanks, numbers and all. Returns what the server does not take."""
+    body = "[" + ",".join(f'{{"newDocumentState":{text}}}' for text in texts) + "]"
+    answer = await person.call("POST", f"/v1/sync/{collection}/0/push", content=body.encode())
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+UNUSUAL = (
+    '{"updatedAt":"2020-05-01T00:00:00.000Z" , "id":"odd","confidence":1.0,"confirmed":true,'
+    '"value":"tab\\t, \\u00e9 and \\/ as escapes, é as itself","key":"user.name","sourceRemoved":false,'
+    '"createdAt":"2020-05-01T00:00:00.000Z","_deleted":false}'
+)
 
 
 async def fill(person):
@@ -79,6 +119,127 @@ def test_an_export_is_all_that_a_device_can_pull_and_can_be_read_back(tmp_path):
             everything = "".join(files.values())
             stored = h.parts.accounts.tokens_of(ada.id)
             assert not any(token.hash in everything for token in stored), "no secrets, hashed or not"
+
+    run(scenario)
+
+
+def test_rows_that_wait_for_their_parent_are_in_it(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            early = {"vectorEmbeddings": block("later"), "episodes": episode("e1", "later")}
+            for collection, row in early.items():
+                assert await ada.push(collection, row) == []
+            await ada.push("episodes", episode("e2", "later"), {**episode("e2", "later"), "_deleted": True})
+            files = await exported(ada)
+            assert {w["collection"]: w["row"] for w in waiting_of(files)} == early
+            assert len(waiting_of(files)) == 2 and texts_of(files) == []
+            assert rows_of(files, "episodes") == rows_of(files, "vectorEmbeddings") == {}
+            await ada.push("sessions", session("later"))
+            files = await exported(ada)
+            assert [w["collection"] for w in waiting_of(files)] == ["vectorEmbeddings"]
+            assert rows_of(files, "episodes") == {"e1": early["episodes"]}
+            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+            assert waiting_of(await exported(ada)) == []
+
+    run(scenario)
+
+
+def test_every_line_is_byte_for_byte_what_a_device_pulls(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await fill(ada)
+            await h.settle(ada)
+            assert await push_text(ada, "facts", [UNUSUAL]) == []
+            files = await exported(ada)
+            assert UNUSUAL in lines_of(files, "facts")
+            for collection in h.parts.registry:
+                assert lines_of(files, collection) == await pulled(ada, collection) != [], collection
+
+    run(scenario)
+
+
+def test_a_row_that_was_sent_over_several_lines_is_one_line(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            rows = [fact("f1", value="one\r\ntwo"), fact("f2")]
+            texts = [json.dumps(row, indent=2) for row in rows]
+            assert await push_text(ada, "facts", [texts[0].replace("\n", "\r\n"), texts[1]]) == []
+            assert [json.loads(line) for line in lines_of(await exported(ada), "facts")] == rows
+
+    run(scenario)
+
+
+def test_what_was_exported_can_be_pushed_to_another_server_without_loss(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "one") as h:
+            ada = await h.person()
+            await fill(ada)
+            await h.settle(ada)
+            assert await push_text(ada, "facts", [UNUSUAL]) == []
+            await ada.push("episodes", episode("early", "later"))
+            files = await exported(ada)
+            before = {name: await pulled(ada, name) for name in h.parts.registry}
+        async with house(tmp_path / "two") as h:
+            ada = await h.person(account_id=ada.id)
+            for collection in reversed(list(h.parts.registry)):  # children first: the order does not matter
+                assert await push_text(ada, collection, lines_of(files, collection)) == []
+            for early in waiting_of(files):
+                assert await ada.push(early["collection"], early["row"]) == []
+            await h.settle(ada)
+            for collection in h.parts.registry:
+                assert sorted(await pulled(ada, collection)) == sorted(before[collection]), collection
+            again = await exported(ada)
+            assert again["waiting.jsonl"] == files["waiting.jsonl"] != ""
+            assert texts_of(again) == texts_of(files) == [PROSE]
+
+    run(scenario)
+
+
+def test_a_row_that_is_edited_meanwhile_is_there_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(portions, "PORTION_ROWS", 20)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            rows = [fact(f"f{n}") for n in range(600)]
+            assert await ada.push("facts", *rows) == []
+            over = False
+
+            async def edit():
+                count, row = 0, rows[0]
+                while not over:
+                    count += 1
+                    newer = {**row, "value": f"Ada {count}"}
+                    assert await ada.push("facts", newer, assumed=row) == []
+                    row = newer
+                return count
+
+            editing = asyncio.create_task(edit())
+            files = await exported(ada)
+            over = True
+            assert await editing > 1, "the test edits nothing meanwhile"
+            ids = [json.loads(line)["id"] for line in lines_of(files, "facts")]
+            assert sorted(ids) == sorted(row["id"] for row in rows)
+
+    run(scenario)
+
+
+def test_a_long_text_is_put_together_from_its_portions(tmp_path, monkeypatch):
+    """Ten blocks and more: in the order of their numbers, and with the gaps that lie between two portions."""
+    monkeypatch.setattr(portions, "PORTION_ROWS", 3)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            paragraphs = [f"Paragraph {n} says: " + "something of its own, " * 40 for n in range(200)]
+            text = "\n\n".join(paragraph.strip() for paragraph in paragraphs)
+            await ada.upload("long.txt", text)
+            blocks = await ada.live("vectorEmbeddings")
+            assert len(blocks) > 10, "the test needs more blocks"
+            assert texts_of(await exported(ada)) == [text]
 
     run(scenario)
 

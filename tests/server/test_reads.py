@@ -1,7 +1,13 @@
 """Reads while another commit is under way: nothing disappears between the commit and the memory of it."""
 
 import asyncio
+import gc
+import random
+import time
 
+import msgspec
+
+from property.rows import block, document, fact
 from server.house import house, run, session
 
 
@@ -32,5 +38,100 @@ def test_a_row_that_is_being_edited_is_never_missing(tmp_path):
             await edit()
             stop = True
             assert await reader > 50
+
+    run(scenario)
+
+
+MANY = [
+    f"{number:06d}" + "x" * 80 for number in range(10_000)
+]  # a document may be borrowed by so many sessions
+READS = [
+    ("GET", "/v1/documents", "", b""),
+    ("GET", "/v1/documents/lookup", "name=lease", b""),
+    ("GET", "/v1/documents/suggestions", "count=10", b""),
+    ("POST", "/v1/search", "", b'{"query":"words","sessionId":"%s","mode":"words"}' % MANY[0].encode()),
+    ("GET", "/v1/export", "", b""),
+]
+
+
+async def asked(h, person, method, path, query, body):
+    """Ask the application itself, without a client whose work would be measured too. Returns the answer's status."""
+    status = 0
+    answered = asyncio.Event()
+    incoming = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive():
+        if incoming:
+            return incoming.pop()
+        await answered.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        nonlocal status
+        status = message.get("status", status)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            answered.set()
+        await asyncio.sleep(0)  # as a socket that is full
+
+    secret = person.client.headers["authorization"].encode()
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(b"host", b"test"), (b"authorization", secret), (b"content-type", b"application/json")],
+        "client": ("127.0.0.1", 1),
+        "server": ("test", 80),
+    }
+    await h.app(scope, receive, send)
+    return status
+
+
+async def longest_turn(work):
+    """Seconds of processor time that the loop's thread spent, at most, before anything else had its turn."""
+    longest = 0.0
+
+    async def others():
+        nonlocal longest
+        while True:
+            began = time.thread_time()
+            await asyncio.sleep(0)
+            longest = max(longest, time.thread_time() - began)
+
+    task = asyncio.create_task(others())
+    result = await work
+    task.cancel()
+    return longest, result
+
+
+def test_long_rows_are_read_beside_the_loop_that_answers_everybody(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for number in range(25):
+                row = document(ada.id, f"d{number}", filename="lease.txt", activeSessions=MANY)
+                assert await ada.push("documents", row) == []
+                assert await ada.push("vectorEmbeddings", block(row["id"])) == []
+            noise = random.Random(1)  # what is exported is compressed, which this makes hard
+            facts = [fact(f"f{n}", value=noise.randbytes(1000).hex()) for n in range(500)]
+            assert await ada.push("facts", *facts) == []
+            await h.settle(ada)
+            body = msgspec.json.encode(row)
+            gc.disable()  # it takes its time in whatever thread it likes
+            began = time.thread_time()
+            for _ in range(25):
+                msgspec.json.encode(msgspec.json.decode(body))
+            in_one_go = time.thread_time() - began
+            turns = {}
+            for read in READS:
+                turns[read[1]], status = await longest_turn(asked(h, ada, *read))
+                assert status == 200, read
+            gc.enable()
+            assert max(turns.values()) < in_one_go / 3, turns
 
     run(scenario)

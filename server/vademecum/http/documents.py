@@ -1,11 +1,14 @@
 """Documents: upload, list, get, delete, borrow and return, lookup by name, what to delete."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, delete, get, post, put
 from litestar.datastructures import State, UploadFile
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
+from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest
@@ -28,11 +31,11 @@ class UploadForm(msgspec.Struct, rename="camel"):
     session_id: str | None = None
 
 
-class DocumentList(msgspec.Struct, rename="camel"):
-    documents: list[Json]
+class DocumentList(msgspec.Struct, rename="camel", kw_only=True):
     count: int
     limit: int
     warn_from: int = WARN_FROM
+    documents: list[Json]
 
 
 class Matches(msgspec.Struct):
@@ -44,10 +47,10 @@ class Matches(msgspec.Struct):
 class Suggestions(msgspec.Struct):
     """What would be missed least, first."""
 
-    suggestions: list[Json]
     count: int
     limit: int
     warn: bool
+    suggestions: list[Json]
 
 
 class Deleted(msgspec.Struct):
@@ -73,31 +76,53 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
     )
 
 
-@get("/v1/documents")
-async def list_route(request: Req, state: State) -> DocumentList:
+def _told(answer: type[msgspec.Struct]) -> dict[int, ResponseSpec]:
+    """What the schema says of an answer that goes out as a stream."""
+    return {200: ResponseSpec(answer, generate_examples=False, description="Request fulfilled")}
+
+
+def _filled(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
+    """`answer`, whose last field is an empty list, with `rows` in it: as they are stored, and sent one by one,
+    because together they may have 100 MB."""
+    empty = msgspec.json.encode(answer)
+    assert empty.endswith(b"[]}")
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield empty[:-2]
+        for position, row in enumerate(rows):
+            yield b"," + row if position else row
+        yield empty[-2:]
+
+    return Stream(pieces(), media_type="application/json")
+
+
+@get("/v1/documents", responses=_told(DocumentList))
+async def list_route(request: Req, state: State) -> Stream:
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         rows = await documents.list_documents(store)
-    return DocumentList(rows, len(rows), parts.limits(request.user).documents)
+    limit = parts.limits(request.user).documents
+    return _filled(DocumentList(count=len(rows), limit=limit, documents=[]), rows)
 
 
-@get("/v1/documents/lookup")
+@get("/v1/documents/lookup", responses=_told(Matches))
 async def lookup_route(
     request: Req,
     state: State,
     name: FromQuery[str],
     session_id: Annotated[str, QueryParameter(name="sessionId")] = "",
-) -> Matches:
+) -> Stream:
     """`?name=` a filename or a whole message, `&sessionId=` the session that asks."""
     parts: Parts = state.parts
     if not name.strip():
         raise BadRequest("`name` is empty.")
     async with parts.users.open(request.user.id) as store:
-        return Matches(await documents.look_up(store, name[:10_000], session_id))
+        rows = await documents.look_up(store, name[:10_000], session_id)
+    return _filled(Matches([]), rows)
 
 
-@get("/v1/documents/suggestions")
-async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 5) -> Suggestions:
+@get("/v1/documents/suggestions", responses=_told(Suggestions))
+async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 5) -> Stream:
     parts: Parts = state.parts
     if not 1 <= count <= 100:
         raise BadRequest("`count` must be from 1 to 100.")
@@ -105,7 +130,7 @@ async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 
     async with parts.users.open(request.user.id) as store:
         rows = await documents.suggestions(store, count)
         held = store.usage.documents
-    return Suggestions(rows, held, limit, held >= WARN_FROM)
+    return _filled(Suggestions(held, limit, held >= WARN_FROM, []), rows)
 
 
 @get("/v1/documents/{document_id:str}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, groupby
 from typing import Any, Protocol
 
@@ -88,16 +88,17 @@ def chunk(parts: Sequence[PartLike]) -> list[Chunk]:
     return chunks
 
 
-def join(chunks: Sequence[Mapping[str, Any]]) -> str:
-    """The document's text again, from its chunks in order. Between two of them is what their `start`s leave open."""
+def join(chunks: Iterable[Mapping[str, Any]], last: Mapping[str, Any] | None = None) -> str:
+    """The document's text again, from its chunks in order; of a long one a stretch, which begins after the chunk `last`.
+
+    Between two of them is what their `start`s leave open."""
     text: list[str] = []
-    end = 0
     for one in chunks:
-        if text:
-            gap = one["start"] - end
+        if last is not None:
+            gap = one["start"] - last["start"] - utf16_length(last["text"])
             text.append(JOIN if gap >= len(JOIN) else " " * max(gap, 0))
         text.append(one["text"])
-        end = one["start"] + utf16_length(one["text"])
+        last = one
     return "".join(text)
 
 

@@ -1,10 +1,15 @@
-"""Documents as people see them: list, get, look up by name, what to delete; and making the rows of a new one."""
+"""Documents as people see them: list, get, look up by name, what to delete; and making the rows of a new one.
+
+What is shown goes out as it is stored. All that may be many is read in portions and decoded in a thread: a hundred
+documents that thousands of sessions have borrowed are a hundred megabytes.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 
 import msgspec
 
@@ -14,20 +19,62 @@ from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
 from vademecum.model.ids import uuid7
 from vademecum.model.lookup import match
-from vademecum.model.suggest import cleanup
+from vademecum.model.suggest import Candidate, cleanup
+from vademecum.services.portions import Portion, portions
+
+
+class Card(msgspec.Struct, frozen=True, rename="camel"):
+    """What documents are told apart by: short, whatever the row holds besides."""
+
+    id: str
+    created_at: str
+    last_accessed_at: str
+    access_count: int
+    filename: str
+    status: str
+
+
+_card = msgspec.json.Decoder(Card)
 
 
 def new_id() -> str:
     return uuid7(time.time_ns() // 1_000_000, secrets.token_bytes(10))
 
 
-async def list_documents(store: UserStore) -> list[Json]:
-    """All live documents, newest first."""
-    keys = [k for k in list(store.heads.rows) if k.startswith("documents/") and store.live(k)]
-    rows = [msgspec.json.decode(body) for body in (await store.bodies(keys)).values()]
-    return sorted(
-        (r for r in rows if not r.get("_deleted")), key=lambda r: (r["createdAt"], r["id"]), reverse=True
+async def live_keys(store: UserStore) -> list[str]:
+    """Keys of the live documents."""
+    keys = list(store.heads.rows)  # a copy: while the thread looks, a commit may change the rows
+    return await asyncio.to_thread(
+        lambda: [key for key in keys if key.startswith("documents/") and store.live(key)]
     )
+
+
+async def cards(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[Card, bytes]]:
+    """The documents `keys`, each with its body; those that have died meanwhile are left out."""
+    async for portion in portions(store, keys):
+        for card, body in await asyncio.to_thread(_cards, portion):
+            yield card, body
+
+
+def _cards(portion: Portion) -> list[tuple[Card, bytes]]:
+    return [(_card.decode(body), body) for _, body in portion]
+
+
+def borrowed_by(store: UserStore, session_id: str) -> set[str]:
+    """Ids of the documents whose `activeSessions` have this session: the only sessions a document's head refers to."""
+    named = store.heads.dependents.get(f"sessions/{session_id}", ())
+    return {key.partition("/")[2] for key in named if key.startswith("documents/") and store.live(key)}
+
+
+async def filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
+    """Filename by id of those documents that are alive."""
+    return {card.id: card.filename async for card, _ in cards(store, _keys(ids))}
+
+
+async def list_documents(store: UserStore) -> list[bytes]:
+    """All live documents as JSON, newest first."""
+    found = [pair async for pair in cards(store, await live_keys(store))]
+    return [body for _, body in sorted(found, key=lambda pair: _age(pair[0]), reverse=True)]
 
 
 async def get_document(store: UserStore, document_id: str) -> Json:
@@ -42,15 +89,36 @@ async def get_document(store: UserStore, document_id: str) -> Json:
     return row
 
 
-async def look_up(store: UserStore, name: str, session_id: str) -> list[Json]:
+async def look_up(store: UserStore, name: str, session_id: str) -> list[bytes]:
     """Documents of the pool that `name` (a name, or a whole message) names and that are not active in the session."""
-    pool = [d for d in await list_documents(store) if session_id not in d["activeSessions"]]
-    by_id = {d["id"]: d for d in pool}
-    return [by_id[i] for i in match(name, ((d["id"], d["filename"]) for d in pool))]
+    known = [card async for card, _ in cards(store, await live_keys(store))]
+    active = borrowed_by(store, session_id)
+    pool = [card for card in sorted(known, key=_age, reverse=True) if card.id not in active]
+    return await _bodies(store, await asyncio.to_thread(match, name, [(c.id, c.filename) for c in pool]))
 
 
-async def suggestions(store: UserStore, count: int) -> list[Json]:
-    return cleanup(await list_documents(store), count)
+async def suggestions(store: UserStore, count: int) -> list[bytes]:
+    """The `count` documents that would be missed least, as JSON."""
+    known = [card async for card, _ in cards(store, await live_keys(store))]
+    return await _bodies(store, cleanup([_candidate(store, card) for card in known], count))
+
+
+def _candidate(store: UserStore, card: Card) -> Candidate:
+    head = store.heads.rows.get(f"documents/{card.id}")
+    borrowed = head is not None and bool(head.references)  # to the sessions it is active in
+    return Candidate(card.id, borrowed, card.last_accessed_at, card.access_count)
+
+
+def _age(card: Card) -> tuple[str, str]:
+    return card.created_at, card.id
+
+
+def _keys(ids: Iterable[str]) -> list[str]:
+    return [f"documents/{document_id}" for document_id in ids]
+
+
+async def _bodies(store: UserStore, ids: Iterable[str]) -> list[bytes]:
+    return [body async for portion in portions(store, _keys(ids)) for _, body in portion]
 
 
 def live_row(draft: Draft, document_id: str) -> Json:

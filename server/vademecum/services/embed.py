@@ -19,6 +19,7 @@ from vademecum.errors import Broken
 from vademecum.model import vectors
 from vademecum.model.collections import Json
 from vademecum.model.draft import Change, Draft
+from vademecum.services.documents import cards, live_keys
 from vademecum.services.models import Inference
 
 COLLECTION = "vectorEmbeddings"
@@ -101,9 +102,8 @@ class EmbedJob:
 
 
 async def _settle(store: UserStore, model: str | None, hopeless: list[str]) -> None:
-    documents = [k for k in store.heads.rows if k.startswith("documents/") and store.live(k)]
-    rows = {k: msgspec.json.decode(b) for k, b in (await store.bodies(documents)).items()}
-    waiting = [k for k, row in rows.items() if row.get("status") == "pending"]
+    known = [card async for card, _ in cards(store, await live_keys(store))]
+    waiting = [f"documents/{card.id}" for card in known if card.status == "pending"]
     if waiting:
         missing = _documents_of(store.unembedded(model)) if model is not None else set()
         counts = {i: store.chunk_count(i) for i in (k.partition("/")[2] for k in waiting)}

@@ -1,5 +1,11 @@
-"""Export: all of one's data in open formats, as a ZIP of JSON lines and plain text. Everything but the vectors of
-others' making: vectors are derived, yet they are yours, so they are in it too (inside vectorEmbeddings.jsonl).
+"""Export: all of one's data in open formats, as a ZIP of JSON lines and plain text. Vectors are derived, yet they are
+yours, so they are in it too (inside vectorEmbeddings.jsonl).
+
+Every row is the JSON that a device would pull, so pushing the lines gives the same rows again.
+
+What is in it is settled at the start, by the rows as one commit left them. Their content is read a portion at a time
+while devices go on writing: each row is there once and whole, but one edited meanwhile may be there as edited, one
+deleted meanwhile is left out, and one that came meanwhile is not in it.
 """
 
 from __future__ import annotations
@@ -7,7 +13,9 @@ from __future__ import annotations
 import asyncio
 import re
 import zipfile
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 import msgspec
@@ -15,48 +23,113 @@ import msgspec
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model.chunk import join
 from vademecum.model.collections import Json
+from vademecum.model.draft import WAITING, Head
+from vademecum.services.documents import filenames
+from vademecum.services.portions import Portion, portions
 
-PAGE = 500
+WAITING_FILE = "waiting.jsonl"
 README = """This is everything the server keeps of you.
 
 account.json               your account (no secrets)
 <collection>.jsonl         one row a line, as your devices sync it
+waiting.jsonl              rows that came before what they belong to (as a message before its session) and wait for
+                           it: {"collection": its name, "row": the row} a line
 documents/<name>.txt       the text of each document
+
+To take it in elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push. The `userId` of a
+document must be the id of the account that it is pushed to.
 """
+
+
+class Block(msgspec.Struct):
+    chunks: list[Json]
+
+
+_block = msgspec.json.Decoder(Block)
+
+
+@dataclass
+class Contents:
+    """Keys of the rows of an export. `blocks`: of each document, in their order."""
+
+    rows: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    waiting: list[str] = field(default_factory=list)
+    blocks: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
 async def export(
     store: UserStore, account: dict[str, Any], collections: Iterable[str], target: IO[bytes]
 ) -> None:
-    """Write the ZIP to `target`. Content is read a page at a time."""
-    texts: dict[str, dict[int, list[Json]]] = {}
-    names: dict[str, str] = {}
+    """Write the ZIP to `target`. In memory is a portion of the rows at a time, and their keys."""
+    contents = await asyncio.to_thread(settle, list(store.heads.rows.items()))
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("README.txt", README)
         archive.writestr("account.json", msgspec.json.format(msgspec.json.encode(account), indent=2))
         for collection in collections:
-            with archive.open(f"{collection}.jsonl", "w") as file:
-                async for row, body in _rows(store, collection):
-                    await asyncio.to_thread(file.write, body + b"\n")
-                    if collection == "documents":
-                        names[row["id"]] = row["filename"]
-                    elif collection == "vectorEmbeddings":
-                        texts.setdefault(row["documentId"], {})[row["block"]] = row["chunks"]
-        for document_id, blocks in texts.items():
-            name = re.sub(r"[^\w. -]", "_", names.get(document_id, "document"))
-            name = name.encode()[:120].decode(errors="ignore")  # file systems count bytes, 255 with the id
-            chunks = [chunk for _, block in sorted(blocks.items()) for chunk in block]
-            await asyncio.to_thread(archive.writestr, f"documents/{name} ({document_id}).txt", join(chunks))
+            await _write(store, archive, f"{collection}.jsonl", contents.rows[collection], _line)
+        await _write(store, archive, WAITING_FILE, contents.waiting, _waiting_line)
+        names = await filenames(store, contents.blocks)
+        for document_id, keys in contents.blocks.items():
+            if document_id in names:
+                name = f"documents/{_safe(names[document_id])} ({document_id}).txt"
+                await _write_text(store, archive, name, keys)
 
 
-async def _rows(store: UserStore, collection: str) -> Any:
-    after = 0
-    while True:
-        page = await store.page(collection, after, PAGE)
-        for _, body in page:
-            row = msgspec.json.decode(body)
-            if not row.get("_deleted"):
-                yield row, body
-        if len(page) < PAGE:
-            return
-        after = page[-1][0]
+def settle(heads: list[tuple[str, Head]]) -> Contents:
+    """What an export is made of: all but the tombstones, in the order of `seq`."""
+    contents = Contents()
+    for seq, key in sorted((head.seq, key) for key, head in heads if not head.deleted):
+        collection, _, row_id = key.partition("/")
+        if seq == WAITING:
+            contents.waiting.append(key)
+            continue
+        contents.rows[collection].append(key)
+        if collection == "vectorEmbeddings":
+            contents.blocks[row_id.rpartition(".")[0]].append(key)
+    for keys in contents.blocks.values():
+        keys.sort(key=lambda key: int(key.rpartition(".")[2]))
+    return contents
+
+
+async def _write(
+    store: UserStore,
+    archive: zipfile.ZipFile,
+    name: str,
+    keys: Iterable[str],
+    line: Callable[[str, bytes], bytes],
+) -> None:
+    def write(portion: Portion) -> None:
+        for key, body in portion:
+            file.write(line(key, body) + b"\n")
+
+    with archive.open(name, "w", force_zip64=True) as file:
+        async for portion in portions(store, keys):
+            await asyncio.to_thread(write, portion)
+
+
+def _line(key: str, body: bytes) -> bytes:
+    """A row as it was sent. A line break in it can only stand between two tokens; a blank means the same there."""
+    return body.replace(b"\n", b" ").replace(b"\r", b" ")
+
+
+def _waiting_line(key: str, body: bytes) -> bytes:
+    return b'{"collection":"%s","row":%s}' % (key.partition("/")[0].encode(), _line(key, body))
+
+
+async def _write_text(store: UserStore, archive: zipfile.ZipFile, name: str, keys: Iterable[str]) -> None:
+    """The text of one document, from its blocks."""
+
+    def write(portion: Portion, last: Json | None) -> Json | None:
+        chunks = [chunk for _, body in portion for chunk in _block.decode(body).chunks]
+        file.write(join(chunks, last).encode())
+        return chunks[-1] if chunks else last
+
+    last: Json | None = None
+    with archive.open(name, "w", force_zip64=True) as file:
+        async for portion in portions(store, keys):
+            last = await asyncio.to_thread(write, portion, last)
+
+
+def _safe(filename: str) -> str:
+    """As the name of a file: without what leads elsewhere, and short, as file systems count bytes, 255 with the id."""
+    return re.sub(r"[^\w. -]", "_", filename).encode()[:120].decode(errors="ignore")

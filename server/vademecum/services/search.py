@@ -13,13 +13,12 @@ from typing import Literal
 import msgspec
 
 from vademecum.engines.duckdb.users import Users
-from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
 from vademecum.model.ranking import fuse
-from vademecum.services.documents import list_documents
+from vademecum.services.documents import borrowed_by, filenames
 from vademecum.services.index import Indexer, Indexes
 from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
@@ -76,7 +75,7 @@ class Searcher:
         embedder = await self._inference.get()
         possible: Mode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
-            scope = await _active(store, session_id)
+            scope = borrowed_by(store, session_id)
             epoch, seq = store.epoch, store.seq
         if not scope:
             return Found(Scope(session_id, [], possible, True), [])
@@ -87,23 +86,17 @@ class Searcher:
             self._indexer.forget(user_id)
             complete = await self._wait(user_id, epoch, seq)
             hits = await self._hits(user_id, embedder, query, scope, max(k, DEPTH), possible)
-        async with self._users.open(
-            user_id
-        ) as store:  # read back: what died or was returned meanwhile is dropped
-            active = await _active(store, session_id)
+        async with self._users.open(user_id) as store:
+            names = await filenames(store, {hit.document_id for hit, _ in hits})
+            active = borrowed_by(
+                store, session_id
+            )  # read back: what died or was returned meanwhile is dropped
             results = [
-                Result(
-                    h.document_id,
-                    active[h.document_id],
-                    h.block,
-                    h.chunk_index,
-                    h.page,
-                    h.section,
-                    h.text,
-                    score,
-                )
-                for h, score in hits
-                if h.document_id in active and store.live(f"vectorEmbeddings/{h.document_id}.{h.block}")
+                _result(hit, names[hit.document_id], score)
+                for hit, score in hits
+                if hit.document_id in active
+                and hit.document_id in names
+                and store.live(f"vectorEmbeddings/{hit.document_id}.{hit.block}")
             ]
         return Found(Scope(session_id, sorted(active), possible, complete), results[:k])
 
@@ -149,6 +142,7 @@ class Searcher:
         return [(by_place[place], score) for place, score in fused]
 
 
-async def _active(store: UserStore, session_id: str) -> dict[str, str]:
-    """Filename by id of the documents that the session has borrowed."""
-    return {d["id"]: d["filename"] for d in await list_documents(store) if session_id in d["activeSessions"]}
+def _result(hit: Hit, filename: str, score: float) -> Result:
+    return Result(
+        hit.document_id, filename, hit.block, hit.chunk_index, hit.page, hit.section, hit.text, score
+    )

@@ -1,0 +1,45 @@
+"""Many rows, a portion at a time: so that neither memory nor the event loop feels how many there are.
+
+A row may have a megabyte and a user hundreds of them. Whoever looks at more than a few reads them here, and decodes
+each portion in a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+from vademecum.engines.duckdb.userstore import UserStore
+
+PORTION_BYTES = 2**20  # as charged; with vectors, which are not, at most five times that
+PORTION_ROWS = 500
+
+Portion = list[tuple[str, bytes]]
+
+
+async def portions(store: UserStore, keys: Iterable[str]) -> AsyncIterator[Portion]:
+    """Key and body of the rows `keys`, in that order, as they are when it is their turn; without the dead."""
+    for some in _cut(store, keys):
+        found = await store.bodies(some)
+        yield [(key, found[key]) for key in some if key in found and _is_alive(store, key)]
+
+
+def _is_alive(store: UserStore, key: str) -> bool:
+    """Live, or waiting for its parent."""
+    head = store.heads.rows.get(key)
+    return head is not None and not head.deleted
+
+
+def _cut(store: UserStore, keys: Iterable[str]) -> Iterator[list[str]]:
+    some: list[str] = []
+    size = 0
+    for key in keys:
+        head = store.heads.rows.get(key)
+        if head is None:
+            continue
+        if some and (size + head.size > PORTION_BYTES or len(some) == PORTION_ROWS):
+            yield some
+            some, size = [], 0
+        some.append(key)
+        size += head.size
+    if some:
+        yield some
