@@ -107,10 +107,10 @@ def _fuzz(served, operation, defects) -> None:
         try:
             case.validate_response(answer, checks=CONFORMS)
         except FailureGroup as group:
-            defects += [
+            defects.extend(
                 f"{operation.method} {operation.path}: {answer.status_code} {failure}"
                 for failure in group.exceptions
-            ]
+            )
 
     import hypothesis
 
