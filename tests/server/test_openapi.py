@@ -196,6 +196,9 @@ def test_a_refusal_is_a_problem_with_a_code_of_the_table(document):
             if status >= "400" and (operation["operationId"], status) != ("getReadiness", "503"):
                 schema = {"$ref": "#/components/schemas/Problem"}
                 assert answer["content"] == {"application/problem+json": {"schema": schema}}
+    search = Told(document).operations["search"]["responses"]
+    assert search["403"]["description"] == "`TIER`, `FORBIDDEN`", "its own codes and those of every route"
+    assert search["429"]["headers"].keys() == {"Retry-After"}
     assert set(CODES.values()) | {kind.code for kind in kinds(VademecumError)} <= MEANINGS.keys()
     for code in MEANINGS:
         assert f"`{code}`" in document["info"]["description"]

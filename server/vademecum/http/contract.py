@@ -71,6 +71,7 @@ PARAMETERS: dict[str, Json] = {
     "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
     "query sessions": {"description": "What becomes of the project's sessions."},
 }  # fmt: skip
+RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
 REFUSED = {
     "type": "object",
     "description": "The row as it was sent, and why it was refused. It stays on the device until it is edited.",
@@ -214,17 +215,16 @@ def _complete_refusals(method: str, operation: Json) -> None:
         kinds.append(errors.Forbidden)  # a request that another site caused
     responses = operation["responses"]
     responses.pop("400", None)  # Litestar's own form of it is never sent
-    own = {status: answer for status, answer in responses.items() if MEDIA_TYPE in answer.get("content", {})}
     for status, said in problems(*kinds).items():
-        if str(status) not in own:
-            responses[str(status)] = {
-                "description": said.description,
-                "content": {MEDIA_TYPE: {"schema": _ref("Problem")}},
-            }
-    for status in {"429", "503"} & responses.keys():
-        responses[status]["headers"] = {
-            "Retry-After": {"schema": {"type": "integer"}, "description": "Seconds to wait."}
-        }
+        own = responses.setdefault(
+            str(status),
+            {"description": said.description, "content": {MEDIA_TYPE: {"schema": _ref("Problem")}}},
+        )
+        if said.description not in own["description"]:
+            own["description"] += f", {said.description}"
+    for wait in ("429", "503"):
+        if MEDIA_TYPE in responses.get(wait, {}).get("content", {}):
+            responses[wait]["headers"] = {"Retry-After": RETRY_AFTER}
     operation["responses"] = dict(sorted(responses.items()))
 
 
