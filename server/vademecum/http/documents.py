@@ -11,7 +11,8 @@ from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest
+from vademecum.errors import BadRequest, Busy, LimitReached, NotFound, TooLarge, UnreadableFile
+from vademecum.http.problems import problems
 from vademecum.model.collections import Json
 from vademecum.model.limits import WARN_FROM
 from vademecum.services import borrow as borrowing
@@ -57,9 +58,18 @@ class Deleted(msgspec.Struct):
     deleted: int
 
 
-@post("/v1/documents", request_max_body_size=UPLOAD_MAX, opt={"rate": "upload"})
+@post(
+    "/v1/documents",
+    request_max_body_size=UPLOAD_MAX,
+    opt={"rate": "upload"},
+    operation_id="uploadDocument",
+    tags=["documents"],
+    summary="Upload a file",
+    responses=problems(NotFound, TooLarge, LimitReached, UnreadableFile, Busy),
+)
 async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Uploaded:
-    """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once."""
+    """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
+    `existing` says so. It can be searched by words at once, and by meaning a little later (`status: ready`)."""
     parts: Parts = state.parts
     if not hasattr(data.file.file, "read") or not isinstance(data.session_id, str | None):
         # a form's fields are what the client makes of them, whatever the types above say
@@ -96,8 +106,15 @@ def _filled(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
     return Stream(pieces(), media_type="application/json")
 
 
-@get("/v1/documents", responses=_told(DocumentList))
+@get(
+    "/v1/documents",
+    operation_id="listDocuments",
+    tags=["documents"],
+    summary="List all documents",
+    responses=_told(DocumentList),
+)
 async def list_route(request: Req, state: State) -> Stream:
+    """Newest first, without their text. `limit` is how many the account may hold; warn from `warnFrom` on."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         rows = await documents.list_documents(store)
@@ -105,14 +122,21 @@ async def list_route(request: Req, state: State) -> Stream:
     return _filled(DocumentList(count=len(rows), limit=limit, documents=[]), rows)
 
 
-@get("/v1/documents/lookup", responses=_told(Matches))
+@get(
+    "/v1/documents/lookup",
+    operation_id="lookUpDocuments",
+    tags=["documents"],
+    summary="Find documents by name",
+    responses=_told(Matches),
+)
 async def lookup_route(
     request: Req,
     state: State,
     name: FromQuery[str],
     session_id: Annotated[str, QueryParameter(name="sessionId")] = "",
 ) -> Stream:
-    """`?name=` a filename or a whole message, `&sessionId=` the session that asks."""
+    """Documents that a filename or a whole message names, best first, without those that the session uses already.
+    Ask the person before lending one to the session."""
     parts: Parts = state.parts
     if not name.strip():
         raise BadRequest("`name` is empty.")
@@ -121,8 +145,15 @@ async def lookup_route(
     return _filled(Matches([]), rows)
 
 
-@get("/v1/documents/suggestions", responses=_told(Suggestions))
+@get(
+    "/v1/documents/suggestions",
+    operation_id="suggestDeletions",
+    tags=["documents"],
+    summary="Suggest what to delete",
+    responses=_told(Suggestions),
+)
 async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 5) -> Stream:
+    """What would be missed least, first: used by no session, not used for long, used seldom."""
     parts: Parts = state.parts
     if not 1 <= count <= 100:
         raise BadRequest("`count` must be from 1 to 100.")
@@ -133,14 +164,28 @@ async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 
     return _filled(Suggestions(held, limit, held >= WARN_FROM, []), rows)
 
 
-@get("/v1/documents/{document_id:str}")
+@get(
+    "/v1/documents/{document_id:str}",
+    operation_id="getDocument",
+    tags=["documents"],
+    summary="Get one document",
+    responses=problems(NotFound),
+)
 async def get_route(request: Req, state: State, document_id: FromPath[str]) -> dict[str, Any]:
+    """What is known of a document. Its text is in the rows of `vectorEmbeddings`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         return await documents.get_document(store, document_id)
 
 
-@delete("/v1/documents/{document_id:str}", status_code=200)
+@delete(
+    "/v1/documents/{document_id:str}",
+    status_code=200,
+    operation_id="deleteDocument",
+    tags=["documents"],
+    summary="Delete one document",
+    responses=problems(NotFound),
+)
 async def delete_route(request: Req, state: State, document_id: FromPath[str]) -> Deleted:
     """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
     parts: Parts = state.parts
@@ -149,26 +194,48 @@ async def delete_route(request: Req, state: State, document_id: FromPath[str]) -
     return Deleted(1)
 
 
-@delete("/v1/documents", status_code=200)
+@delete(
+    "/v1/documents",
+    status_code=200,
+    operation_id="deleteAllDocuments",
+    tags=["documents"],
+    summary="Delete all documents",
+)
 async def delete_all_route(request: Req, state: State) -> Deleted:
+    """Their texts and vectors go from every device; facts drawn from them stay, marked `sourceRemoved`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         return Deleted(await store.write(deleting.delete_all_documents))
 
 
-@put("/v1/documents/{document_id:str}/sessions/{session_id:str}")
+@put(
+    "/v1/documents/{document_id:str}/sessions/{session_id:str}",
+    operation_id="borrowDocument",
+    tags=["documents"],
+    summary="Let a session use a document",
+    responses=problems(NotFound),
+)
 async def borrow_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
 ) -> dict[str, Any]:
+    """A session searches only what it has borrowed (`activeSessions`). Borrowing twice is borrowing once."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         return await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
 
 
-@delete("/v1/documents/{document_id:str}/sessions/{session_id:str}", status_code=200)
+@delete(
+    "/v1/documents/{document_id:str}/sessions/{session_id:str}",
+    status_code=200,
+    operation_id="returnDocument",
+    tags=["documents"],
+    summary="Take a document out of a session",
+    responses=problems(NotFound),
+)
 async def return_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
 ) -> dict[str, Any]:
+    """The document stays in the pool, where any session can borrow it."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         return await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))

@@ -3,20 +3,46 @@
 The page is Swagger UI, served from here: it asks nothing of anybody else, and its policy forbids it to.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from litestar import Request, Response, Router
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin, OpenAPIRenderPlugin
-from litestar.openapi.spec import Components, SecurityScheme
+from litestar.openapi.spec import (
+    Components,
+    License,
+    OpenAPI,
+    Reference,
+    SecurityRequirement,
+    SecurityScheme,
+    Tag,
+)
 from litestar.static_files import create_static_files_router
 
 from vademecum import __version__
 from vademecum.errors import NotFound
+from vademecum.http.auth import COOKIE
+from vademecum.http.contract import DESCRIPTION, TAGS, complete
+from vademecum.model.collections import Collection
 
 # Made by `npm run build` from web/api/.
 BUILT = Path(__file__).parents[1] / "web" / "api"
+# For a route that needs no credential, beside `opt={"public": True}`.
+PUBLIC: list[SecurityRequirement] = [{}]
+SCHEMES: dict[str, SecurityScheme | Reference] = {
+    "token": SecurityScheme(
+        type="http", scheme="bearer", description="An API token: `vademecum token create EMAIL`."
+    ),
+    "cookie": SecurityScheme(
+        type="apiKey",
+        security_scheme_in="cookie",
+        name=COOKIE,
+        description="HttpOnly, from `signIn`. Writes must come from the server's own pages.",
+    ),
+}
 _NOT_BUILT = (
     b"<!doctype html><title>Vademecum</title><p>This page is not built yet: run <code>make install</code>."
 )
@@ -38,19 +64,44 @@ def _no_page_of_litestar(response: Response[Any]) -> Response[Any]:
     return response
 
 
-def openapi_config() -> OpenAPIConfig:
+class Document(OpenAPI):
+    """Litestar's, completed when it is first asked for."""
+
+    collections: Mapping[str, Collection]
+
+    def to_schema(self) -> dict[str, Any]:
+        return complete(super().to_schema(), self.collections)
+
+
+@dataclass
+class Config(OpenAPIConfig):
+    collections: Mapping[str, Collection] = field(default_factory=dict)
+
+    def to_openapi_schema(self) -> OpenAPI:
+        document = Document(**vars(super().to_openapi_schema()))
+        document.collections = self.collections
+        return document
+
+
+def openapi_config(collections: Mapping[str, Collection]) -> OpenAPIConfig:
     """One for each app: litestar puts the routes into the router."""
-    return OpenAPIConfig(
+    return Config(
+        collections=collections,
         title="Vademecum",
         version=__version__,
-        description="Documents, their vectors and their memory, in step on every device. Every error is "
-        "`application/problem+json` with a stable `code`. Make a token with `vademecum token create EMAIL`.",
-        components=Components(security_schemes={"token": SecurityScheme(type="http", scheme="bearer")}),
-        security=[{"token": []}],
+        description=DESCRIPTION,
+        license=License(name="Apache-2.0", identifier="Apache-2.0"),
+        components=Components(security_schemes=SCHEMES),
+        security=[{"token": []}, {"cookie": []}],
+        tags=[Tag(name=name, description=text) for name, text in TAGS.items()],
         use_handler_docstrings=True,
         render_plugins=[JsonRenderPlugin(), TryIt()],
         openapi_router=Router(
-            "/schema", route_handlers=[], opt={"public": True}, after_request=_no_page_of_litestar
+            "/schema",
+            route_handlers=[],
+            include_in_schema=False,
+            opt={"public": True},
+            after_request=_no_page_of_litestar,
         ),
     )
 

@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 from litestar import MediaType, Request, Response, get
 from litestar.datastructures import State
+from litestar.openapi.datastructures import ResponseSpec
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from vademecum.errors import Forbidden
+from vademecum.http.openapi import PUBLIC
 from vademecum.http.rates import address_of, is_loopback
 from vademecum.services.parts import Parts
 
@@ -40,12 +42,28 @@ async def front_page() -> Response[str]:
     return Response(PAGE, media_type=MediaType.HTML)
 
 
-@get("/health", opt={"public": True})
+@get(
+    "/health",
+    opt={"public": True},
+    security=PUBLIC,
+    operation_id="getHealth",
+    tags=["operations"],
+    summary="Is the server alive?",
+)
 async def health_route() -> Health:
+    """Answers as long as the process runs. Asks nothing of its parts."""
     return Health()
 
 
-@get("/ready", opt={"public": True})
+@get(
+    "/ready",
+    opt={"public": True},
+    security=PUBLIC,
+    operation_id="getReadiness",
+    tags=["operations"],
+    summary="Can the server do its work?",
+    responses={503: ResponseSpec(Readiness, False, "Not ready; the part that fails says so")},
+)
 async def ready_route(state: State) -> Response[Readiness]:
     """503 with the part that is not ready. The checks are real: a read of the store, a write to its disk."""
     parts: Parts = state.parts

@@ -5,9 +5,11 @@ An array or a page of HTML would be taken for success by a sync client, so nothi
 
 from typing import Any
 
+import msgspec
 import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.openapi.datastructures import ResponseSpec
 
 from vademecum import errors
 
@@ -35,28 +37,51 @@ CODES = {
     413: "TOO_LARGE",
     415: "UNSUPPORTED_MEDIA_TYPE",
 }
+SEVERAL = {
+    errors.LimitReached: "`DOCUMENT_LIMIT`, `STORAGE_LIMIT`",
+    errors.UnreadableFile: "Why there is no text to be had: `NO_TEXT`, `ENCRYPTED`, `DAMAGED` …",
+}
+MEDIA_TYPE = "application/problem+json"
 _log = structlog.get_logger("vademecum.http")
 
 
-def status_of(error: errors.VademecumError) -> int:
-    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+class Problem(msgspec.Struct):
+    """RFC 9457. `code` is stable; `title` is a sentence for a person: what happened, what is safe, what to do."""
+
+    title: str
+    status: int
+    code: str
+    error: bool = True
+    type: str = "about:blank"
 
 
-def problem(
-    status: int, code: str, message: str, retry_after_s: int | None = None
-) -> Response[dict[str, Any]]:
-    body = {"type": "about:blank", "title": message, "status": status, "code": code, "error": True}
+def status_of(kind: type[errors.VademecumError]) -> int:
+    return next(STATUS[k] for k in kind.__mro__ if k in STATUS)
+
+
+def problems(*kinds: type[errors.VademecumError]) -> dict[int, ResponseSpec]:
+    """What a route says in the API's document about how it can refuse, beyond what every route can answer."""
+    codes: dict[int, list[str]] = {}
+    for kind in kinds:
+        codes.setdefault(status_of(kind), []).append(SEVERAL.get(kind, f"`{kind.code}`"))
+    return {
+        status: ResponseSpec(Problem, False, ", ".join(names), MEDIA_TYPE) for status, names in codes.items()
+    }
+
+
+def problem(status: int, code: str, message: str, retry_after_s: int | None = None) -> Response[Problem]:
+    body = Problem(message, status, code)
     headers = {"Retry-After": str(retry_after_s)} if retry_after_s is not None else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return Response(body, status_code=status, media_type="application/problem+json", headers=headers)
+    return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
 
 
-def on_refusal(_: Request[Any, Any, Any], error: errors.VademecumError) -> Response[dict[str, Any]]:
-    return problem(status_of(error), error.code, error.message, error.retry_after_s)
+def on_refusal(_: Request[Any, Any, Any], error: errors.VademecumError) -> Response[Problem]:
+    return problem(status_of(type(error)), error.code, error.message, error.retry_after_s)
 
 
-def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[str, Any]]:
+def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
     detail = error.detail
     if isinstance(error, ValidationException) and isinstance(error.extra, list):
         detail = "; ".join(
@@ -68,11 +93,11 @@ def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[dict[st
     return answer
 
 
-def on_too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[dict[str, Any]]:
+def on_too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
     return problem(400, "BAD_REQUEST", "This request is nested too deeply to be read. Nothing was changed.")
 
 
-def on_defect(request: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
+def on_defect(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """A defect of ours: the detail goes to the log only."""
     _log.error("defect", path=request.scope.get("path_template", ""), method=request.method, exc_info=error)
     return problem(500, "BROKEN", "The server failed. Nothing that it acknowledged is lost. Try again.")

@@ -6,7 +6,8 @@ from litestar.datastructures import State
 from litestar.params import JSONBody
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest
+from vademecum.errors import BadRequest, Busy, TierTooLow
+from vademecum.http.problems import problems
 from vademecum.services.parts import Parts
 from vademecum.services.search import Found, Mode
 
@@ -20,9 +21,18 @@ class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     mode: Mode = "hybrid"
 
 
-@post("/v1/search", status_code=200, opt={"rate": "search"})
+@post(
+    "/v1/search",
+    status_code=200,
+    opt={"rate": "search"},
+    operation_id="search",
+    tags=["search"],
+    summary="Search a session's documents",
+    responses=problems(TierTooLow, Busy),
+)
 async def search_route(request: Req, data: JSONBody[Question], state: State) -> Found:
-    """The passages that fit best, each with document, page and score; `scope` says what was searched."""
+    """The passages that fit best, each with document, page and score. `scope` says what was searched and how: a
+    session sees the documents it has borrowed and no others."""
     parts: Parts = state.parts
     if not 1 <= data.k <= 100:
         raise BadRequest("`k` must be from 1 to 100.")

@@ -12,7 +12,8 @@ from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest, NotFound, Outdated, TooNew
+from vademecum.errors import BadRequest, NotFound, OtherEpoch, Outdated, TooManyStreams, TooNew
+from vademecum.http.problems import problems
 from vademecum.model.collections import Collection, Registry
 from vademecum.model.draft import Draft
 from vademecum.services.follow import Subscription
@@ -23,6 +24,8 @@ from vademecum.services.sign_in import is_valid
 
 Req = Request[Account, Token, State]
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)
+STREAM_REFUSALS = problems(NotFound, Outdated, TooNew, TooManyStreams)
 RETRY_S = 60
 BIG = 2**20  # bytes; a larger body is decoded in a thread, so that the others need not wait
 
@@ -53,7 +56,13 @@ def _whole(name: str, value: float) -> int:
     return int(value)
 
 
-@get("/v1/sync/{name:str}/{version:int}/pull")
+@get(
+    "/v1/sync/{name:str}/{version:int}/pull",
+    operation_id="pull",
+    tags=["sync"],
+    summary="Read the rows that changed",
+    responses=REFUSALS,
+)
 async def pull_route(
     request: Req,
     name: FromPath[str],
@@ -63,7 +72,8 @@ async def pull_route(
     id: FromQuery[str] = "",
     limit: FromQuery[int] = 100,
 ) -> Response[bytes]:
-    """Rows after the checkpoint (`lwt`, `id`), at most `limit`; a shorter page is the end."""
+    """Rows after the checkpoint (`lwt`, `id`), at most `limit`; a shorter page is the end. Begin with no checkpoint,
+    and go on with the one of each answer. A row comes in its latest state, deleted ones included (`_deleted`)."""
     parts: Parts = state.parts
     served(parts.registry, name, version)
     async with parts.users.open(request.user.id) as store:
@@ -71,11 +81,22 @@ async def pull_route(
     return Response(body, media_type="application/json")
 
 
-@post("/v1/sync/{name:str}/{version:int}/push", status_code=200, opt={"rate": "push"})
+@post(
+    "/v1/sync/{name:str}/{version:int}/push",
+    status_code=200,
+    opt={"rate": "push"},
+    operation_id="push",
+    tags=["sync"],
+    summary="Send rows",
+    responses=REFUSALS,
+)
 async def push_route(
     request: Req, name: FromPath[str], version: FromPath[int], state: State, epoch: FromQuery[str] = ""
 ) -> Response[bytes]:
-    """`[{newDocumentState, assumedMasterState?}]` → the rows that did not become what was sent."""
+    """The answer holds the rows that did not become what was sent: `[]` means that all were accepted. A row of the
+    answer is how the server has it now (merged, or deleted elsewhere), or the row as sent with a `syncError` that says
+    why it was refused. `assumedMasterState` is the row as this device last had it from the server. To delete a row,
+    send it with `_deleted: true`."""
     parts: Parts = state.parts
     collection = served(parts.registry, name, version)
     body = await request.body()
@@ -94,18 +115,35 @@ async def push_route(
     return Response(answers, media_type="application/json")
 
 
-@get("/v1/sync/{name:str}/{version:int}/pullStream")
+@get(
+    "/v1/sync/{name:str}/{version:int}/pullStream",
+    media_type="text/event-stream",
+    operation_id="followCollection",
+    tags=["sync"],
+    summary="Follow one collection",
+    responses=STREAM_REFUSALS,
+)
 async def pull_stream_route(
     request: Req, name: FromPath[str], version: FromPath[int], state: State
 ) -> Stream:
+    """Each commit of the account as an event, for as long as the connection is held. Subscribe first, then pull: what
+    comes in between arrives twice rather than never. When the server closes the stream, pull and subscribe again."""
     parts: Parts = state.parts
     served(parts.registry, name, version)
     return _stream(parts, request, frozenset({name}), named=False)
 
 
-@get("/v1/sync/stream")
+@get(
+    "/v1/sync/stream",
+    operation_id="followAll",
+    tags=["sync"],
+    summary="Follow all collections on one connection",
+    media_type="text/event-stream",
+    responses=STREAM_REFUSALS,
+)
 async def stream_route(request: Req, state: State, versions: FromQuery[str] = "") -> Stream:
-    """All collections on one connection; `?versions=documents:0,sessions:0` chooses and gates them."""
+    """As following one, with the collection's name in each event. A browser allows few connections to a server:
+    this takes one for all. `?versions=documents:0,sessions:0` chooses collections and states their schema versions."""
     parts: Parts = state.parts
     if not versions:
         return _stream(parts, request, frozenset(parts.registry), named=True)

@@ -1,0 +1,250 @@
+"""What the API's document says beyond the routes' signatures: rows, the wire of sync, and every way to be refused.
+
+Litestar describes what it can see in a signature. `complete` puts in the rest, once for all routes.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from vademecum import errors
+from vademecum.engines.files.parsed import MESSAGES as UNREADABLE
+from vademecum.http.problems import MEDIA_TYPE, problems
+from vademecum.model.collections import Collection, Json
+from vademecum.model.schema import json_schema
+from vademecum.services.pull import LIMIT_MAX
+
+MEANINGS = {
+    "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
+    "SIGNED_OUT": "No valid cookie or token.",
+    "FORBIDDEN": "This account may not do that, or the request came from another site.",
+    "TIER": "The account's tier does not include it.",
+    "NOT_FOUND": "Unknown, deleted, or somebody else's: all the same answer.",
+    "METHOD_NOT_ALLOWED": "The path exists and this method on it does not; see `Allow`.",
+    "CONFLICT": "The state of things forbids it, such as an email that is taken.",
+    "EPOCH": "The server was restored from a backup: begin all collections again from zero and push what you hold.",
+    "DOCUMENT_LIMIT": "The account holds as many documents as it may.",
+    "STORAGE_LIMIT": "The account holds as many bytes as it may.",
+    "TOO_LARGE": "The body or the file is over its bound.",
+    "UNSUPPORTED_MEDIA_TYPE": "The body is not of a type that this operation reads.",
+    **UNREADABLE,
+    "OUTDATED": "Your schema version is older than the one served: update the app.",
+    "RATE_LIMITED": "Too often: wait `Retry-After` seconds.",
+    "STREAM_LIMIT": "The account has all the live streams open that it may have. Pull and push go on without one.",
+    "TOO_NEW": "Your schema version is newer than the one served: wait `Retry-After` seconds.",
+    "BUSY": "Too much at once: wait `Retry-After` seconds.",
+    "EMBEDDER_BUSY": "As `BUSY`: too many questions at once.",
+    "EMBEDDER_CLOSED": "The server is stopping: try again.",
+    "BROKEN": "The server failed. Nothing that it acknowledged is lost.",
+    "ERROR": "Any other refusal; `title` says which.",
+}
+DESCRIPTION = "\n".join(
+    [
+        "Documents, their vectors and their memory, in step on every device. All JSON is camelCase, all times are ",
+        "ISO 8601 in UTC. Make a token with `vademecum token create EMAIL` and send it as `Authorization: Bearer …`.",
+        "",
+        f"Every error is a `Problem`, `{MEDIA_TYPE}`, whose `code` is stable:",
+        "",
+        "| code | meaning |",
+        "|---|---|",
+        *(f"| `{code}` | {meaning} |" for code, meaning in MEANINGS.items()),
+    ]
+)
+TAGS = {
+    "sync": "Replication for RxDB and for anyone who keeps a copy: pull, push, follow.",
+    "documents": "Files turned into text that can be searched, and the sessions that borrow them.",
+    "search": "Passages of borrowed documents.",
+    "sessions": "Deleting conversations and the projects that group them. They are made and changed by a push.",
+    "account": "Signing in, one's own account and tokens, taking everything along, forgetting everything.",
+    "administration": "Other people's accounts; for administrators.",
+    "operations": "For whoever runs the server.",
+}
+ID = {"type": "string", "maxLength": 100}
+PARAMETERS: dict[str, Json] = {
+    "path version": {"description": "The collection's schema version that you speak.", "example": 0},
+    "query lwt": {"description": "The checkpoint's `lwt`; 0 to begin.", "schema": {"type": "integer", "minimum": 0, "default": 0}},
+    "query id": {"description": "The checkpoint's `id`: the store's epoch. Another than the current one answers `EPOCH`."},
+    "query limit": {"description": "The most rows of a page.", "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": 100}},
+    "query epoch": {"description": "The epoch of your last checkpoint, if you keep it: another than the current one answers `EPOCH`."},
+    "query versions": {"description": "Collections and their schema versions; all when empty.", "example": "documents:0,sessions:0"},
+    "query name": {"description": "A filename, or a whole message that may name one."},
+    "query sessionId": {"description": "The session that asks."},
+    "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
+    "query sessions": {"description": "What becomes of the project's sessions."},
+}  # fmt: skip
+RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
+REFUSED = {
+    "type": "object",
+    "description": "The row as it was sent, and why it was refused. It stays on the device until it is edited.",
+    "required": ["id", "syncError"],
+    "properties": {"id": {"type": "string"}, "syncError": {"$ref": "#/components/schemas/SyncError"}},
+}
+SYNC_ERROR = {
+    "type": "object",
+    "required": ["code", "message", "at"],
+    "properties": {
+        "code": {
+            "type": "string",
+            "enum": [
+                "DOCUMENT_LIMIT",
+                "STORAGE_LIMIT",
+                "TOO_LARGE",
+                "INVALID",
+                "TIER",
+                "DUPLICATE",
+                "FORGOTTEN",
+            ],
+        },
+        "message": {"type": "string"},
+        "at": {"type": "string"},
+        "base": {"type": "string", "description": "`{epoch}:{seq}` of the stored row."},
+    },
+}
+CHECKPOINT = {
+    "type": "object",
+    "required": ["lwt", "id"],
+    "properties": {
+        "lwt": {"type": "integer", "description": "The account's `seq` up to which this page goes."},
+        "id": {"type": "string", "description": "The store's epoch."},
+    },
+}
+
+
+def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
+    """The document that Litestar has made, with what it cannot know."""
+    schemas = document["components"]["schemas"]
+    schemas["Problem"]["properties"]["code"]["enum"] = list(MEANINGS)
+    schemas["Problem"]["required"] = list(schemas["Problem"]["properties"])
+    rows = {f"{c.struct.__name__}Doc": _row(c) for c in registry.values()}
+    document["paths"] = {_camel_path(path): item for path, item in document["paths"].items()}
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            _complete_operation(method, operation, path, list(registry))
+    document = _with_document_rows(document)
+    document["components"]["schemas"] |= rows | _wire(list(rows))
+    return document
+
+
+def _row(collection: Collection) -> Json:
+    """As under schemas/, less what only RxDB reads, and with RxDB's own mark of a deleted row."""
+    schema = {
+        k: v for k, v in json_schema(collection).items() if k not in ("version", "primaryKey", "indexes")
+    }
+    deleted = {
+        "type": "boolean",
+        "description": "A deleted row keeps `id`, parents and times; the rest is blank.",
+    }
+    return {**schema, "properties": {**schema["properties"], "_deleted": deleted}}
+
+
+def _wire(rows: list[str]) -> Json:
+    page = {"documents": {"type": "array", "items": _ref("Row")}, "checkpoint": _ref("Checkpoint")}
+    event = {
+        "collection": {"type": "string", "description": "Only on the stream of all collections."},
+        **page,
+    }
+    pair = {"newDocumentState": _ref("Row"), "assumedMasterState": {"anyOf": [_ref("Row"), {"type": "null"}]}}
+    answer = [_ref("Row"), _ref("RefusedRow")]
+    required = ["documents", "checkpoint"]
+    return {
+        "Row": {
+            "description": "A row of the collection that the path names.",
+            "anyOf": [_ref(name) for name in rows],
+        },
+        "Page": {"type": "object", "required": required, "properties": page},
+        "Event": {"type": "object", "required": required, "properties": event},
+        "PushRow": {"type": "object", "required": ["newDocumentState"], "properties": pair},
+        "PushAnswer": {"type": "array", "items": {"anyOf": answer}},
+        "RefusedRow": REFUSED,
+        "SyncError": SYNC_ERROR,
+        "Checkpoint": CHECKPOINT,
+    }
+
+
+def _complete_operation(method: str, operation: Json, path: str, collections: list[str]) -> None:
+    if operation.get("security") == [{}]:
+        operation["security"] = []  # Litestar takes an empty list for none given
+    for parameter in operation.get("parameters", []):
+        _complete_parameter(parameter, path, collections)
+    responses = operation["responses"]
+    success = next(answer for status, answer in responses.items() if status.startswith("2"))
+    _complete_success(success)
+    if operation["operationId"] == "push":
+        content = {"application/json": {"schema": {"type": "array", "items": _ref("PushRow")}}}
+        operation["requestBody"] = {"required": True, "content": content}
+        success["content"]["application/json"]["schema"] = _ref("PushAnswer")
+    if operation["operationId"] == "pull":
+        success["content"]["application/json"]["schema"] = _ref("Page")
+    _complete_refusals(method, operation)
+
+
+def _complete_parameter(parameter: Json, path: str, collections: list[str]) -> None:
+    parameter["name"] = _camel(parameter["name"])
+    place = f"{parameter['in']} {parameter['name']}"
+    parameter.update(PARAMETERS.get(place, {}))
+    if place == "path name" and path.startswith("/v1/sync/"):
+        parameter["description"] = "The collection."
+        parameter["schema"] = {"type": "string", "enum": collections}
+    if parameter["in"] == "path" and parameter["name"].endswith("Id"):
+        parameter["schema"] = ID
+
+
+def _complete_success(answer: Json) -> None:
+    answer["description"] = "Done."
+    content = answer["content"]
+    if "text/event-stream" in content:
+        content["text/event-stream"]["schema"] = {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": _ref("Event"),
+            "description": "Events whose `data` is an `Event`; comments keep the connection alive.",
+        }
+    if "application/zip" in content:
+        content["application/zip"]["schema"] = {"type": "string", "format": "binary"}
+
+
+def _complete_refusals(method: str, operation: Json) -> None:
+    """What routes of this kind can all answer; a route names only what is its own."""
+    kinds: list[type[errors.VademecumError]] = [errors.RateLimited, errors.Broken]
+    if operation.get("parameters") or operation.get("requestBody"):
+        kinds.append(errors.BadRequest)
+    if operation.get("requestBody"):
+        kinds.append(errors.TooLarge)
+    if operation.get("security") != []:
+        kinds.append(errors.SignedOut)
+    if method != "get":
+        kinds.append(errors.Forbidden)  # a request that another site caused
+    responses = operation["responses"]
+    responses.pop("400", None)  # Litestar's own form of it is never sent
+    for status, said in problems(*kinds).items():
+        own = responses.setdefault(
+            str(status),
+            {"description": said.description, "content": {MEDIA_TYPE: {"schema": _ref("Problem")}}},
+        )
+        if said.description not in own["description"]:
+            own["description"] += f", {said.description}"
+    for wait in ("429", "503"):
+        if MEDIA_TYPE in responses.get(wait, {}).get("content", {}):
+            responses[wait]["headers"] = {"Retry-After": RETRY_AFTER}
+    operation["responses"] = dict(sorted(responses.items()))
+
+
+def _with_document_rows(node: Any) -> Any:
+    """Routes give rows on as they are stored, as bare objects to Litestar: all of them are documents' rows."""
+    if node == {"type": "object", "additionalProperties": {}}:
+        return _ref("DocumentDoc")
+    if isinstance(node, dict):
+        return {key: _with_document_rows(value) for key, value in node.items()}
+    return [_with_document_rows(value) for value in node] if isinstance(node, list) else node
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _camel(name: str) -> str:
+    return re.sub("_([a-z])", lambda found: found[1].upper(), name)
+
+
+def _camel_path(path: str) -> str:
+    return re.sub("{[a-z_]+}", lambda found: _camel(found[0]), path)

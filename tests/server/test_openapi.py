@@ -1,0 +1,241 @@
+"""The document of the API is true and of use: every operation is called, and what it answers is what the document says."""
+
+import re
+
+import jsonschema_rs
+import msgspec
+import pytest
+
+from property.rows import fact, project, session
+from server.house import house, run
+from server.test_streams import listen, on_the_wire
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.errors import UnreadableFile, VademecumError
+from vademecum.http.contract import MEANINGS
+from vademecum.http.problems import CODES
+from vademecum.model.collections import COLLECTIONS
+
+PASSWORD = "a password of hers"
+
+
+class Told:
+    """The served document. `check` holds an answer against it, and remembers which operations were held."""
+
+    def __init__(self, document):
+        self.document = document
+        self.operations = {
+            operation["operationId"]: {"method": method, "path": path, **operation}
+            for path, item in document["paths"].items()
+            for method, operation in item.items()
+        }
+        self.held = set()
+
+    async def call(self, person, name, status=200, *, path=(), **request):
+        operation = self.operations[name]
+        place = re.sub(r"{(\w+)}", lambda found: str(dict(path)[found[1]]), operation["path"])
+        answer = await person.call(operation["method"].upper(), place, **request)
+        assert answer.status_code == status, (name, answer.text)
+        self.check(name, answer)
+        return answer
+
+    def check(self, name, answer):
+        self.held.add(name)
+        said = self.operations[name]["responses"][str(answer.status_code)]["content"]
+        media = answer.headers["content-type"].split(";")[0]
+        assert list(said) == [media], name
+        if media.endswith("json"):
+            self.fits(said[media]["schema"], answer.json())
+
+    def fits(self, schema, value):
+        whole = {**schema, "components": self.document["components"]}
+        jsonschema_rs.validator_for(whole).validate(value)
+
+
+async def told_by(h, person):
+    return Told((await person.call("GET", "/schema/openapi.json")).json())
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    found = []
+
+    async def scenario():
+        async with house(tmp_path_factory.mktemp("house")) as h:
+            found.append((await told_by(h, await h.person())).document)
+
+    run(scenario)
+    return found[0]
+
+
+def every(node):
+    """All objects of a document."""
+    if isinstance(node, dict):
+        yield node
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for child in children:
+        yield from every(child)
+
+
+def test_every_operation_answers_what_the_document_says(tmp_path):
+    async def scenario(h, url, ada):
+        told = await told_by(h, ada)
+        await _documents(told, ada)
+        await _sync(told, ada)
+        await _account(told, h, ada)
+        for name, path in {
+            "followCollection": "/v1/sync/facts/0/pullStream",
+            "followAll": "/v1/sync/stream",
+        }.items():
+            async with listen(url, ada, path) as ear:
+                told.check(name, ear.answer)
+                await ada.push("facts", fact(f"{name}-fact"))
+                await ear.until(lambda ear=ear: ear.events)
+                for event in ear.events:
+                    told.fits({"$ref": "#/components/schemas/Event"}, event)
+        await told.call(ada, "export")
+        await told.call(ada, "forgetEverything", json={"confirm": "forget everything"})
+        await told.call(ada, "leave", json={"confirm": "leave for good"})
+        assert told.held == told.operations.keys()
+
+    on_the_wire(tmp_path, scenario)
+
+
+async def _documents(told, ada):
+    file = {"file": ("lease.txt", b"The lease of the mill ends in March.")}
+    await ada.push("sessions", session("s1"), session("s2"))
+    uploaded = await told.call(ada, "uploadDocument", 201, files=file, data={"sessionId": "s1"})
+    document = {"documentId": uploaded.json()["document"]["id"]}
+    assert (await told.call(ada, "listDocuments")).json()["documents"]
+    assert (await told.call(ada, "lookUpDocuments", params={"name": "lease"})).json()["matches"]
+    assert (await told.call(ada, "suggestDeletions")).json()["suggestions"]
+    await told.call(ada, "getDocument", path=document)
+    await told.call(ada, "borrowDocument", path=document | {"sessionId": "s2"})
+    await told.call(ada, "returnDocument", path=document | {"sessionId": "s2"})
+    found = await told.call(ada, "search", json={"query": "mill lease", "sessionId": "s1"})
+    assert found.json()["results"]
+    await told.call(ada, "deleteDocument", path=document)
+    await told.call(ada, "getDocument", 404, path=document)
+    await told.call(ada, "uploadDocument", 422, files={"file": ("a.pdf", b"%PDF-1.7\n")})
+    await told.call(ada, "deleteAllDocuments")
+
+
+async def _sync(told, ada):
+    facts = {"name": "facts", "version": 0}
+    refused = {**fact("f2"), "confidence": 7}
+    batch = [{"newDocumentState": row} for row in (fact("f1"), refused)]
+    told.fits({"$ref": "#/components/schemas/PushRow"}, batch[0])
+    (answer,) = (await told.call(ada, "push", path=facts, json=batch)).json()
+    assert answer["syncError"]["code"] == "INVALID"
+    for collection in ("documents", "vectorEmbeddings", "sessions", "facts"):  # deleted ones among them
+        path = {"name": collection, "version": 0}
+        assert (await told.call(ada, "pull", path=path)).json()["documents"], collection
+    await told.call(ada, "pull", 409, path=facts, params={"id": "another"})
+    await told.call(ada, "pull", 503, path=facts | {"version": 9})
+    await told.call(ada, "push", 400, path=facts, content=b"[")
+    await ada.push("projects", project("p1"))
+    await told.call(ada, "deleteSession", path={"sessionId": "s1"})
+    await told.call(ada, "deleteProject", path={"projectId": "p1"})
+
+
+async def _account(told, h, ada):
+    await told.call(ada, "getMe")
+    made = (await told.call(ada, "createToken", 201, json={"name": "phone"})).json()
+    assert len((await told.call(ada, "listTokens")).json()) == 2
+    await told.call(ada, "revokeToken", path={"tokenId": made["token"]["id"]})
+    await told.call(ada, "changePassword", json={"new": PASSWORD})
+    email = h.parts.accounts.accounts[ada.id].email
+    answer = await told.call(ada, "signIn", json={"email": email, "password": PASSWORD})
+    assert answer.json() == {"signedIn": True}
+    await told.call(ada, "signIn", 401, json={"email": email, "password": "another"})
+    await told.call(ada, "signOut")
+    await told.call(ada, "listAccounts", 403)
+    await told.call(ada, "getHealth")
+    await told.call(ada, "getReadiness")
+
+    boss = await h.person()
+    await h.parts.accounts.change_account(boss.id, lambda a: msgspec.structs.replace(a, admin=True))
+    bob = (await told.call(boss, "createAccount", 201, json={"email": "bob@example.org"})).json()
+    await told.call(boss, "createAccount", 409, json={"email": "bob@example.org"})
+    assert len((await told.call(boss, "listAccounts")).json()) == 3
+    path = {"accountId": bob["userId"]}
+    await told.call(boss, "changeAccount", path=path, json={"tier": "JIVE", "resetPassword": True})
+    await told.call(boss, "deleteAccount", path=path)
+
+
+def test_every_operation_has_a_name_a_tag_and_words_that_teach(document):
+    tags = {tag["name"] for tag in document["tags"]}
+    for operation in Told(document).operations.values():
+        assert re.fullmatch("[a-z]+([A-Z][a-z]+)*", operation["operationId"])
+        assert len(operation["tags"]) == 1 and set(operation["tags"]) <= tags, operation["operationId"]
+        assert 8 < len(operation["summary"]) < 60, operation["operationId"]
+        assert len(operation["description"]) > 40, operation["operationId"]
+        for parameter in operation.get("parameters", []):
+            told = parameter.get("description") or parameter["name"].endswith("Id")
+            assert told, (operation["operationId"], parameter["name"])
+
+
+def test_every_field_and_parameter_is_camel_case(document):
+    names = {name for node in every(document["components"]["schemas"]) for name in node.get("properties", ())}
+    operations = Told(document).operations.values()
+    names |= {parameter["name"] for o in operations for parameter in o.get("parameters", [])}
+    assert {"signedIn", "newDocumentState", "documentId"} <= names
+    assert [n for n in names if not re.fullmatch("[a-z][a-zA-Z0-9]*", n)] == ["_deleted"]
+
+
+def test_every_reference_of_the_document_leads_somewhere(document):
+    references = {node["$ref"] for node in every(document) if "$ref" in node}
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert references <= known
+    rows = {f"#/components/schemas/{c.struct.__name__}Doc" for c in COLLECTIONS}
+    assert rows <= references
+
+
+def test_a_refusal_is_a_problem_with_a_code_of_the_table(document):
+    for operation in Told(document).operations.values():
+        for status, answer in operation["responses"].items():
+            if status >= "400" and (operation["operationId"], status) != ("getReadiness", "503"):
+                schema = {"$ref": "#/components/schemas/Problem"}
+                assert answer["content"] == {"application/problem+json": {"schema": schema}}
+    search = Told(document).operations["search"]["responses"]
+    assert search["403"]["description"] == "`TIER`, `FORBIDDEN`", "its own codes and those of every route"
+    assert search["429"]["headers"].keys() == {"Retry-After"}
+    assert set(CODES.values()) | {kind.code for kind in kinds(VademecumError)} <= MEANINGS.keys()
+    for code in MEANINGS:
+        assert f"`{code}`" in document["info"]["description"]
+
+
+def kinds(kind):
+    """Every refusal of the program that can leave by HTTP: `UNREADABLE` always comes with the code of its reason."""
+    for child in kind.__subclasses__():
+        if child is not UnreadableFile and not issubclass(child, ModelError):
+            yield child
+            yield from kinds(child)
+
+
+def test_an_operation_without_security_is_one_that_asks_for_no_credential(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            anyone = await h.person()
+            told = await told_by(h, anyone)
+            assert told.document["security"] == [{"token": []}, {"cookie": []}]
+            assert set(told.document["components"]["securitySchemes"]) == {"token", "cookie"}
+            del anyone.client.headers["Authorization"]
+            for operation in told.operations.values():
+                path = operation["path"].replace("{version}", "0")
+                answer = await anyone.call(operation["method"].upper(), path)
+                assert (operation.get("security") == []) == (answer.status_code != 401), operation["path"]
+
+    run(scenario)
+
+
+def test_what_every_push_and_upload_needs_is_described(document):
+    told = Told(document)
+    push = told.operations["push"]["requestBody"]
+    assert push["required"]
+    schema = push["content"]["application/json"]["schema"]
+    told.fits(schema, [{"newDocumentState": fact("f1"), "assumedMasterState": fact("f1")}])
+    for wrong in ({}, [{}], [{"newDocumentState": {"id": "f1"}}]):
+        with pytest.raises(jsonschema_rs.ValidationError):
+            told.fits(schema, wrong)
+    assert list(told.operations["uploadDocument"]["requestBody"]["content"]) == ["multipart/form-data"]
+    assert list(told.operations["export"]["responses"]["200"]["content"]) == ["application/zip"]
