@@ -138,7 +138,7 @@ def test_one_users_file_from_the_future_costs_nobody_else_anything(tmp_path, tom
         shutil.copy(source / "records.duckdb", target / "records.duckdb")
         async with house(tmp_path / "data") as h:
             refused = await pull(later(h, people[0]), 0)
-            assert refused.status_code >= 500 and "newer version" in refused.json()["title"]
+            assert refused.status_code >= 500 and "newer version" in refused.json()["detail"]
             assert (await pull(later(h, people[1]), 0)).status_code == 200
         assert (source / "records.duckdb").read_bytes() == (target / "records.duckdb").read_bytes()
 

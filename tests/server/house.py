@@ -132,7 +132,7 @@ def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     )
     body: dict[str, Any] = answer.json()
     assert (body["status"], body["code"], body["error"]) == (status, code, True)
-    assert body["title"].strip(), "a refusal says why, in words"
+    assert body["detail"].strip(), "a refusal says why, in words"
     return body
 
 

@@ -43,7 +43,7 @@ def test_a_push_of_too_many_rows_is_refused_whole_and_the_queue_goes_on(tmp_path
         assert answer.headers["content-type"] == "application/problem+json"
         problem = answer.json()
         assert (answer.status_code, problem["code"], problem["error"]) == (400, "BAD_REQUEST", True)
-        assert f"at most {ROWS_MAX} rows" in problem["title"] and "Nothing was changed" in problem["title"]
+        assert f"at most {ROWS_MAX} rows" in problem["detail"] and "Nothing was changed" in problem["detail"]
         assert await ada.pull("facts") == []
         assert await send(ada, "facts", *((row, None) for row in rows[:ROWS_MAX])) == []
         assert len(await ada.pull("facts")) == ROWS_MAX
@@ -55,7 +55,7 @@ def test_the_rows_of_a_push_are_counted_before_any_is_looked_at(tmp_path):
     async def scenario(ada):
         body = json.dumps([{"newDocumentState": "no row"}] * (ROWS_MAX + 1))
         answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body.encode())
-        assert answer.status_code == 400 and "at most" in answer.json()["title"]
+        assert answer.status_code == 400 and "at most" in answer.json()["detail"]
 
     alone(tmp_path, scenario)
 

@@ -32,7 +32,7 @@ def is_problem(answer):
     assert answer.headers["content-type"].startswith("application/problem+json"), answer.headers
     body = answer.json()
     assert body["error"] is True and body["status"] == answer.status_code
-    assert re.fullmatch(r"[A-Z_]+", body["code"]) and body["title"] and body["type"]
+    assert re.fullmatch(r"[A-Z_]+", body["code"]) and body["title"] and body["detail"] and body["type"]
     return True
 
 

@@ -300,7 +300,7 @@ def test_one_stream_too_many_is_refused_and_nobody_else_feels_it(tmp_path):
                 assert answer.headers["content-type"] == "application/problem+json"
                 problem = answer.json()
                 assert (answer.status_code, problem["code"]) == (429, "STREAM_LIMIT")
-                assert problem["error"] is True and "Nothing is lost" in problem["title"]
+                assert problem["error"] is True and "Nothing is lost" in problem["detail"]
                 assert int(answer.headers["Retry-After"]) > 0
             assert h.parts.hub.count() == 2 and await opens(bob, url)
             await send(ada, "facts", (fact("f"), None))

@@ -65,7 +65,7 @@ class Desk:
         if answer.status_code >= 400:
             words = body if isinstance(body, dict) else {}
             raise VademecumError(
-                words.get("title", f"The server answered {answer.status_code}."),
+                words.get("detail", f"The server answered {answer.status_code}."),
                 code=words.get("code", "ERROR"),
             )
         return body

@@ -36,7 +36,7 @@ MEANINGS = {
     "EMBEDDER_BUSY": "As `BUSY`: too many questions at once.",
     "EMBEDDER_CLOSED": "The server is stopping: try again.",
     "BROKEN": "The server failed. Nothing that it acknowledged is lost.",
-    "ERROR": "Any other refusal; `title` says which.",
+    "ERROR": "Any other refusal; `detail` says which.",
 }
 DESCRIPTION = "\n".join(
     [

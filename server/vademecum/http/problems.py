@@ -3,6 +3,7 @@
 An array or a page of HTML would be taken for success by a sync client, so nothing else may ever leave.
 """
 
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -46,9 +47,10 @@ _log = structlog.get_logger("vademecum.http")
 
 
 class Problem(msgspec.Struct):
-    """RFC 9457. `code` is stable; `title` is a sentence for a person: what happened, what is safe, what to do."""
+    """RFC 9457. `code` is stable; `detail` tells a person what happened, what is safe and what to do."""
 
     title: str
+    detail: str
     status: int
     code: str
     error: bool = True
@@ -70,7 +72,7 @@ def problems(*kinds: type[errors.VademecumError]) -> dict[int, ResponseSpec]:
 
 
 def problem(status: int, code: str, message: str, retry_after_s: int | None = None) -> Response[Problem]:
-    body = Problem(message, status, code)
+    body = Problem(HTTPStatus(status).phrase, message, status, code)
     headers = {"Retry-After": str(retry_after_s)} if retry_after_s is not None else {}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"

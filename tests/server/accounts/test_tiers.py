@@ -36,7 +36,7 @@ def test_a_change_of_tier_takes_effect_at_once(tmp_path):
             ada = await h.person("FREE")
             question = {"query": "lease", "sessionId": "s1"}
             await ada.upload("lease.txt", "The lease ends in March.")
-            said = refused(await ada.call("POST", "/v1/search", json=question), 403, "TIER")["title"]
+            said = refused(await ada.call("POST", "/v1/search", json=question), 403, "TIER")["detail"]
             assert "search" in said.lower() and len(said.split()) >= 5 and said.rstrip().endswith(".")
             big = "word " * 500_000
             refused(await ada.upload("big.txt", big), 413, "TOO_LARGE")

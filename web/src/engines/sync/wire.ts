@@ -31,12 +31,12 @@ export async function request<T>(wire: Wire, path: string, init?: RequestInit): 
 }
 
 async function refusal(answer: Response): Promise<Refusal> {
-  const problem = (await answer.json().catch(() => ({}))) as { code?: string; title?: string };
+  const problem = (await answer.json().catch(() => ({}))) as { code?: string; detail?: string };
   const wait = Number(answer.headers.get("retry-after") ?? Number.NaN);
   return new Refusal(
     answer.status,
     problem.code ?? "ERROR",
-    problem.title ?? `The server answered ${answer.status}.`,
+    problem.detail ?? `The server answered ${answer.status}.`,
     ...(Number.isFinite(wait) ? ([wait] as const) : ([] as const)),
   );
 }
