@@ -3,6 +3,7 @@
  * rxdb-server on its memory storage, started by bench/targets/rxdb.py; used as an installed package only.
  * Arguments: port, number of users, mode. No schema validation, a body limit above the default 100 kB.
  * Mode bare: a collection a user and no accounts, which is the fastest it can be, and ends at 16 collections.
+ * Mode shared: one collection for all, no accounts: everybody is shown everybody's rows, so only pushes compare.
  * Mode accounts: one collection for all, each request by a user who sees and writes only rows of his own.
  */
 const { createRequire } = require('node:module');
@@ -43,7 +44,8 @@ const accounts = {
 };
 
 async function main(port, users, mode) {
-  const shared = mode === 'accounts';
+  const shared = mode !== 'bare';
+  const guarded = mode === 'accounts';
   const database = await createRxDatabase({ name: 'bench', storage: getRxStorageMemory(), multiInstance: false });
   const wanted = { vectors: { schema: block } };
   for (let user = 0; user < (shared ? 1 : users); user += 1) wanted[`episodes${user}`] = { schema: episode };
@@ -56,9 +58,9 @@ async function main(port, users, mode) {
     serverApp,
     hostname: '127.0.0.1',
     port,
-    authHandler: shared ? accounts.authHandler : undefined,
+    authHandler: guarded ? accounts.authHandler : undefined,
   });
-  const { queryModifier, changeValidator } = shared ? accounts : {};
+  const { queryModifier, changeValidator } = guarded ? accounts : {};
   for (const [name, collection] of Object.entries(collections)) {
     server.addReplicationEndpoint({ name, collection, queryModifier, changeValidator });
   }

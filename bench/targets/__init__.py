@@ -6,9 +6,17 @@ from targets.base import Target, Unavailable
 from targets.kinto import Kinto
 from targets.ours import Ours
 from targets.pouch import Pouch, PouchMinimum
-from targets.rxdb import RxdbServer, RxdbServerAccounts
+from targets.rxdb import RxdbServer, RxdbServerAccounts, RxdbServerShared
 
-_ALL: tuple[type[Target], ...] = (Ours, RxdbServer, RxdbServerAccounts, Pouch, PouchMinimum, Kinto)
+_ALL: tuple[type[Target], ...] = (
+    Ours,
+    RxdbServer,
+    RxdbServerShared,
+    RxdbServerAccounts,
+    Pouch,
+    PouchMinimum,
+    Kinto,
+)
 TARGETS = {target.name: target for target in _ALL}
 
 __all__ = ["TARGETS", "Target", "Unavailable"]

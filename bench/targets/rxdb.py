@@ -42,14 +42,22 @@ class RxdbServer(RxWire):
         return f"/episodes{user}/0" if collection == "episodes" else "/vectors/0"
 
 
-class RxdbServerAccounts(RxdbServer):
+class RxdbServerShared(RxdbServer):
+    """As its documentation sets it up: one collection, no accounts. Each user is shown the rows of all, so what pulls
+    cost does not compare."""
+
+    name = "rxdb-server-shared"
+    mode = "shared"
+
+    def base(self, user: int, collection: Collection) -> str:
+        return super().base(0, collection)
+
+
+class RxdbServerAccounts(RxdbServerShared):
     """As it serves many users: one collection, rows with an owner, each user shown only his own."""
 
     name = "rxdb-server-accounts"
     mode = "accounts"
-
-    def base(self, user: int, collection: Collection) -> str:
-        return super().base(0, collection)
 
     def headers(self, user: int) -> Mapping[str, str]:
         return {"X-User": str(user)}

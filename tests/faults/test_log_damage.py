@@ -222,7 +222,9 @@ def test_the_user_is_served_or_told_clearly(ruin, name):
         problem = answer.json()
         assert (problem["code"], problem["error"]) == ("BROKEN", True)
         assert answer.headers["content-type"].startswith("application/problem+json")
-        assert "cannot be opened" in problem["detail"] and "restore" in problem["detail"], "what to do is said"
+        assert "cannot be opened" in problem["detail"] and "restore" in problem["detail"], (
+            "what to do is said"
+        )
 
 
 @pytest.mark.parametrize("name", CASES)
