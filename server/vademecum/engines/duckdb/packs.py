@@ -33,7 +33,8 @@ _seqs = msgspec.json.Decoder(list[int])
 
 
 class StoredHead(msgspec.Struct, array_like=True):
-    """A `Head` as it lies in the file, without its seq. `id`: of a waiting row the whole key."""
+    """A `Head` as it lies in the file: the same fields, but for the first, which is the row's id (of a waiting row its
+    whole key)."""
 
     id: str
     deleted: bool
@@ -45,16 +46,7 @@ class StoredHead(msgspec.Struct, array_like=True):
     chunks: int
 
     def at(self, seq: int) -> Head:
-        return Head(
-            seq,
-            self.deleted,
-            self.parents,
-            self.references,
-            self.size,
-            self.tag,
-            self.model,
-            self.chunks,
-        )
+        return Head(seq, *msgspec.structs.astuple(self)[1:])
 
 
 _head = msgspec.json.Decoder(StoredHead)
@@ -113,15 +105,15 @@ class Shelves:
 
     def page(self, collection: str, after: int, limit: int, heads: Heads) -> list[Entry]:
         """The next rows that are not stale, at most `limit`, in the order of seq."""
-        shelf = self._of[collection]
+        seqs, keys, rows = self._of[collection].seqs, self._of[collection].keys, heads.rows
         found: list[Entry] = []
-        for at in range(bisect_right(shelf.seqs, after), len(shelf.seqs)):
-            seq, key = shelf.seqs[at], shelf.keys[at]
-            if is_at(heads, key, seq):
-                found.append((seq, key))
-                if len(found) == limit:
-                    break
-        return found
+        at = bisect_right(seqs, after)
+        while len(found) < limit and at < len(seqs):
+            end = at + limit
+            some = zip(seqs[at:end], keys[at:end], strict=True)
+            found += [(seq, key) for seq, key in some if (head := rows.get(key)) and head.seq == seq]
+            at = end
+        return found[:limit]
 
     def untidy(self) -> list[tuple[str, int]]:
         """(collection, first) of the packs that hold stale rows."""
@@ -214,12 +206,25 @@ def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
     return places
 
 
+def locate_page(shelves: Shelves, collection: str, entries: Sequence[Entry]) -> Places:
+    """As `locate`, for rows of one collection in the order of seq: each pack is looked for once."""
+    places = Places()
+    places.keys[collection] = dict(entries)
+    firsts, at = shelves[collection].firsts, 0
+    for seq, _ in entries:
+        if at == 0 or (at < len(firsts) and firsts[at] <= seq):
+            at = bisect_right(firsts, seq, at)
+            places.firsts[collection].add(firsts[at - 1])
+    return places
+
+
 def read(cursor: Cursor, alias: str, places: Places) -> dict[str, bytes]:
     """Key -> body. A row that a commit has moved meanwhile is missing: look again."""
     found: dict[str, bytes] = {}
     for name, wanted in places.keys.items():
-        for _, rows in _read_packs(cursor, alias, name, places.firsts[name]):
-            found.update((wanted[seq], bytes(body)) for seq, _, body in rows if seq in wanted)
+        for seqs, bodies in _select(cursor, alias, name, "seqs, bodies", places.firsts[name]):
+            rows = zip(_seqs.decode(seqs), _raws.decode(bodies), strict=True)
+            found.update([(wanted[seq], bytes(body)) for seq, body in rows if seq in wanted])
     if places.waiting:
         statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
         found.update((k, body.encode()) for k, body in cursor.execute(statement, [places.waiting]).fetchall())
@@ -227,11 +232,17 @@ def read(cursor: Cursor, alias: str, places: Places) -> dict[str, bytes]:
 
 
 def _read_packs(cursor: Cursor, alias: str, name: str, firsts: set[int]) -> Iterator[tuple[int, list[_Row]]]:
+    for first, seqs, heads, bodies in _select(cursor, alias, name, "first, seqs, heads, bodies", firsts):
+        yield first, list(zip(_seqs.decode(seqs), _raws.decode(heads), _raws.decode(bodies), strict=True))
+
+
+def _select(
+    cursor: Cursor, alias: str, name: str, columns: str, firsts: set[int]
+) -> Iterator[tuple[Any, ...]]:
     for some in _portions(sorted(firsts), LOOKUP_MAX):
         marks = ", ".join("?" * len(some))
-        statement = f'SELECT first, seqs, heads, bodies FROM {alias}.main."{name}" WHERE first IN ({marks})'
-        for first, seqs, heads, bodies in cursor.execute(statement, some).fetchall():
-            yield first, list(zip(_seqs.decode(seqs), _raws.decode(heads), _raws.decode(bodies), strict=True))
+        statement = f'SELECT {columns} FROM {alias}.main."{name}" WHERE first IN ({marks})'
+        yield from cursor.execute(statement, some).fetchall()
 
 
 def _portions(items: list[int], size: int) -> Iterator[list[int]]:
@@ -332,16 +343,7 @@ def _repacked(first: int, rows: list[_Row]) -> list[Any]:
 
 def _stored(row_id: str, head: Head | None) -> StoredHead:
     assert head is not None
-    return StoredHead(
-        row_id,
-        head.deleted,
-        head.parents,
-        head.references,
-        head.size,
-        head.tag,
-        head.model,
-        head.chunks,
-    )
+    return StoredHead(row_id, *msgspec.structs.astuple(head)[1:])
 
 
 def _json(value: object) -> str:

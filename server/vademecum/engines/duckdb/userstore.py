@@ -16,7 +16,7 @@ import structlog
 from vademecum.engines.duckdb import packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.packs import Plan
+from vademecum.engines.duckdb.packs import Places, Plan
 from vademecum.engines.duckdb.userfile import Opened
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
@@ -98,7 +98,10 @@ class UserStore:
         """(seq, JSON) of the rows of a collection with seq > `after`, tombstones too, at most `limit`."""
         async for _ in _attempts():
             entries = self._opened.shelves.page(collection, after, limit, self.heads)
-            found = await self._read([key for _, key in entries])
+            if not entries:
+                return []
+            # Located here: memory may move on while the thread reads.
+            found = await self._read(packs.locate_page(self._opened.shelves, collection, entries))
             if len(found) == len(entries):
                 return [(seq, found[key]) for seq, key in entries]
         raise Broken(_LOST)
@@ -110,14 +113,11 @@ class UserStore:
             missing = [k for k in keys if k in self.heads.rows and k not in found]
             if not missing:
                 return found
-            found |= await self._read(missing)
+            found |= await self._read(self._opened.locate(missing))
         raise Broken(_LOST)
 
-    async def _read(self, keys: list[str]) -> dict[str, bytes]:
+    async def _read(self, places: Places) -> dict[str, bytes]:
         """Bodies, without those that a commit has moved meanwhile; memory will have followed in a moment."""
-        if not keys:
-            return {}
-        places = self._opened.locate(keys)  # here: memory may move on while the thread reads
         return await self._run(lambda c: packs.read(c, self.alias, places))
 
     def unembedded(self, model: str) -> list[str]:
