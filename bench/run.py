@@ -34,8 +34,10 @@ examples:
   bench/run.py --check                       does the harness notice servers that lose, change or refuse rows?
   bench/folders.py --help                    10,000 user folders against 300, and memory
 
-Goals are judged against rxdb-server (a collection a user, no accounts: its fastest) and express-pouchdb (as it
-sets itself up). rxdb-server-accounts and express-pouchdb-minimum show how much of the difference is the set-up.
+rxdb-server stands here in three set-ups: a collection a user and no accounts (its fastest; RxDB ends at 16
+collections), one collection for all and no accounts (as its documentation shows), and one collection with accounts
+(what a server of several people's documents needs). Goals are judged against each, and against express-pouchdb as
+it sets itself up; express-pouchdb-minimum shows how much of that difference is the set-up.
 
 The first run installs the peers into bench/.peers/ (npm, pip; PostgreSQL from: apt-get install -y postgresql).
 VADEMECUM_COMMAND replaces .venv/bin/vademecum.

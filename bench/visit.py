@@ -71,16 +71,18 @@ async def _measure(target: Target, plan: Plan, load: Load) -> Visit:
     blocks = sum(len(batch) for batch in load.vectors[0])
     await target.prepare(load.makers, blocks)
     visit["warm-up push"] = await workloads.push(target, "episodes", load.warm)
-    visit["warm-up pull"] = await workloads.pull(target, "episodes", 100, load.warm)
+    if target.pulls:
+        visit["warm-up pull"] = await workloads.pull(target, "episodes", 100, load.warm)
     visit["push, 1 user"] = await workloads.push(target, "episodes", load.alone)
     visit[f"push, {many}"] = await workloads.push(target, "episodes", load.together)
-    for limit in (100, 1000):
+    for limit in (100, 1000) if target.pulls else ():
         visit[f"pull {limit}, 1 user"] = await workloads.pull(target, "episodes", limit, load.alone)
         visit[f"pull {limit}, {many}"] = await workloads.pull(target, "episodes", limit, load.together)
     if target.streams:
         visit["live"] = await workloads.live(target, plan.users + 1, load.events)
     visit["push vectors"] = await workloads.push(target, "vectorEmbeddings", load.vectors)
-    visit["pull vectors"] = await workloads.pull(target, "vectorEmbeddings", 100, load.vectors)
+    if target.pulls:
+        visit["pull vectors"] = await workloads.pull(target, "vectorEmbeddings", 100, load.vectors)
     visit["memory"] = Result(figures={"RSS MB": rss_mb(target.roots())})
     return visit
 

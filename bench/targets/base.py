@@ -28,6 +28,9 @@ class Target(ABC):
     name: ClassVar[str]
     durability: ClassVar[str]
     streams: ClassVar[bool] = True
+    pulls: ClassVar[bool] = (
+        True  # False: it shows a user other rows than that user's, so pulls do not compare
+    )
     scale: ClassVar[float] = 1.0  # share of the batches that it gets, for servers far slower than the rest
 
     def __init__(self, root: Path) -> None:

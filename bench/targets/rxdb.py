@@ -43,10 +43,10 @@ class RxdbServer(RxWire):
 
 
 class RxdbServerShared(RxdbServer):
-    """As its documentation sets it up: one collection, no accounts. Each user is shown the rows of all, so what pulls
-    cost does not compare."""
+    """As its documentation sets it up: one collection, no accounts. Each user is shown the rows of all."""
 
     name = "rxdb-server-shared"
+    pulls = False
     mode = "shared"
 
     def base(self, user: int, collection: Collection) -> str:
@@ -57,6 +57,7 @@ class RxdbServerAccounts(RxdbServerShared):
     """As it serves many users: one collection, rows with an owner, each user shown only his own."""
 
     name = "rxdb-server-accounts"
+    pulls = True
     mode = "accounts"
 
     def headers(self, user: int) -> Mapping[str, str]:
