@@ -192,6 +192,10 @@ def test_the_doctor_finds_nothing_wrong_with_a_healthy_folder(home):
     home.settings["models"] = str(MODELS)
     assert home.run("doctor").code == 1, "there is no folder yet"
     assert not home.data.exists(), "a look makes nothing"
+    home.data.mkdir(mode=0o700)
+    begun = home.run("doctor")
+    assert begun.code == 1 and "vademecum serve" in begun.out
+    assert list(home.data.iterdir()) == [], "nor does it in a folder that nobody has begun"
     home.add("ada@example.org")
     looked = home.run("doctor", "--json")
     assert [one for one in looked.json if not one["ok"]] == [] and looked.code == 0

@@ -166,7 +166,11 @@ class Finding(NamedTuple):
 @data_option
 @json_option
 def doctor(data: Path, as_json: bool) -> None:
-    """Look at everything that could be wrong, change nothing, say what to do."""
+    """Look at everything that could be wrong and say what to do.
+
+    Opens every account's file as the server does: a log that a crash has damaged is repaired by that. Nothing else is
+    changed.
+    """
     findings = list(_examine(settings_for(data)))
     if as_json:
         click.echo(msgspec.json.encode([f._asdict() for f in findings]).decode())
@@ -180,6 +184,9 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     data = settings.data
     yield Finding("data folder", data.is_dir() and os.access(data, os.W_OK), str(data))
     if not data.is_dir():
+        return
+    if not (data / "accounts.duckdb").exists():
+        yield Finding("accounts", False, "none yet: `vademecum serve` begins this folder")
         return
     free = shutil.disk_usage(data).free
     yield Finding("free disk", free > 2**30, f"{free / 2**30:.1f} GB free; a backup and an erasure need room")
@@ -204,8 +211,8 @@ def _examine_logs(data: Path) -> Finding:
     return Finding(
         "logs",
         False,
-        f"{len(damaged)} damaged by a crash and cut; what stood before the damage is safe. The whole is kept, until "
-        f"you remove it: {kept}",
+        f"{len(damaged)} damaged by a crash and cut; what stood before the damage is safe. The whole is kept, "
+        f"for you to copy, until the next erasure of its account: {kept}",
     )
 
 

@@ -126,5 +126,5 @@ def _cut_damaged_wal(path: Path, error: duckdb.Error) -> str:
         os.fsync(file.fileno())
     return (
         f"The log {wal.name} of folder {path.parent.name} was damaged and was cut at byte {position} of {size}. What "
-        f"stood before is safe; the whole log is kept as {kept.name}."
+        f"stood before is safe; the whole log is kept as {kept.name} until the next erasure, for you to copy."
     )
