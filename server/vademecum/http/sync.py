@@ -71,14 +71,15 @@ async def pull_route(
     lwt: FromQuery[float] = 0,
     id: FromQuery[str] = "",
     limit: FromQuery[int] = 100,
-) -> Response[bytes]:
+) -> Response[bytes] | Stream:
     """Rows after the checkpoint (`lwt`, `id`), at most `limit`; a shorter page is the end. Begin with no checkpoint,
     and go on with the one of each answer. A row comes in its latest state, deleted ones included (`_deleted`)."""
     parts: Parts = state.parts
     served(parts.registry, name, version)
-    async with parts.users.open(request.user.id) as store:
-        body = await pull(store, name, _whole("lwt", lwt), id, limit)
-    return Response(body, media_type="application/json")
+    page = await pull(parts.users, request.user.id, name, _whole("lwt", lwt), id, limit)
+    if isinstance(page, bytes):
+        return Response(page, media_type="application/json")
+    return Stream(page, media_type="application/json")
 
 
 @post(

@@ -18,7 +18,7 @@ Portion = list[tuple[str, bytes]]
 
 async def portions(store: UserStore, keys: Iterable[str]) -> AsyncIterator[Portion]:
     """Key and body of the rows `keys`, in that order, as they are when it is their turn; without the dead."""
-    for some in _cut(store, keys):
+    for some in cut(store, keys):
         found = await store.bodies(some)
         yield [(key, found[key]) for key in some if key in found and _is_alive(store, key)]
 
@@ -29,7 +29,8 @@ def _is_alive(store: UserStore, key: str) -> bool:
     return head is not None and not head.deleted
 
 
-def _cut(store: UserStore, keys: Iterable[str]) -> Iterator[list[str]]:
+def cut(store: UserStore, keys: Iterable[str]) -> Iterator[list[str]]:
+    """The keys that have a head, a portion at a time."""
     some: list[str] = []
     size = 0
     for key in keys:

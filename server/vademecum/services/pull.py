@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import msgspec
 
+from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, OtherEpoch
+from vademecum.services.portions import PORTION_BYTES, cut
 
 LIMIT_MAX = 1000
 
 
-async def pull(store: UserStore, collection: str, lwt: int, epoch: str, limit: int) -> bytes:
-    """The page as JSON bytes: {"documents", "checkpoint"}. Shorter than `limit` means that this is the end."""
+async def pull(
+    users: Users, user_id: str, collection: str, lwt: int, epoch: str, limit: int
+) -> bytes | AsyncIterator[bytes]:
+    """The page as JSON: {"documents", "checkpoint"}. Shorter than `limit` means that this is the end.
+
+    A large one comes in pieces: 1,000 rows may have hundreds of megabytes.
+    """
     if not 1 <= limit <= LIMIT_MAX:
         raise BadRequest(f"`limit` must be from 1 to {LIMIT_MAX}: a shorter page would read as the end.")
     if lwt < 0:
         raise BadRequest("`lwt` must be 0 or a checkpoint's.")
-    check_epoch(store, epoch)
-    rows = await store.page(collection, lwt, limit)
-    return envelope([body for _, body in rows], rows[-1][0] if rows else lwt, store.epoch)
+    async with users.open(user_id) as store:
+        check_epoch(store, epoch)
+        entries = store.after(collection, lwt, limit)
+        keys, seq = [key for _, key in entries], entries[-1][0] if entries else lwt
+        if sum(store.heads.rows[key].size for key in keys) > PORTION_BYTES:
+            return _pieces(users, user_id, list(cut(store, keys)), seq, store.epoch)
+        found = await store.bodies(keys)
+        return envelope([found[key] for key in keys], seq, store.epoch)
+
+
+async def _pieces(
+    users: Users, user_id: str, portions: list[list[str]], seq: int, epoch: str
+) -> AsyncIterator[bytes]:
+    """Between two pieces nobody holds the user's file, however slowly the client reads. A restore in between ends the
+    answer before its end, and the client asks again."""
+    yield _opening(None)
+    for number, keys in enumerate(portions):
+        async with users.open(user_id) as store:
+            check_epoch(store, epoch)
+            found = await store.bodies(keys)
+        yield (b"," if number else b"") + b",".join([found[key] for key in keys])
+    yield _closing(seq, epoch)
 
 
 def check_epoch(store: UserStore, epoch: str) -> None:
@@ -32,6 +60,13 @@ def check_epoch(store: UserStore, epoch: str) -> None:
 
 def envelope(bodies: list[bytes], seq: int, epoch: str, collection: str | None = None) -> bytes:
     """{"documents": [...], "checkpoint": {...}}; bodies are stored JSON and are joined as they are."""
+    return _opening(collection) + b",".join(bodies) + _closing(seq, epoch)
+
+
+def _opening(collection: str | None) -> bytes:
     named = b'"collection":' + msgspec.json.encode(collection) + b"," if collection is not None else b""
-    checkpoint = msgspec.json.encode({"lwt": seq, "id": epoch})
-    return b"{" + named + b'"documents":[' + b",".join(bodies) + b'],"checkpoint":' + checkpoint + b"}"
+    return b"{" + named + b'"documents":['
+
+
+def _closing(seq: int, epoch: str) -> bytes:
+    return b'],"checkpoint":' + msgspec.json.encode({"lwt": seq, "id": epoch}) + b"}"

@@ -103,15 +103,15 @@ class Shelves:
     def __getitem__(self, collection: str) -> Shelf:
         return self._of[collection]
 
-    def page(self, collection: str, after: int, limit: int, heads: Heads) -> list[Entry]:
+    def after(self, collection: str, seq: int, limit: int, heads: Heads) -> list[Entry]:
         """The next rows that are not stale, at most `limit`, in the order of seq."""
         seqs, keys, rows = self._of[collection].seqs, self._of[collection].keys, heads.rows
         found: list[Entry] = []
-        at = bisect_right(seqs, after)
+        at = bisect_right(seqs, seq)
         while len(found) < limit and at < len(seqs):
             end = at + limit
             some = zip(seqs[at:end], keys[at:end], strict=True)
-            found += [(seq, key) for seq, key in some if (head := rows.get(key)) and head.seq == seq]
+            found += [(s, key) for s, key in some if (head := rows.get(key)) and head.seq == s]
             at = end
         return found[:limit]
 
@@ -195,26 +195,20 @@ class Places:
 
 
 def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
+    """Neighbours mostly lie in one pack, which is then looked for once."""
     places = Places()
+    known, low, high = "", 0, 0
     for seq, key in entries:
         if seq == WAITING:
             places.waiting.append(key)
-        else:
-            name = key.partition("/")[0]
-            places.keys[name][seq] = key
-            places.firsts[name].add(shelves[name].pack_of(seq))
-    return places
-
-
-def locate_page(shelves: Shelves, collection: str, entries: Sequence[Entry]) -> Places:
-    """As `locate`, for rows of one collection in the order of seq: each pack is looked for once."""
-    places = Places()
-    places.keys[collection] = dict(entries)
-    firsts, at = shelves[collection].firsts, 0
-    for seq, _ in entries:
-        if at == 0 or (at < len(firsts) and firsts[at] <= seq):
-            at = bisect_right(firsts, seq, at)
-            places.firsts[collection].add(firsts[at - 1])
+            continue
+        name = key.partition("/")[0]
+        if name != known or not low <= seq < high:
+            firsts = shelves[name].firsts
+            at = bisect_right(firsts, seq)
+            known, low, high = name, firsts[at - 1], firsts[at] if at < len(firsts) else seq + 1
+            places.firsts[name].add(low)
+        places.keys[name][seq] = key
     return places
 
 

@@ -16,7 +16,7 @@ import structlog
 from vademecum.engines.duckdb import packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.packs import Places, Plan
+from vademecum.engines.duckdb.packs import Entry, Places, Plan
 from vademecum.engines.duckdb.userfile import Opened
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
@@ -94,30 +94,28 @@ class UserStore:
         head = self.heads.rows.get(key)
         return head is not None and not head.deleted and head.seq > 0
 
+    def after(self, collection: str, seq: int, limit: int) -> list[Entry]:
+        """(seq, key) of the next rows of a collection, tombstones too, at most `limit`, in the order of seq."""
+        return self._opened.shelves.after(collection, seq, limit, self.heads)
+
     async def page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """(seq, JSON) of the rows of a collection with seq > `after`, tombstones too, at most `limit`."""
-        async for _ in _attempts():
-            entries = self._opened.shelves.page(collection, after, limit, self.heads)
-            if not entries:
-                return []
-            # Located here: memory may move on while the thread reads.
-            found = await self._read(packs.locate_page(self._opened.shelves, collection, entries))
-            if len(found) == len(entries):
-                return [(seq, found[key]) for seq, key in entries]
-        raise Broken(_LOST)
+        """As `after`, with the rows' JSON, which may be newer than that seq."""
+        entries = self.after(collection, after, limit)
+        found = await self.bodies([key for _, key in entries])
+        return [(seq, found[key]) for seq, key in entries]
 
     async def bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Bodies of the keys that have a head."""
+        """Bodies, as they are now, of the keys that have a head."""
         found: dict[str, bytes] = {}
         async for _ in _attempts():
-            missing = [k for k in keys if k in self.heads.rows and k not in found]
+            missing = [k for k in keys if k not in found and k in self.heads.rows]
             if not missing:
                 return found
             found |= await self._read(self._opened.locate(missing))
         raise Broken(_LOST)
 
     async def _read(self, places: Places) -> dict[str, bytes]:
-        """Bodies, without those that a commit has moved meanwhile; memory will have followed in a moment."""
+        """`places` come from the event loop: memory may move on while the thread reads."""
         return await self._run(lambda c: packs.read(c, self.alias, places))
 
     def unembedded(self, model: str) -> list[str]:
