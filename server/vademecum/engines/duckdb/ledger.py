@@ -52,7 +52,7 @@ class Ledger:
         with self._lock:
             self._append(lines)
             if self._appended > 2 * self._counting + SPARE:
-                self._compact(self.read())
+                self._compact(newest(self.read()))
 
     def catch_up(self, heads: Heads, forgotten_at: str) -> None:
         """Append the tombstones, and the forgetting, that a crash or a full disk kept out of it.
@@ -73,9 +73,10 @@ class Ledger:
             missing.append(Erased(0, forgotten_at=forgotten_at))
         with self._lock:
             self._append(missing)
-            self._counting, self._appended = len(newest([*known.values(), *missing])), 0
+            counting = newest([*known.values(), *missing])
+            self._counting, self._appended = len(counting), 0
             if len(lines) + len(missing) > 2 * self._counting:
-                self._compact([*lines, *missing])
+                self._compact(counting)
 
     def last_seq(self) -> int:
         return max((line.seq for line in self.read()), default=0)
@@ -111,9 +112,8 @@ class Ledger:
         self._appended += len(self._unwritten)
         self._unwritten = []
 
-    def _compact(self, lines: list[Erased]) -> None:
+    def _compact(self, counting: dict[str, Erased]) -> None:
         """Write the file anew with the lines that count. When that fails it stays as it is: long, and whole."""
-        counting = newest(lines)
         self._counting, self._appended = len(counting), 0  # also when it fails: not tried again at each push
         try:
             self._new.write_bytes(_encoded(counting.values()))
