@@ -143,6 +143,7 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
     if (user_folder(parts.settings.data, user_id) / RECORDS).exists():
         try:
             async with parts.users.open(user_id) as store:
+                await store.settle_ledger()
                 highest = max(highest, store.seq)
         except Broken:  # the restore is its cure; how far it had come is not known
             highest += SEQ_JUMP
@@ -158,6 +159,8 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
 
 def erase_again(draft: Draft, lines: list[Erased]) -> int:
     """Apply the ledger to restored records. Returns how many rows that the backup had died again."""
+    # As the backup has them: a death heals the rows that name the dead one, and that takes a new seq.
+    came = {key: head.seq for key in list(draft.keys()) if (head := draft.head(key)) is not None}
     count = 0
     for line in lines:
         if line.forgotten_at:
@@ -169,13 +172,13 @@ def erase_again(draft: Draft, lines: list[Erased]) -> int:
                 if head.seq == WAITING:
                     if draft.row(key)["createdAt"] < line.forgotten_at:
                         draft.erase_waiting(key)
-                elif head.seq <= line.seq:
+                elif came[key] <= line.seq:
                     count += len(cascade.kill(draft, key))
             continue
         head = draft.head(line.key)
         if head is None:
             cascade.kill_unknown(draft, line.key, {"id": line.key.partition("/")[2]})
-        elif not head.deleted and head.seq <= line.seq:  # a later seq: its owner brought it back to life
+        elif not head.deleted and came[line.key] <= line.seq:  # later: its owner brought it back to life
             count += len(cascade.kill(draft, line.key))
     return count
 

@@ -1,21 +1,30 @@
 """What must survive a restore from an older backup: the ids that were erased, and how far `seq` had come.
 
 One append-only file a user, outside the user's folder and outside backups. It holds ids and times, no content.
-It may lag behind the records by a crash; opening the records brings it up to date (`catch_up`).
+It may lag behind the records by a crash or a full disk; opening the records brings it up to date (`catch_up`).
+Of a key that died several times the last death says all, so a file of mostly older ones is written anew without them.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
+from threading import Lock
+from typing import BinaryIO
 
 import msgspec
+import structlog
 
+from vademecum.engines.duckdb.userfile import publish_file
 from vademecum.model.draft import Change, Heads
+
+SPARE = 1000  # lines that may pile up while attached, beyond twice those that count
+_log = structlog.get_logger("vademecum.ledger")
 
 
 class Erased(msgspec.Struct, omit_defaults=True):
-    """A line: a key that was buried at `seq`, or, with `forgotten_at`, that everything was."""
+    """A line: a key that was buried at `seq`, or, with `forgotten_at` and no key, that all up to `seq` was."""
 
     seq: int
     key: str = ""
@@ -28,51 +37,114 @@ _lines = msgspec.json.Decoder(Erased)
 class Ledger:
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._last: int | None = None
+        self._lock = Lock()
+        self._unwritten: list[
+            Erased
+        ] = []  # while the disk is full; a crash loses them, and `catch_up` finds them
+        self._counting = 0  # lines that counted when the file was last read
+        self._appended = 0  # lines since then
 
     def note(self, changes: Iterable[Change], forgotten_at: str = "") -> None:
-        """Append the burials among `changes`, and a forgetting."""
+        """Append the burials among `changes`, a forgetting, and what could not be written before."""
         lines = [Erased(c.head.seq, c.key) for c in changes if c.head is not None and c.head.deleted]
         if forgotten_at:
-            lines.append(
-                Erased(max((line.seq for line in lines), default=self.last_seq()), forgotten_at=forgotten_at)
-            )
-        if lines:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as file:
-                file.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
-            self._last = max(self._last or 0, *(line.seq for line in lines))
+            lines.append(Erased(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
+        with self._lock:
+            self._append(lines)
+            if self._appended > 2 * self._counting + SPARE:
+                self._compact(newest(self.read()))
 
     def catch_up(self, heads: Heads, forgotten_at: str) -> None:
-        """Append the tombstones, and the forgetting, that a crash kept out of it."""
-        last = self.last_seq()
+        """Append the tombstones, and the forgetting, that a crash or a full disk kept out of it.
+
+        Each tombstone is looked for by itself: that a later one is here says nothing of those before it.
+        """
+        lines = self.read()
+        known = newest(lines)
         missing = [
-            Change(key, None, head, b"")
+            Erased(head.seq, key)
             for key, head in heads.rows.items()
-            if head.deleted and head.seq > last
+            if head.deleted and (key not in known or head.seq > known[key].seq)
         ]
-        known = max((line.forgotten_at for line in self.read()), default="") if forgotten_at else ""
-        news = forgotten_at if forgotten_at > known else ""
-        self.note(sorted(missing, key=lambda c: c.head.seq if c.head else 0), news)
+        missing.sort(key=lambda line: line.seq)
+        if forgotten_at and ("" not in known or forgotten_at > known[""].forgotten_at):
+            # At which seq is not known any more, and a guess too high would kill what was written since. All that
+            # died of it have a line of their own by now; the time alone is news, to rows that waited.
+            missing.append(Erased(0, forgotten_at=forgotten_at))
+        with self._lock:
+            self._append(missing)
+            counting = newest([*known.values(), *missing])
+            self._counting, self._appended = len(counting), 0
+            if len(lines) + len(missing) > 2 * self._counting:
+                self._compact(counting)
 
     def last_seq(self) -> int:
-        if self._last is None:
-            self._last = max((line.seq for line in self.read()), default=0)
-        return self._last
+        return max((line.seq for line in self.read()), default=0)
 
     def read(self) -> list[Erased]:
-        """All lines. A last line that a crash cut short is left out."""
+        """All lines but those that a crash cut short."""
         if not self.path.exists():
             return []
         found = []
         for line in self.path.read_bytes().splitlines():
             try:
                 found.append(_lines.decode(line))
-            except msgspec.DecodeError:
+            except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
         return found
 
     def drop(self) -> None:
         """For an account that leaves for good."""
         self.path.unlink(missing_ok=True)
-        self._last = 0
+        self._new.unlink(missing_ok=True)
+
+    @property
+    def _new(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.new")
+
+    def _append(self, lines: list[Erased]) -> None:
+        self._unwritten += lines
+        if not self._unwritten:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as file:
+            file.write(_end_of_torn_line(file) + _encoded(self._unwritten))
+        self._appended += len(self._unwritten)
+        self._unwritten = []
+
+    def _compact(self, counting: dict[str, Erased]) -> None:
+        """Write the file anew with the lines that count. When that fails it stays as it is: long, and whole."""
+        self._counting, self._appended = len(counting), 0  # also when it fails: not tried again at each push
+        try:
+            self._new.write_bytes(_encoded(counting.values()))
+            publish_file(self._new, self.path)
+        except OSError as error:
+            _log.error("the ledger was not shortened", exc_info=error)
+
+
+def newest(lines: Iterable[Erased]) -> dict[str, Erased]:
+    """The lines that count, by key: of each key its last death, and under "" one forgetting that covers all.
+
+    A key's line stays beside a later forgetting: a restore makes its tombstone even where the backup lacks the row.
+    """
+    found: dict[str, Erased] = {}
+    for line in lines:
+        before = found.get(line.key)
+        found[line.key] = line if before is None else _both(before, line)
+    return found
+
+
+def _both(one: Erased, other: Erased) -> Erased:
+    return Erased(max(one.seq, other.seq), one.key, max(one.forgotten_at, other.forgotten_at))
+
+
+def _encoded(lines: Iterable[Erased]) -> bytes:
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+def _end_of_torn_line(file: BinaryIO) -> bytes:
+    """A newline, if a crash cut the last line short: else the next one would be glued to it, and both be lost."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return b""
+    file.seek(-1, os.SEEK_END)
+    return b"" if file.read(1) == b"\n" else b"\n"

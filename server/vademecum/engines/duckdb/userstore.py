@@ -206,11 +206,15 @@ class UserStore:
         return draft, plans, results
 
     def _note(self, draft: Draft, forgotten: str) -> None:
-        """The commit stands, whether or not the ledger can be written: it catches up when the file is next opened."""
+        """The commit stands, whether or not the ledger can be written: it catches up at the next note or opening."""
         try:
             self._ledger.note(draft.changes.values(), forgotten)
         except OSError as error:
             _log.error("the ledger is behind", exc_info=error)
+
+    async def settle_ledger(self) -> None:
+        """Write what the ledger still lacks. Raises OSError when it cannot be written."""
+        await self._run(lambda _: self._ledger.note(()))
 
     async def tidy(self) -> None:
         """Write every pack that holds stale rows again without them, some at a time."""

@@ -1,0 +1,171 @@
+"""The ledger holds a line for all that died, whatever a crash or a full disk did to it, and no more than it needs."""
+
+import subprocess
+import sys
+
+import pytest
+
+from vademecum.engines.duckdb.ledger import SPARE, Erased, Ledger, newest
+from vademecum.model.draft import Change, Head, Heads
+
+
+def died(name, seq):
+    return Change(f"facts/{name}", None, Head(seq, True, (), (), 0), b"")
+
+
+def heads(*changes, alive=()):
+    found = Heads()
+    found.absorb({change.key: change for change in changes})
+    found.rows.update({f"facts/{name}": Head(seq, False, (), (), 0) for name, seq in alive})
+    return found
+
+
+def noted(path, *changes, forgotten_at=""):
+    ledger = Ledger(path / "ada.jsonl")
+    ledger.note(changes, forgotten_at)
+    return ledger
+
+
+def opened(path, *changes, alive=(), forgotten_at=""):
+    """The ledger as opening the records leaves it."""
+    ledger = Ledger(path / "ada.jsonl")
+    ledger.catch_up(heads(*changes, alive=alive), forgotten_at)
+    return ledger
+
+
+def told(ledger):
+    """Key -> seq of its last death, as somebody who reads the whole file learns it."""
+    return {line.key.partition("/")[2]: line.seq for line in newest(Ledger(ledger.path).read()).values()}
+
+
+def count(ledger):
+    return len(ledger.path.read_bytes().splitlines())
+
+
+def test_a_death_that_is_missing_between_others_is_made_up_at_opening(tmp_path):
+    noted(tmp_path, died("a", 1), died("c", 3))
+    ledger = opened(tmp_path, died("a", 1), died("b", 2), died("c", 3))
+    assert told(ledger) == {"a": 1, "b": 2, "c": 3} and count(ledger) == 3
+
+
+def test_what_is_there_already_is_not_written_again(tmp_path):
+    ledger = noted(tmp_path, died("a", 1), died("b", 2))
+    before = ledger.path.read_bytes()
+    assert opened(tmp_path, died("a", 1), died("b", 2)).path.read_bytes() == before
+
+
+def test_a_row_that_came_alive_and_died_again_gets_the_line_of_its_last_death(tmp_path):
+    noted(tmp_path, died("a", 1), died("other", 9))
+    assert told(opened(tmp_path, died("a", 5), died("other", 9))) == {"a": 5, "other": 9}
+
+
+def test_a_row_that_came_alive_keeps_the_line_of_its_death(tmp_path):
+    noted(tmp_path, died("a", 1))
+    assert told(opened(tmp_path, alive=[("a", 2)])) == {"a": 1}
+
+
+def test_a_lost_forgetting_is_made_up_and_does_not_cover_what_was_written_since(tmp_path):
+    ledger = opened(tmp_path, died("a", 1), died("b", 5), alive=[("new", 4)], forgotten_at="2026")
+    assert told(ledger) == {"a": 1, "b": 5, "": 0}
+    assert max(line.forgotten_at for line in ledger.read()) == "2026"
+    before = ledger.path.read_bytes()
+    again = opened(tmp_path, died("a", 1), died("b", 5), alive=[("new", 4)], forgotten_at="2026")
+    assert again.path.read_bytes() == before
+
+
+def test_what_could_not_be_written_is_written_with_the_next(tmp_path):
+    in_the_way = tmp_path / "ledger"
+    in_the_way.touch()
+    ledger = Ledger(in_the_way / "ada.jsonl")
+    with pytest.raises(OSError, match="ledger"):
+        ledger.note([died("a", 1)])
+    in_the_way.unlink()
+    ledger.note([died("b", 2)])
+    assert told(ledger) == {"a": 1, "b": 2}
+
+
+def test_wherever_a_crash_cuts_the_last_line_the_next_one_is_whole(tmp_path):
+    ledger = noted(tmp_path, died("a", 1))
+    first = ledger.path.read_bytes()
+    whole = noted(tmp_path, died("b", 2)).path.read_bytes()
+    for cut in range(len(first) + 1, len(whole)):
+        ledger.path.write_bytes(whole[:cut])
+        assert told(noted(tmp_path, died("c", 3))).keys() >= {"a", "c"}
+        assert told(opened(tmp_path, died("a", 1), died("b", 2), died("c", 3))) == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize(
+    "rubbish", [b"\0" * 30, b'{"seq":2,"key":"\xff"}', b"[]", b'{"seq":"x"}', b""], ids=str
+)
+def test_a_line_that_cannot_be_read_is_passed_over(tmp_path, rubbish):
+    ledger = noted(tmp_path, died("a", 1))
+    ledger.path.write_bytes(ledger.path.read_bytes() + rubbish + b"\n")
+    assert told(noted(tmp_path, died("b", 2))) == {"a": 1, "b": 2}
+
+
+def test_opening_a_ledger_of_mostly_older_deaths_leaves_the_last_of_each(tmp_path):
+    for seq in range(1, 31, 3):
+        noted(tmp_path, died("a", seq), died("b", seq + 1), forgotten_at=f"20{seq:02d}")
+    ledger = opened(tmp_path, died("a", 28), died("b", 29), forgotten_at="2028")
+    assert told(ledger) == {"a": 28, "b": 29, "": 29} and count(ledger) == 3
+    assert ledger.last_seq() == 29 and [p.name for p in tmp_path.iterdir()] == ["ada.jsonl"]
+
+
+def test_two_forgettings_become_one_that_covers_both():
+    lines = [Erased(7, forgotten_at="2025"), Erased(0, forgotten_at="2026")]
+    assert list(newest(lines).values()) == [Erased(7, forgotten_at="2026")]
+
+
+def test_a_key_keeps_its_line_beside_a_later_forgetting(tmp_path):
+    for seq in range(1, 5):
+        noted(tmp_path, died("a", seq))
+    noted(tmp_path, forgotten_at="2026")
+    assert told(opened(tmp_path, died("a", 4), forgotten_at="2026")) == {"a": 4, "": 0}
+
+
+def test_rows_that_die_again_and_again_do_not_make_it_grow_while_it_is_open(tmp_path):
+    ledger = opened(tmp_path)
+    longest = 0
+    for seq in range(1, 20 * SPARE, 100):
+        ledger.note([died(f"f{n}", seq + n) for n in range(100)])
+        longest = max(longest, count(ledger))
+    assert longest <= 3 * 100 + SPARE + 100
+    assert told(ledger) == {f"f{n}": seq + n for n in range(100)}
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from vademecum.engines.duckdb import ledger
+from vademecum.model.draft import Heads
+ledger.publish_file = lambda new, path: os._exit(9)
+ledger.Ledger(Path(sys.argv[1])).catch_up(Heads(), "")
+"""
+
+
+def test_a_kill_between_the_new_file_and_its_rename_loses_nothing(tmp_path):
+    for seq in range(1, 11):
+        ledger = noted(tmp_path, died("a", seq), died("b", seq))
+    before = ledger.path.read_bytes()
+    assert subprocess.run([sys.executable, "-c", KILLED, ledger.path], check=False).returncode == 9
+    new = tmp_path / "ada.jsonl.new"
+    assert ledger.path.read_bytes() == before and new.exists()
+    new.write_bytes(new.read_bytes()[:-5])  # killed a little earlier
+    ledger = opened(tmp_path, died("a", 10), died("b", 10))
+    assert told(ledger) == {"a": 10, "b": 10} and count(ledger) == 2 and not new.exists()
+
+
+def test_a_ledger_that_cannot_be_written_anew_stays_whole_and_in_use(tmp_path):
+    for seq in range(1, 11):
+        noted(tmp_path, died("a", seq))
+    (tmp_path / "ada.jsonl.new").mkdir()
+    ledger = opened(tmp_path, died("a", 10))
+    ledger.note([died("b", 11)])
+    assert told(ledger) == {"a": 10, "b": 11}
+
+
+def test_an_account_that_leaves_leaves_no_half_written_ledger_either(tmp_path):
+    ledger = noted(tmp_path, died("a", 1))
+    (tmp_path / "ada.jsonl.new").write_bytes(b"facts/a")
+    ledger.drop()
+    assert list(tmp_path.iterdir()) == []
