@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from vademecum.engines.duckdb import migrate, packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
-from vademecum.engines.duckdb.packs import Places, Plan, Shelves, Statement
+from vademecum.engines.duckdb.packs import PackName, Places, Plan, Shelves, Statement
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
 from vademecum.model.draft import Draft, Heads
@@ -48,14 +48,14 @@ class Opened:
         return packs.locate(self.shelves, [(self.heads.rows[key].seq, key) for key in keys])
 
     def flush(
-        self, cursor: Cursor, draft: Draft, meta: Mapping[str, str], tidy: int = 0
+        self, cursor: Cursor, draft: Draft, meta: Mapping[str, str], tidy: Set[PackName] = frozenset()
     ) -> dict[str, Plan] | None:
-        """Commit the draft, `meta`, and at most `tidy` packs written again without their stale rows.
+        """Commit the draft, `meta`, and the packs of `tidy` written again without their stale rows.
 
         Returns what `follow` needs, or None when there was nothing to commit.
         """
-        # Chosen here and not by who wants it tidy: a commit in between may have done away with a pack.
-        untidy = self.shelves.untidy()[:tidy] if tidy else []
+        # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
+        untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
         if not (draft.changes or meta or untidy):
             return None
         more = meta_statements(self.alias, meta)
