@@ -7,11 +7,12 @@ a rewrite waits for all holders, and new ones wait for the rewrite.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 import shutil
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,6 +51,18 @@ def _remove_tree(folder: Path) -> None:
             f"The folder {folder.name} could not be erased ({error.strerror}). Nobody gets in any more; the rest is "
             "erased at the next start of the server."
         ) from error
+
+
+async def _to_the_end(work: Awaitable[T]) -> T:
+    """The result of `work`. A caller that is cancelled meanwhile stays until it is over: what runs in a thread cannot be
+    called back, and a lock that is let go of before lets the next one in while the file is still attached."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    finally:
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
 
 
 @dataclass(slots=True)
@@ -157,7 +170,7 @@ class Users:
             while store.pins:
                 await store.idle.wait()
             entry.store, entry.seq = None, store.seq
-            await self.files.instance.run(lambda _: self.files.instance.detach(store.alias))
+            await _to_the_end(self.files.instance.run(lambda _: self.files.instance.detach(store.alias)))
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
@@ -187,7 +200,7 @@ class Users:
             await store.tidy()
             floor = store.seq
         async with self.detached(user_id) as folder:
-            await self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor))
+            await _to_the_end(self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor)))
 
     async def replace(self, user_id: str, source: Path, floor: int, work: Callable[[Draft], T]) -> T:
         """Put a copy of another records file in the place of the user's, whole or not at all, under a new epoch.
@@ -196,7 +209,9 @@ class Users:
         """
         async with self.detached(user_id) as folder:
             above = max(floor, self._entries[user_id].seq)
-            return await self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+            return await _to_the_end(
+                self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+            )
 
     def _replace(
         self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Draft], T]
@@ -227,7 +242,7 @@ class Users:
     async def remove(self, user_id: str) -> None:
         """Erase a user's whole folder and ledger, when those who hold it are done."""
         async with self.detached(user_id) as folder:
-            await asyncio.to_thread(_remove_tree, folder)
+            await _to_the_end(asyncio.to_thread(_remove_tree, folder))
             await asyncio.to_thread(user_ledger(self._data, user_id).drop)
         self._entries.pop(user_id, None)
 
