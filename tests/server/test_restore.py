@@ -7,6 +7,8 @@ import pytest
 from property.rows import day, dead, episode, session
 from property.wire import epoch, forget, send
 from server.house import house, run
+from vademecum.engines.duckdb.userfile import publish_file
+from vademecum.errors import Broken
 from vademecum.services import backup as backups
 
 
@@ -19,10 +21,17 @@ async def written(h, tmp_path):
     return ada
 
 
+def holding(folder, text):
+    """The files below that hold this text."""
+    return [p for p in folder.rglob("*") if p.is_file() and text.encode() in p.read_bytes()]
+
+
 def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await written(h, tmp_path)
+            await h.settle(ada)
+            assert not holding(tmp_path / "data" / "users", "secret")
             before = await epoch(ada), await ada.pull("sessions")
 
             def cut(*_):
@@ -34,12 +43,40 @@ def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeyp
             ):
                 with monkeypatch.context() as patch:
                     patch.setattr(name, cut)
-                    with pytest.raises(OSError, match="space"):
+                    with pytest.raises(Broken, match=r"(?s)space.*Restored before: nobody\."):
                         await backups.restore(h.parts, tmp_path / "backup")
+                assert not holding(tmp_path / "data" / "users", "secret")
                 assert (await epoch(ada), await ada.pull("sessions")) == before
         async with house(tmp_path / "data") as h:
             ada.client._transport.app = h.app
             assert (await epoch(ada), await ada.pull("sessions")) == before
+
+    run(scenario)
+
+
+def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            people = sorted([await h.person(), await h.person(), await h.person()], key=lambda p: p.id)
+            emails = [h.parts.accounts.accounts[person.id].email for person in people]
+            for person in people:
+                await send(person, "sessions", (session("kept"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            before = [await epoch(person) for person in people]
+            times = iter(range(3))
+
+            def cut(new, path):
+                if next(times) == 1:
+                    raise OSError(28, "No space left on device")
+                publish_file(new, path)
+
+            monkeypatch.setattr("vademecum.engines.duckdb.users.publish_file", cut)
+            with pytest.raises(Broken) as failure:
+                await backups.restore(h.parts, tmp_path / "backup")
+            assert f"stopped at {emails[1]}," in failure.value.message
+            assert f"Restored before: {emails[0]}." in failure.value.message
+            after = [await epoch(person) for person in people]
+            assert [old != new for old, new in zip(before, after, strict=True)] == [True, False, False]
 
     run(scenario)
 

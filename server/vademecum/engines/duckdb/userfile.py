@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,23 +146,40 @@ class Files:
 
 def rewrite_file(instance: Instance, path: Path) -> None:
     """Copy what lives in a detached file into a new one, put that in its place, remove old logs."""
-    new = path.with_name(path.name + ".new")
-    for stale in (new, new.with_name(new.name + ".wal")):
-        stale.unlink(missing_ok=True)
-    source = instance.attach(path)
-    try:
-        target = instance.attach(new)
+    with staged(path) as new:
+        source = instance.attach(path)
         try:
-            instance.copy_database(source, target)
+            target = instance.attach(new)
+            try:
+                instance.copy_database(source, target)
+            finally:
+                instance.detach(target)
         finally:
-            instance.detach(target)
-    finally:
-        instance.detach(source)
-    if new.with_name(new.name + ".wal").exists():
-        raise Broken(f"{new.name} was not written whole. The file that was there before stays in its place.")
-    publish_file(new, path)
+            instance.detach(source)
+        if new.with_name(new.name + ".wal").exists():
+            raise Broken(
+                f"{new.name} was not written whole. The file that was there before stays in its place."
+            )
+        publish_file(new, path)
     for old in (".wal", ".wal.damaged"):
         path.with_name(path.name + old).unlink(missing_ok=True)
+
+
+@contextmanager
+def staged(path: Path) -> Iterator[Path]:
+    """Where to make what is to take the place of `path`. Nothing stays there: content that was meant to leave the disk,
+    or never to come back to it, would stand in what a failure leaves."""
+    new = path.with_name(path.name + ".new")
+    _unlink_all(new)
+    try:
+        yield new
+    finally:
+        _unlink_all(new)
+
+
+def _unlink_all(path: Path) -> None:
+    for end in ("", ".wal", ".wal.damaged"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
 
 
 def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:

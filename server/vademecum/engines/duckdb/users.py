@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.userfile import Files, publish_file
+from vademecum.engines.duckdb.userfile import Files, publish_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
 from vademecum.errors import Broken, NotFound
 from vademecum.model.collections import Registry
@@ -217,12 +217,20 @@ class Users:
         self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Draft], T]
     ) -> T:
         folder.mkdir(parents=True, exist_ok=True)
-        staged = folder / f"{RECORDS}.new"
-        for end in ("", ".wal"):
-            staged.with_name(staged.name + end).unlink(missing_ok=True)
-            if source.with_name(source.name + end).exists():
-                shutil.copyfile(source.with_name(source.name + end), staged.with_name(staged.name + end))
-        opened = self.files.open(staged)
+        with staged(folder / RECORDS) as new:
+            for end in ("", ".wal"):
+                if source.with_name(source.name + end).exists():
+                    shutil.copyfile(source.with_name(source.name + end), new.with_name(new.name + end))
+            result = self._renew(cursor, new, floor, work)
+            (folder / f"{RECORDS}.wal").unlink(
+                missing_ok=True
+            )  # only a file that could not be opened has one
+            publish_file(new, folder / RECORDS)
+        return result
+
+    def _renew(self, cursor: Cursor, path: Path, floor: int, work: Callable[[Draft], T]) -> T:
+        """Bring a file up to date, let `work` change it, and give it a new epoch."""
+        opened = self.files.open(path)
         try:
             opened.heads.seq = max(opened.heads.seq, floor)
             draft = opened.draft(cursor, self._registry, self._clock())
@@ -235,8 +243,6 @@ class Users:
             opened.flush(cursor, draft, meta)
         finally:
             self.files.instance.detach(opened.alias)
-        (folder / f"{RECORDS}.wal").unlink(missing_ok=True)  # only a file that could not be opened has one
-        publish_file(staged, folder / RECORDS)
         return result
 
     async def remove(self, user_id: str) -> None:
