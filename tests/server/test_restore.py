@@ -1,6 +1,7 @@
 """A restore that fails half-way has changed nothing; one that is done showed nobody what was erased."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -10,6 +11,8 @@ from server.house import house, run
 from vademecum.engines.duckdb.userfile import publish_file
 from vademecum.errors import Broken
 from vademecum.services import backup as backups
+from vademecum.services.backup import erase_again
+from vademecum.services.follow import CLOSED
 
 
 async def written(h, tmp_path):
@@ -45,6 +48,7 @@ def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeyp
                     patch.setattr(name, cut)
                     with pytest.raises(Broken, match=r"(?s)space.*Restored before: nobody\."):
                         await backups.restore(h.parts, tmp_path / "backup")
+                assert h.parts.backstage.jobs["index"].is_asked(ada.id)
                 assert not holding(tmp_path / "data" / "users", "secret")
                 assert (await epoch(ada), await ada.pull("sessions")) == before
         async with house(tmp_path / "data") as h:
@@ -100,6 +104,29 @@ def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
             assert restored.erased_again == 1
             assert [row for row in seen if row["id"] == "erased" and not row["_deleted"]] == []
             assert set(await ada.live("sessions")) == {"kept"}
+
+    run(scenario)
+
+
+def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            begun, gate = threading.Event(), threading.Event()
+
+            def held(draft, lines):
+                begun.set()
+                gate.wait()
+                return erase_again(draft, lines)
+
+            monkeypatch.setattr("vademecum.services.backup.erase_again", held)
+            restoring = asyncio.create_task(backups.restore(h.parts, tmp_path / "backup"))
+            await asyncio.to_thread(begun.wait)
+            with h.parts.hub.subscribe(ada.id, frozenset({"sessions"}), named=False) as stream:
+                pushing = asyncio.create_task(send(ada, "sessions", (session("new"), None)))
+                gate.set()
+                await asyncio.gather(restoring, pushing)
+                assert await stream.next() is CLOSED
 
     run(scenario)
 

@@ -161,14 +161,19 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
                 highest = max(highest, store.seq)
         except Broken:  # the restore is its cure; how far it had come is not known
             highest += SEQ_JUMP
-    parts.hub.close_user(user_id)
-    await parts.indexer.drop(user_id)
-    erased = await parts.users.replace(
-        user_id, records / RECORDS, highest, lambda draft: erase_again(draft, ledger.read())
-    )
-    for job in parts.backstage.jobs.values():
-        job.ask(user_id)
-    return erased
+    try:
+        await parts.indexer.drop(user_id)
+        return await parts.users.replace(
+            user_id,
+            records / RECORDS,
+            highest,
+            lambda draft: erase_again(draft, ledger.read()),
+            # A stream that outlived it would go on in the new epoch, and its reader never learn that there is one.
+            before_opening=lambda: parts.hub.close_user(user_id),
+        )
+    finally:  # also when it failed: the index may be gone
+        for job in parts.backstage.jobs.values():
+            job.ask(user_id)
 
 
 def erase_again(draft: Draft, lines: list[Erased]) -> int:

@@ -202,16 +202,27 @@ class Users:
         async with self.detached(user_id) as folder:
             await _to_the_end(self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor)))
 
-    async def replace(self, user_id: str, source: Path, floor: int, work: Callable[[Draft], T]) -> T:
+    async def replace(
+        self,
+        user_id: str,
+        source: Path,
+        floor: int,
+        work: Callable[[Draft], T],
+        before_opening: Callable[[], None],
+    ) -> T:
         """Put a copy of another records file in the place of the user's, whole or not at all, under a new epoch.
 
         `work` changes it before anybody sees it; seq goes on above `floor` and above all that was given here.
+        `before_opening` is called, whatever came of it, when nobody has the file open yet.
         """
         async with self.detached(user_id) as folder:
             above = max(floor, self._entries[user_id].seq)
-            return await _to_the_end(
-                self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
-            )
+            try:
+                return await _to_the_end(
+                    self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+                )
+            finally:
+                before_opening()
 
     def _replace(
         self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Draft], T]
