@@ -204,6 +204,35 @@ def test_a_pack_that_goes_while_its_tidying_waits_costs_nobody_anything(tmp_path
     in_a_house(tmp_path, scenario, erase_delay_s=60)
 
 
+def edit(person, row):
+    return send(person, "facts", ({**row, "value": "newer"}, row))
+
+
+def test_two_tidyings_at_once_both_come_to_an_end_also_while_a_row_is_edited(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                tasks = await in_line(h, store.tidy(), store.tidy(), edit(ada, made[1]))
+            async with asyncio.timeout(20):
+                await asyncio.gather(*tasks)
+        assert len(await ada.pull("facts")) == 8
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_a_tidying_leaves_to_the_next_what_was_tidy_when_it_began(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                tasks = await in_line(h, edit(ada, made[1]), store.tidy(), edit(ada, made[5]))
+            await asyncio.gather(*tasks)
+        assert [count for _, count, _ in await packs(h, ada)] == [2, 4, 1, 1, 1]
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
 def test_rows_that_are_not_where_memory_says_end_a_read_with_an_error_and_not_in_a_loop(tmp_path):
     async def scenario(h, ada):
         await with_stale_rows(ada)

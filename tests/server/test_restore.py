@@ -1,13 +1,18 @@
 """A restore that fails half-way has changed nothing; one that is done showed nobody what was erased."""
 
 import asyncio
+import threading
 
 import pytest
 
 from property.rows import day, dead, episode, session
 from property.wire import epoch, forget, send
 from server.house import house, run
+from vademecum.engines.duckdb.userfile import publish_file
+from vademecum.errors import Broken
 from vademecum.services import backup as backups
+from vademecum.services.backup import erase_again
+from vademecum.services.follow import CLOSED
 
 
 async def written(h, tmp_path):
@@ -19,10 +24,17 @@ async def written(h, tmp_path):
     return ada
 
 
+def holding(folder, text):
+    """The files below that hold this text."""
+    return [p for p in folder.rglob("*") if p.is_file() and text.encode() in p.read_bytes()]
+
+
 def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeypatch):
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await written(h, tmp_path)
+            await h.settle(ada)
+            assert not holding(tmp_path / "data" / "users", "secret")
             before = await epoch(ada), await ada.pull("sessions")
 
             def cut(*_):
@@ -34,12 +46,41 @@ def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeyp
             ):
                 with monkeypatch.context() as patch:
                     patch.setattr(name, cut)
-                    with pytest.raises(OSError, match="space"):
+                    with pytest.raises(Broken, match=r"(?s)space.*Restored before: nobody\."):
                         await backups.restore(h.parts, tmp_path / "backup")
+                assert h.parts.backstage.jobs["index"].is_asked(ada.id)
+                assert not holding(tmp_path / "data" / "users", "secret")
                 assert (await epoch(ada), await ada.pull("sessions")) == before
         async with house(tmp_path / "data") as h:
             ada.client._transport.app = h.app
             assert (await epoch(ada), await ada.pull("sessions")) == before
+
+    run(scenario)
+
+
+def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            people = sorted([await h.person(), await h.person(), await h.person()], key=lambda p: p.id)
+            emails = [h.parts.accounts.accounts[person.id].email for person in people]
+            for person in people:
+                await send(person, "sessions", (session("kept"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            before = [await epoch(person) for person in people]
+            times = iter(range(3))
+
+            def cut(new, path):
+                if next(times) == 1:
+                    raise OSError(28, "No space left on device")
+                publish_file(new, path)
+
+            monkeypatch.setattr("vademecum.engines.duckdb.users.publish_file", cut)
+            with pytest.raises(Broken) as failure:
+                await backups.restore(h.parts, tmp_path / "backup")
+            assert f"stopped at {emails[1]}," in failure.value.message
+            assert f"Restored before: {emails[0]}." in failure.value.message
+            after = [await epoch(person) for person in people]
+            assert [old != new for old, new in zip(before, after, strict=True)] == [True, False, False]
 
     run(scenario)
 
@@ -63,6 +104,29 @@ def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
             assert restored.erased_again == 1
             assert [row for row in seen if row["id"] == "erased" and not row["_deleted"]] == []
             assert set(await ada.live("sessions")) == {"kept"}
+
+    run(scenario)
+
+
+def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            begun, gate = threading.Event(), threading.Event()
+
+            def held(draft, lines):
+                begun.set()
+                gate.wait()
+                return erase_again(draft, lines)
+
+            monkeypatch.setattr("vademecum.services.backup.erase_again", held)
+            restoring = asyncio.create_task(backups.restore(h.parts, tmp_path / "backup"))
+            await asyncio.to_thread(begun.wait)
+            with h.parts.hub.subscribe(ada.id, frozenset({"sessions"}), named=False) as stream:
+                pushing = asyncio.create_task(send(ada, "sessions", (session("new"), None)))
+                gate.set()
+                await asyncio.gather(restoring, pushing)
+                assert await stream.next() is CLOSED
 
     run(scenario)
 

@@ -101,19 +101,34 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 
 async def restore(parts: Parts, source: Path) -> Restored:
-    """Put a backup in place of what is here, user by user. Accounts that are here stay as they are."""
+    """Put a backup in place of what is here, user by user. Accounts that are here stay as they are.
+
+    Raises Broken when a user's records cannot be restored, and says whose were: those stay restored.
+    """
     manifest = await asyncio.to_thread(_verified, source)
     empty = {account_id for account_id in parts.accounts.accounts if await _is_empty(parts, account_id)}
     adopted = await parts.accounts.adopt(source / ACCOUNTS, read_left(parts.settings.data), empty)
     for account_id in adopted.replaced:
         await parts.users.remove(account_id)
-    erased = users = 0
+    erased = 0
+    done: list[str] = []
     for user_id in manifest.users:
         records = user_folder(source, user_id)
         if user_id in parts.accounts.accounts and (records / RECORDS).exists():
-            erased += await _restore_user(parts, user_id, records)
-            users += 1
-    return Restored(users, adopted.count, erased, manifest.at, adopted.skipped)
+            email = parts.accounts.accounts[user_id].email
+            try:
+                erased += await _restore_user(parts, user_id, records)
+            except Exception as error:
+                raise _stopped(email, error, done) from error
+            done.append(email)
+    return Restored(len(done), adopted.count, erased, manifest.at, adopted.skipped)
+
+
+def _stopped(email: str, error: Exception, done: list[str]) -> Broken:
+    return Broken(
+        f"The restore stopped at {email}, whose records are as they were: {error}\nRestored before: "
+        f"{', '.join(done) or 'nobody'}. When the cause is gone, restore the same backup again."
+    )
 
 
 async def _is_empty(parts: Parts, account_id: str) -> bool:
@@ -147,14 +162,19 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
                 highest = max(highest, store.seq)
         except Broken:  # the restore is its cure; how far it had come is not known
             highest += SEQ_JUMP
-    parts.hub.close_user(user_id)
-    await parts.indexer.drop(user_id)
-    erased = await parts.users.replace(
-        user_id, records / RECORDS, highest, lambda draft: erase_again(draft, ledger.read())
-    )
-    for job in parts.backstage.jobs.values():
-        job.ask(user_id)
-    return erased
+    try:
+        await parts.indexer.drop(user_id)
+        return await parts.users.replace(
+            user_id,
+            records / RECORDS,
+            highest,
+            lambda draft: erase_again(draft, ledger.read()),
+            # A stream that outlived it would go on in the new epoch, and its reader never learn that there is one.
+            before_opening=lambda: parts.hub.close_user(user_id),
+        )
+    finally:  # also when it failed: the index may be gone
+        for job in parts.backstage.jobs.values():
+            job.ask(user_id)
 
 
 def erase_again(draft: Draft, lines: list[Erased]) -> int:

@@ -25,6 +25,7 @@ LOOKUP_MAX = 500  # packs asked for at once; far more, and the index would not b
 TIDY_FROM = 1000  # stale entries that memory bears before it looks whether to drop them
 
 Entry = tuple[int, str]  # seq and key of a row
+PackName = tuple[str, int]  # collection, and first seq
 Statement = tuple[str, list[Any]]
 _Row = tuple[int, msgspec.Raw, msgspec.Raw]  # seq, head, body
 
@@ -115,8 +116,8 @@ class Shelves:
             at = end
         return found[:limit]
 
-    def untidy(self) -> list[tuple[str, int]]:
-        """(collection, first) of the packs that hold stale rows."""
+    def untidy(self) -> list[PackName]:
+        """The packs that hold stale rows."""
         return [
             (name, first)
             for name, shelf in self._of.items()
@@ -253,12 +254,12 @@ def flush(
     changes: Mapping[str, Change],
     heads: Heads,
     shelves: Shelves,
-    untidy: Iterable[tuple[str, int]] = (),
+    untidy: Iterable[PackName] = (),
     more: Iterable[Statement] = (),
 ) -> dict[str, Plan]:
     """Write a draft's changes, and `more`, in one transaction. On any error nothing of it is stored.
 
-    `untidy`: packs, by collection and first, that are to be written again without their stale rows.
+    `untidy`: packs that are to be written again without their stale rows.
     """
 
     def stays(name: str, seq: int, head: msgspec.Raw) -> bool:

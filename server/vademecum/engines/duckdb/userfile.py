@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from vademecum.engines.duckdb import migrate, packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
-from vademecum.engines.duckdb.packs import Places, Plan, Shelves, Statement
+from vademecum.engines.duckdb.packs import PackName, Places, Plan, Shelves, Statement
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
 from vademecum.model.draft import Draft, Heads
@@ -48,14 +49,14 @@ class Opened:
         return packs.locate(self.shelves, [(self.heads.rows[key].seq, key) for key in keys])
 
     def flush(
-        self, cursor: Cursor, draft: Draft, meta: Mapping[str, str], tidy: int = 0
+        self, cursor: Cursor, draft: Draft, meta: Mapping[str, str], tidy: Set[PackName] = frozenset()
     ) -> dict[str, Plan] | None:
-        """Commit the draft, `meta`, and at most `tidy` packs written again without their stale rows.
+        """Commit the draft, `meta`, and the packs of `tidy` written again without their stale rows.
 
         Returns what `follow` needs, or None when there was nothing to commit.
         """
-        # Chosen here and not by who wants it tidy: a commit in between may have done away with a pack.
-        untidy = self.shelves.untidy()[:tidy] if tidy else []
+        # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
+        untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
         if not (draft.changes or meta or untidy):
             return None
         more = meta_statements(self.alias, meta)
@@ -145,23 +146,40 @@ class Files:
 
 def rewrite_file(instance: Instance, path: Path) -> None:
     """Copy what lives in a detached file into a new one, put that in its place, remove old logs."""
-    new = path.with_name(path.name + ".new")
-    for stale in (new, new.with_name(new.name + ".wal")):
-        stale.unlink(missing_ok=True)
-    source = instance.attach(path)
-    try:
-        target = instance.attach(new)
+    with staged(path) as new:
+        source = instance.attach(path)
         try:
-            instance.copy_database(source, target)
+            target = instance.attach(new)
+            try:
+                instance.copy_database(source, target)
+            finally:
+                instance.detach(target)
         finally:
-            instance.detach(target)
-    finally:
-        instance.detach(source)
-    if new.with_name(new.name + ".wal").exists():
-        raise Broken(f"{new.name} was not written whole. The file that was there before stays in its place.")
-    publish_file(new, path)
+            instance.detach(source)
+        if new.with_name(new.name + ".wal").exists():
+            raise Broken(
+                f"{new.name} was not written whole. The file that was there before stays in its place."
+            )
+        publish_file(new, path)
     for old in (".wal", ".wal.damaged"):
         path.with_name(path.name + old).unlink(missing_ok=True)
+
+
+@contextmanager
+def staged(path: Path) -> Iterator[Path]:
+    """Where to make what is to take the place of `path`. Nothing stays there: content that was meant to leave the disk,
+    or never to come back to it, would stand in what a failure leaves."""
+    new = path.with_name(path.name + ".new")
+    _unlink_all(new)
+    try:
+        yield new
+    finally:
+        _unlink_all(new)
+
+
+def _unlink_all(path: Path) -> None:
+    for end in ("", ".wal", ".wal.damaged"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
 
 
 def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:

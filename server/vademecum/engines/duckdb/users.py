@@ -7,11 +7,12 @@ a rewrite waits for all holders, and new ones wait for the rewrite.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 import shutil
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import TypeVar
 
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.userfile import Files, publish_file
+from vademecum.engines.duckdb.userfile import Files, publish_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
 from vademecum.errors import Broken, NotFound
 from vademecum.model.collections import Registry
@@ -50,6 +51,18 @@ def _remove_tree(folder: Path) -> None:
             f"The folder {folder.name} could not be erased ({error.strerror}). Nobody gets in any more; the rest is "
             "erased at the next start of the server."
         ) from error
+
+
+async def _to_the_end(work: Awaitable[T]) -> T:
+    """The result of `work`. A caller that is cancelled meanwhile stays until it is over: what runs in a thread cannot be
+    called back, and a lock that is let go of before lets the next one in while the file is still attached."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    finally:
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
 
 
 @dataclass(slots=True)
@@ -157,7 +170,7 @@ class Users:
             while store.pins:
                 await store.idle.wait()
             entry.store, entry.seq = None, store.seq
-            await self.files.instance.run(lambda _: self.files.instance.detach(store.alias))
+            await _to_the_end(self.files.instance.run(lambda _: self.files.instance.detach(store.alias)))
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
@@ -187,27 +200,48 @@ class Users:
             await store.tidy()
             floor = store.seq
         async with self.detached(user_id) as folder:
-            await self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor))
+            await _to_the_end(self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor)))
 
-    async def replace(self, user_id: str, source: Path, floor: int, work: Callable[[Draft], T]) -> T:
+    async def replace(
+        self,
+        user_id: str,
+        source: Path,
+        floor: int,
+        work: Callable[[Draft], T],
+        before_opening: Callable[[], None],
+    ) -> T:
         """Put a copy of another records file in the place of the user's, whole or not at all, under a new epoch.
 
         `work` changes it before anybody sees it; seq goes on above `floor` and above all that was given here.
+        `before_opening` is called, whatever came of it, when nobody has the file open yet.
         """
         async with self.detached(user_id) as folder:
             above = max(floor, self._entries[user_id].seq)
-            return await self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+            try:
+                return await _to_the_end(
+                    self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+                )
+            finally:
+                before_opening()
 
     def _replace(
         self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Draft], T]
     ) -> T:
         folder.mkdir(parents=True, exist_ok=True)
-        staged = folder / f"{RECORDS}.new"
-        for end in ("", ".wal"):
-            staged.with_name(staged.name + end).unlink(missing_ok=True)
-            if source.with_name(source.name + end).exists():
-                shutil.copyfile(source.with_name(source.name + end), staged.with_name(staged.name + end))
-        opened = self.files.open(staged)
+        with staged(folder / RECORDS) as new:
+            for end in ("", ".wal"):
+                if source.with_name(source.name + end).exists():
+                    shutil.copyfile(source.with_name(source.name + end), new.with_name(new.name + end))
+            result = self._renew(cursor, new, floor, work)
+            (folder / f"{RECORDS}.wal").unlink(
+                missing_ok=True
+            )  # only a file that could not be opened has one
+            publish_file(new, folder / RECORDS)
+        return result
+
+    def _renew(self, cursor: Cursor, path: Path, floor: int, work: Callable[[Draft], T]) -> T:
+        """Bring a file up to date, let `work` change it, and give it a new epoch."""
+        opened = self.files.open(path)
         try:
             opened.heads.seq = max(opened.heads.seq, floor)
             draft = opened.draft(cursor, self._registry, self._clock())
@@ -220,14 +254,12 @@ class Users:
             opened.flush(cursor, draft, meta)
         finally:
             self.files.instance.detach(opened.alias)
-        (folder / f"{RECORDS}.wal").unlink(missing_ok=True)  # only a file that could not be opened has one
-        publish_file(staged, folder / RECORDS)
         return result
 
     async def remove(self, user_id: str) -> None:
         """Erase a user's whole folder and ledger, when those who hold it are done."""
         async with self.detached(user_id) as folder:
-            await asyncio.to_thread(_remove_tree, folder)
+            await _to_the_end(asyncio.to_thread(_remove_tree, folder))
             await asyncio.to_thread(user_ledger(self._data, user_id).drop)
         self._entries.pop(user_id, None)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ import structlog
 from vademecum.engines.duckdb import packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.packs import Entry, Places, Plan
+from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
 from vademecum.engines.duckdb.userfile import Opened
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
@@ -37,6 +38,15 @@ async def _attempts() -> AsyncIterator[None]:
     for attempt in range(READ_ATTEMPTS):
         yield
         await asyncio.sleep(attempt / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """What waits for the writer. `tidy`: packs that its commit is to write again without their stale rows."""
+
+    work: Callable[[Draft], Any]
+    answer: asyncio.Future[Any]
+    tidy: Sequence[PackName]
 
 
 class UserStore:
@@ -64,8 +74,7 @@ class UserStore:
         self._ledger = ledger
         self._clock = clock
         self._on_commit = on_commit
-        self._tidying = False
-        self._queue: list[tuple[Callable[[Draft], Any], asyncio.Future[Any]]] = []
+        self._queue: list[_Write] = []
         self._writer: asyncio.Task[None] | None = None
 
     @property
@@ -139,43 +148,45 @@ class UserStore:
 
         `work` runs in another thread, does no I/O, and may raise: then nothing of it is stored.
         """
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.append((work, future))
+        return await self._write(work, ())
+
+    async def _write(self, work: Callable[[Draft], T], tidy: Sequence[PackName]) -> T:
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Write(work, answer, tidy))
         if self._writer is None:
             self.pin()
             self._writer = asyncio.create_task(self._drain())
-        return await future
+        return await answer
 
     async def _drain(self) -> None:
         try:
             while self._queue:
-                group = [(w, f) for w, f in self._queue[:GROUP_MAX] if not f.cancelled()]
+                group = [write for write in self._queue[:GROUP_MAX] if not write.answer.cancelled()]
                 del self._queue[:GROUP_MAX]
                 await self._write_group(group)
         finally:
             self._writer = None
             self.unpin()
 
-    async def _write_group(self, group: list[tuple[Callable[[Draft], Any], asyncio.Future[Any]]]) -> None:
+    async def _write_group(self, group: list[_Write]) -> None:
         try:
-            works = [work for work, _ in group]
-            draft, plans, results = await self._instance.run(lambda c: self._commit(c, works))
+            draft, plans, results = await self._instance.run(lambda c: self._commit(c, group))
         except BaseException as error:
-            for _, future in group:
-                if not future.done():
-                    future.set_exception(error)
+            for write in group:
+                if not write.answer.done():
+                    write.answer.set_exception(error)
             if not isinstance(error, Exception):
                 raise
             return
         if plans is not None:
             self._opened.follow(draft, plans)
-        for (_, future), result in zip(group, results, strict=True):
-            if future.done():
+        for write, result in zip(group, results, strict=True):
+            if write.answer.done():
                 continue
             if isinstance(result, Exception):
-                future.set_exception(result)
+                write.answer.set_exception(result)
             else:
-                future.set_result(result)
+                write.answer.set_result(result)
         if draft.changes:
             self._announce(list(draft.changes.values()))
 
@@ -186,21 +197,20 @@ class UserStore:
         except Exception as error:
             _log.error("work behind a commit was not begun", exc_info=error)
 
-    def _commit(
-        self, cursor: Cursor, works: list[Callable[[Draft], Any]]
-    ) -> tuple[Draft, dict[str, Plan] | None, list[Any]]:
+    def _commit(self, cursor: Cursor, group: list[_Write]) -> tuple[Draft, dict[str, Plan] | None, list[Any]]:
         draft = self._opened.draft(cursor, self.collections, self._clock())
         results: list[Any] = []
-        for work in works:
+        for write in group:
             undo = draft.savepoint()
             try:
-                results.append(work(draft))
+                results.append(write.work(draft))
             except Exception as error:
                 undo()
                 results.append(error)
         forgotten = draft.forgotten_at if draft.forgotten_at != self._opened.forgotten_at else ""
         meta = {"forgotten_at": forgotten} if forgotten else {}
-        plans = self._opened.flush(cursor, draft, meta, tidy=TIDY_AT_ONCE if self._tidying else 0)
+        tidy = {name for write in group for name in write.tidy}
+        plans = self._opened.flush(cursor, draft, meta, tidy)
         if plans is not None:
             self._note(draft, forgotten)
         return draft, plans, results
@@ -217,13 +227,13 @@ class UserStore:
         await self._run(lambda _: self._ledger.note(()))
 
     async def tidy(self) -> None:
-        """Write every pack that holds stale rows again without them, some at a time."""
-        self._tidying = True
-        try:
-            while self._opened.shelves.untidy():
-                await self.write(lambda draft: None)
-        finally:
-            self._tidying = False
+        """Write every pack that holds stale rows by now again without them, some at a time.
+
+        Rows that become stale meanwhile are left to the next time, or it would not end while edits go on.
+        """
+        untidy = self._opened.shelves.untidy()
+        for at in range(0, len(untidy), TIDY_AT_ONCE):
+            await self._write(lambda draft: None, untidy[at : at + TIDY_AT_ONCE])
 
     # -- staying attached ---------------------------------------------------------------------------------------
 
