@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -15,7 +17,7 @@ import structlog
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from vademecum.engines.duckdb.accounts import Account, Token, TokenKind
+from vademecum.engines.duckdb.accounts import Account, Token, TokenKind, email_key
 from vademecum.errors import BadRequest, SignedOut
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
@@ -94,6 +96,22 @@ async def keep_alive(parts: Parts, token: Token) -> bool:
     except Exception as error:  # the request itself was carried out, and the next one tries again
         _log.error("a session was not extended", exc_info=error)
         return False
+
+
+@contextmanager
+def guess(parts: Parts, address: str, email: str) -> Iterator[None]:
+    """Around each try of a password: counted by account, and an address whose tries fail waits ever longer. Raises
+    RateLimited.
+
+    What somebody typed is kept as a digest, of one length, under one key for all spellings of an email.
+    """
+    parts.limiter.take("sign_in", f"account {digest(email_key(email))}")
+    try:
+        yield
+    except SignedOut:
+        parts.limiter.failed(address)
+        raise
+    parts.limiter.succeeded(address)
 
 
 async def with_password(parts: Parts, email: str, password: str) -> str:
