@@ -172,11 +172,17 @@ async def tokens_route(request: Req, state: State) -> list[accounts.TokenInfo]:
     return accounts.tokens(state.parts, request.user)
 
 
-@post("/v1/tokens", operation_id="createToken", tags=["account"], summary="Make an API token")
+@post(
+    "/v1/tokens",
+    operation_id="createToken",
+    tags=["account"],
+    summary="Make an API token",
+    responses=problems(Conflict),
+)
 async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
-    """Send `secret` as `Authorization: Bearer …`. It is shown this once."""
+    """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100."""
     parts: Parts = state.parts
-    secret = await sign_in.issue(parts, request.user, "api", data.name, None)
+    secret = await sign_in.new_api_token(parts, request.user, data.name)
     token = parts.accounts.tokens[sign_in.digest(secret)]
     return TokenSecret(accounts.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
 
