@@ -215,10 +215,10 @@ def _admin(request: Req) -> Parts:
     summary="List all accounts",
     responses=problems(Forbidden),
 )
-async def accounts_route(request: Req) -> list[accounts.Profile]:
+async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> list[accounts.Profile]:
     """For administrators. `problem` says why an account's file cannot be opened; it has no `usage` then."""
     parts = _admin(request)
-    return [await accounts.profile(parts, account) for account in list(parts.accounts.accounts.values())]
+    return [await accounts.profile(parts, account) for account in accounts.listed(parts, email)]
 
 
 @post(

@@ -69,6 +69,7 @@ PARAMETERS: dict[str, Json] = {
     "query versions": {"description": "Collections and their schema versions; all when empty.", "example": "documents:0,sessions:0"},
     "query name": {"description": "A filename, or a whole message that may name one."},
     "query sessionId": {"description": "The session that asks."},
+    "query email": {"description": "Only the account with this email: a list of one, or of none."},
     "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
     "query sessions": {"description": "What becomes of the project's sessions."},
 }  # fmt: skip
