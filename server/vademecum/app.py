@@ -35,7 +35,7 @@ from vademecum.services.models import Inference
 from vademecum.services.parts import Parts
 from vademecum.services.rates import Limiter
 from vademecum.services.search import Searcher
-from vademecum.services.sign_in import forget_expired
+from vademecum.services.sign_in import forgetting_expired
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum")
@@ -144,11 +144,11 @@ def create_app(
         async with open_parts(settings, served, clock, migrations) as parts:
             app.state.parts = parts
             await finish_leaving(parts)
-            await forget_expired(parts)
             anew = asyncio.create_task(
                 parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts))
             )
-            yield
+            async with forgetting_expired(parts):
+                yield
             anew.cancel()
             await asyncio.gather(anew, return_exceptions=True)
 

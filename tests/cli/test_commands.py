@@ -180,6 +180,8 @@ def test_a_user_is_added_listed_changed_and_removed(home):
     assert listed["carl@example.org"]["tier"] == "JIGGA"
     assert listed["carl@example.org"]["usage"]["documents"] == 0
     assert "carl@example.org" in home.ok("user", "list").out
+    assert not list(home.data.rglob(f"*{made['userId']}*")), "nobody came yet: there is nothing to keep"
+    home.ok("forget", "--user", "carl@example.org", "--yes")
     assert list(home.data.glob(f"users/*/{made['userId']}"))
     home.ok("user", "remove", "carl@example.org", "--yes")
     assert "carl@example.org" not in home.ok("user", "list").out

@@ -76,7 +76,7 @@ class House:
 
     async def person(self, tier: str = "JIGGA", account_id: str = "") -> Person:
         account = Account(account_id or new_id(), f"{secrets.token_hex(4)}@example.org", tier, False, None, T)  # type: ignore[arg-type]
-        await self.parts.accounts.save_account(account)
+        await self.parts.accounts.add_account(account)
         secret = secrets.token_urlsafe(32)
         await self.parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
         return Person(account.id, with_token(self, secret))

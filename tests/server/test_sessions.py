@@ -4,6 +4,7 @@ import asyncio
 
 from server.house import house, run
 from server.test_sign_in import EMAIL, PASSWORD, attempt, browser, later
+from vademecum.services import sign_in
 from vademecum.services.accounts import create
 from vademecum.services.sign_in import find_token, issue, keep_alive, new_link, sign_out_everywhere
 
@@ -194,5 +195,27 @@ def test_tokens_and_links_are_never_moved_on(tmp_path):
                 assert answer.status_code == 200 and "set-cookie" not in answer.headers
             await browser(h).get("/v1/sign-in", params={"link": link})
             assert h.parts.accounts.tokens == tokens
+
+    run(scenario)
+
+
+def test_expired_cookies_and_links_are_forgotten_while_the_server_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(sign_in, "FORGET_EVERY_S", 0.02)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            account = h.parts.accounts.accounts[ada.id]
+            await new_link(h.parts, account)
+            await signed_in(h)
+            await asyncio.sleep(0.1)
+            kinds = sorted(t.kind for t in h.parts.accounts.tokens.values())
+            assert kinds == ["api", "cookie", "link"], "what has not expired stays"
+            Days(h).now(91)
+            async with asyncio.timeout(10):
+                while len(h.parts.accounts.tokens) > 1:
+                    await asyncio.sleep(0.01)
+        async with house(tmp_path) as h:
+            assert [t.kind for t in h.parts.accounts.tokens.values()] == ["api"], "the file forgot them too"
 
     run(scenario)

@@ -51,7 +51,7 @@ async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     parts = request.app.state.parts
     body = await request.json()
     account = Account(new_id(), f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, None, T)
-    await parts.accounts.save_account(account)
+    await parts.accounts.add_account(account)
     secret = secrets.token_urlsafe(32)
     await parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
     return {"userId": account.id, "token": secret}

@@ -23,10 +23,10 @@ def user() -> None:
 
 
 async def find(desk: Desk, email: str) -> dict[str, Any]:
-    for account in await desk.call("GET", "/v1/accounts"):
-        if account["email"].casefold() == email.casefold():
-            return dict(account)
-    raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
+    found = await desk.call("GET", "/v1/accounts", params={"email": email})
+    if not found:
+        raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
+    return dict(found[0])
 
 
 @user.command("add")

@@ -3,10 +3,11 @@
 from typing import Annotated
 
 import msgspec
-from litestar import MediaType, Request, Response, delete, get, patch, post
+from litestar import MediaType, Request, Response, Router, delete, get, patch, post
 from litestar.datastructures import State
 from litestar.enums import RequestEncodingType
 from litestar.params import BodyKwarg, FromPath, FromQuery, JSONBody
+from msgspec import Meta
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Conflict, Forbidden, NotFound, SignedOut
@@ -22,6 +23,10 @@ from vademecum.services.parts import Parts
 Req = Request[Account, Token, State]
 Public = Request[None, None, State]
 LEAVE = "leave for good"
+BODY_MAX = 64 * 2**10  # nothing here is large, and whoever is not signed in yet must not fill the memory
+Email = Annotated[str, Meta(max_length=320)]
+Password = Annotated[str, Meta(max_length=sign_in.PASSWORD_MAX)]
+Short = Annotated[str, Meta(max_length=100)]
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
 <meta name="viewport" content="width=device-width">
 <style>body{{font:1.1rem/1.6 system-ui;max-width:32rem;margin:20vh auto;padding:0 1rem}}
@@ -32,23 +37,23 @@ button{{font:inherit;padding:.6rem 1.4rem}}</style>
 
 
 class Credentials(msgspec.Struct, forbid_unknown_fields=True):
-    email: str
-    password: str
+    email: Email
+    password: Password
 
 
 class LinkForm(msgspec.Struct):
-    link: str
+    link: Short
 
 
 class NewPassword(msgspec.Struct, forbid_unknown_fields=True):
-    new: str
-    current: str | None = None
+    new: Password
+    current: Password | None = None
 
 
 class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
-    email: str
+    email: Email
     tier: Tier = "FREE"
-    password: str | None = None
+    password: Password | None = None
 
 
 class AccountChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -64,7 +69,7 @@ class Changed(msgspec.Struct):
 
 
 class NewToken(msgspec.Struct, forbid_unknown_fields=True):
-    name: str = "api"
+    name: Short = "api"
 
 
 class TokenSecret(msgspec.Struct):
@@ -75,7 +80,7 @@ class TokenSecret(msgspec.Struct):
 
 
 class Leave(msgspec.Struct):
-    confirm: str
+    confirm: Short
 
 
 class SignedIn(msgspec.Struct, rename="camel"):
@@ -114,14 +119,8 @@ async def link_route(
 async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
     """Answers with an HttpOnly cookie. Programs use a token instead. Wrong guesses make the next answer wait."""
     parts: Parts = state.parts
-    address = address_of(request)
-    parts.limiter.take("sign_in", f"account {data.email.strip().casefold()}")
-    try:
+    with sign_in.guess(parts, address_of(request), data.email):
         secret = await sign_in.with_password(parts, data.email, data.password)
-    except SignedOut:
-        parts.limiter.failed(address)
-        raise
-    parts.limiter.succeeded(address)
     return Response(SignedIn(), cookies=[entry_cookie(request, secret)])
 
 
@@ -147,7 +146,8 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
 )
 async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> SignedIn:
     """Every other browser of the account is signed out. `current` is needed where there is a password already."""
-    await sign_in.change_password(state.parts, request.user, data.current, data.new, request.auth)
+    with sign_in.guess(state.parts, address_of(request), request.user.email):
+        await sign_in.change_password(state.parts, request.user, data.current, data.new, request.auth)
     return SignedIn()
 
 
@@ -172,11 +172,17 @@ async def tokens_route(request: Req, state: State) -> list[accounts.TokenInfo]:
     return accounts.tokens(state.parts, request.user)
 
 
-@post("/v1/tokens", operation_id="createToken", tags=["account"], summary="Make an API token")
+@post(
+    "/v1/tokens",
+    operation_id="createToken",
+    tags=["account"],
+    summary="Make an API token",
+    responses=problems(Conflict),
+)
 async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
-    """Send `secret` as `Authorization: Bearer …`. It is shown this once."""
+    """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100."""
     parts: Parts = state.parts
-    secret = await sign_in.issue(parts, request.user, "api", data.name[:100], None)
+    secret = await sign_in.new_api_token(parts, request.user, data.name)
     token = parts.accounts.tokens[sign_in.digest(secret)]
     return TokenSecret(accounts.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
 
@@ -209,10 +215,10 @@ def _admin(request: Req) -> Parts:
     summary="List all accounts",
     responses=problems(Forbidden),
 )
-async def accounts_route(request: Req) -> list[accounts.Profile]:
+async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> list[accounts.Profile]:
     """For administrators. `problem` says why an account's file cannot be opened; it has no `usage` then."""
     parts = _admin(request)
-    return [await accounts.profile(parts, account) for account in list(parts.accounts.accounts.values())]
+    return [await accounts.profile(parts, account) for account in accounts.listed(parts, email)]
 
 
 @post(
@@ -266,18 +272,24 @@ async def remove_account_route(request: Req, account_id: FromPath[str]) -> Delet
 
 
 ROUTES = [
-    link_page,
-    link_route,
-    sign_in_route,
-    sign_out_route,
-    password_route,
-    me_route,
-    leave_route,
-    tokens_route,
-    new_token_route,
-    revoke_route,
-    accounts_route,
-    new_account_route,
-    change_account_route,
-    remove_account_route,
+    Router(
+        "/",
+        route_handlers=[
+            link_page,
+            link_route,
+            sign_in_route,
+            sign_out_route,
+            password_route,
+            me_route,
+            leave_route,
+            tokens_route,
+            new_token_route,
+            revoke_route,
+            accounts_route,
+            new_account_route,
+            change_account_route,
+            remove_account_route,
+        ],
+        request_max_body_size=BODY_MAX,
+    )
 ]

@@ -21,7 +21,7 @@ MEANINGS = {
     "TIER": "The account's tier does not include it.",
     "NOT_FOUND": "Unknown, deleted, or somebody else's: all the same answer.",
     "METHOD_NOT_ALLOWED": "The path exists and this method on it does not; see `Allow`.",
-    "CONFLICT": "The state of things forbids it, such as an email that is taken.",
+    "CONFLICT": "The state of things forbids it, such as an email that is taken, or a hundred tokens.",
     "EPOCH": "The server was restored from a backup: begin all collections again from zero and push what you hold.",
     "DOCUMENT_LIMIT": "The account holds as many documents as it may.",
     "STORAGE_LIMIT": "The account holds as many bytes as it may.",
@@ -69,6 +69,7 @@ PARAMETERS: dict[str, Json] = {
     "query versions": {"description": "Collections and their schema versions; all when empty.", "example": "documents:0,sessions:0"},
     "query name": {"description": "A filename, or a whole message that may name one."},
     "query sessionId": {"description": "The session that asks."},
+    "query email": {"description": "Only the account with this email: a list of one, or of none."},
     "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
     "query sessions": {"description": "What becomes of the project's sessions."},
 }  # fmt: skip

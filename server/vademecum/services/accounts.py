@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.users import RECORDS, user_folder
 from vademecum.errors import BadRequest, Broken, NotFound
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
@@ -76,16 +76,31 @@ def by_id(parts: Parts, account_id: str) -> Account:
     return account
 
 
+def listed(parts: Parts, email: str | None) -> list[Account]:
+    """All accounts, or the one with this email if there is one."""
+    if email is None:
+        return list(parts.accounts.accounts.values())
+    account = parts.accounts.by_email(email)
+    return [account] if account is not None else []
+
+
 async def profile(parts: Parts, account: Account) -> Profile:
     usage: Usage | None = None
     problem: str | None = None
     try:
-        async with parts.users.open(account.id) as store:
-            usage = store.usage
+        usage = await _usage(parts, account)
     except Broken as error:  # of one user: an administrator must see it, and the others
         problem = error.message
     limits = parts.limits(account)
     return Profile(account.id, account.email, account.tier, account.admin, limits, usage, problem)
+
+
+async def _usage(parts: Parts, account: Account) -> Usage:
+    """Whoever never came has no file, and being looked at does not make one. Raises Broken."""
+    if not (user_folder(parts.settings.data, account.id) / RECORDS).exists():
+        return Usage(documents=0, bytes=0)
+    async with parts.users.open(account.id) as store:
+        return store.usage
 
 
 async def change_tier(parts: Parts, account: Account, tier: Tier) -> Account:

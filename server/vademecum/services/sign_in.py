@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 
 import msgspec
@@ -15,13 +17,15 @@ import structlog
 from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 
-from vademecum.engines.duckdb.accounts import Account, Token, TokenKind
+from vademecum.engines.duckdb.accounts import Account, Token, TokenKind, email_key
 from vademecum.errors import BadRequest, SignedOut
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
 
 LINK_MINUTES = 15
 COOKIE_DAYS = 90
+API_TOKENS_MAX = 100  # of an account: all tokens are held in memory
+FORGET_EVERY_S = 86_400.0
 PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
 _log = structlog.get_logger("vademecum.sign_in")
@@ -56,12 +60,25 @@ def later(parts: Parts, **delta: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
-async def issue(parts: Parts, account: Account, kind: TokenKind, name: str, expires_at: str | None) -> str:
-    """Store a new secret and return it: the only time that it can be seen."""
+async def issue(
+    parts: Parts,
+    account: Account,
+    kind: TokenKind,
+    name: str,
+    expires_at: str | None,
+    most: int | None = None,
+) -> str:
+    """Store a new secret and return it: the only time that it can be seen. Raises Conflict when the account has `most`
+    of this kind already."""
     secret = secrets.token_urlsafe(32)
     token = Token(new_id(), account.id, kind, name, digest(secret), parts.clock(), expires_at)
-    await parts.accounts.save_token(token)
+    await parts.accounts.save_token(token, most)
     return secret
+
+
+async def new_api_token(parts: Parts, account: Account, name: str) -> str:
+    """Its secret. Raises Conflict when the account has as many as it may."""
+    return await issue(parts, account, "api", name, None, API_TOKENS_MAX)
 
 
 async def new_link(parts: Parts, account: Account) -> str:
@@ -94,6 +111,22 @@ async def keep_alive(parts: Parts, token: Token) -> bool:
     except Exception as error:  # the request itself was carried out, and the next one tries again
         _log.error("a session was not extended", exc_info=error)
         return False
+
+
+@contextmanager
+def guess(parts: Parts, address: str, email: str) -> Iterator[None]:
+    """Around each try of a password: counted by account, and an address whose tries fail waits ever longer. Raises
+    RateLimited.
+
+    What somebody typed is kept as a digest, of one length, under one key for all spellings of an email.
+    """
+    parts.limiter.take("sign_in", f"account {digest(email_key(email))}")
+    try:
+        yield
+    except SignedOut:
+        parts.limiter.failed(address)
+        raise
+    parts.limiter.succeeded(address)
 
 
 async def with_password(parts: Parts, email: str, password: str) -> str:
@@ -143,8 +176,29 @@ async def change_password(
     await sign_out_everywhere(parts, account, keep)
 
 
+@asynccontextmanager
+async def forgetting_expired(parts: Parts) -> AsyncIterator[None]:
+    """At the start, and each day for as long as the block runs."""
+    await forget_expired(parts)
+    task = asyncio.create_task(_go_on_forgetting(parts))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _go_on_forgetting(parts: Parts) -> None:
+    while True:
+        await asyncio.sleep(FORGET_EVERY_S)
+        try:
+            await forget_expired(parts)
+        except Exception as error:  # they open nothing all the same, and tomorrow it is tried again
+            _log.error("expired sign-ins were not forgotten", exc_info=error)
+
+
 async def forget_expired(parts: Parts) -> None:
-    """At the start: cookies and links that nobody can use any more leave the file."""
+    """Cookies and links that nobody can use any more leave the file."""
     now = parts.clock()
     await parts.accounts.remove_tokens(
         t for t in list(parts.accounts.tokens.values()) if t.expires_at is not None and t.expires_at <= now

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from server.accounts.people import PASSWORD, account, bearer, owner, signed_in
-from server.house import browser, house, refused, run
+from server.house import browser, house, refused, run, session
 from vademecum.services.accounts import ensure_owner
 
 ADMIN_CALLS = [
@@ -128,8 +128,45 @@ def test_the_first_people_of_a_new_data_folder_may_come_all_at_once(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             people = [await h.person() for _ in range(6)]
+            assert (
+                await asyncio.gather(*(person.push("sessions", session()) for person in people)) == [[]] * 6
+            )
             answers = await asyncio.gather(*(person.call("GET", "/v1/me") for person in people))
             assert [a.status_code for a in answers] == [200] * 6
             assert [a.json()["userId"] for a in answers] == [person.id for person in people]
+
+    run(scenario)
+
+
+def test_looking_at_accounts_makes_no_file_for_those_who_never_came(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss, ada = await owner(h), await h.person()
+            for number in range(3):
+                await account(boss, f"new{number}@example.org", password=None)
+            await ada.upload("lease.txt", "The lease ends in March.")
+            await h.settle(ada)
+            listed = {one["userId"]: one["usage"] for one in (await boss.get("/v1/accounts")).json()}
+            assert len(listed) == 5 and listed.pop(ada.id)["documents"] == 1
+            assert list(listed.values()) == [{"documents": 0, "bytes": 0}] * 4
+            assert len(list(tmp_path.rglob("records.duckdb"))) == 1
+
+    run(scenario)
+
+
+def test_one_account_is_found_by_its_email_and_no_other_is_opened(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss, ada = await owner(h), await h.person()
+            made = await account(boss, "José@example.org", password=None)
+            await ada.push("sessions", session())
+            async with h.parts.users.detached(ada.id):
+                pass
+            for email in ("José@example.org", "jose\u0301@EXAMPLE.org", " josé@example.org"):
+                answer = await boss.get("/v1/accounts", params={"email": email})
+                assert answer.json() == [made], email
+            for email in ("nobody@example.org", ""):
+                assert (await boss.get("/v1/accounts", params={"email": email})).json() == []
+            assert h.parts.users.attached() == []
 
     run(scenario)

@@ -13,6 +13,8 @@ FOREIGN = [
     {"Origin": "null"},
     {"Origin": "http://test:81"},
     {"Origin": "http://test.evil.example"},
+    {"Origin": "http://[x"},
+    {"Origin": "[::1"},
     {"Sec-Fetch-Site": "cross-site"},
     {"Sec-Fetch-Site": "same-site"},
 ]
@@ -82,6 +84,17 @@ def test_a_write_that_another_site_causes_is_refused_with_the_cookie_but_not_wit
             for own in ({}, {"Origin": "http://test"}, {"Sec-Fetch-Site": "same-origin"}):
                 again = {"newDocumentState": session("s2")}
                 assert (await boss.post("/v1/sync/sessions/0/push", json=[again], headers=own)).json() == []
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+def test_another_site_can_not_sign_a_browser_in(tmp_path, headers):
+    async def scenario():
+        async with house(tmp_path) as h:
+            await account(await owner(h), "ada@example.org")
+            body = {"email": "ada@example.org", "password": PASSWORD}
+            refused(await browser(h).post("/v1/sign-in", json=body, headers=headers), 403, "FORBIDDEN")
 
     run(scenario)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from server.accounts.people import PASSWORD, account, bearer, owner, streaming
+from server.accounts.people import PASSWORD, account, bearer, owner, signed_in, streaming
 from server.house import browser, house, refused, run, with_token
 
 
@@ -128,5 +128,63 @@ def test_the_local_door_opens_from_this_machine_alone(tmp_path):
                 target = str(tmp_path / "copy")
                 refused(await bob.call("POST", f"/v1/local/{path}", json={"path": target}), 403, "FORBIDDEN")
             assert not (tmp_path / "copy").exists()
+
+    run(scenario)
+
+
+def test_an_account_has_at_most_a_hundred_tokens_also_when_it_asks_for_many_at_once(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            bob = await h.person()
+            for _ in range(98):
+                made = await boss.post("/v1/tokens", json={})
+                assert made.status_code == 201
+            answers = await asyncio.gather(*(boss.post("/v1/tokens", json={}) for _ in range(5)))
+            assert sorted(a.status_code for a in answers) == [201, 201, 409, 409, 409]
+            refused(await boss.post("/v1/tokens", json={}), 409, "CONFLICT")
+            assert len((await boss.get("/v1/tokens")).json()) == 100
+            assert (await bob.call("POST", "/v1/tokens", json={})).status_code == 201, (
+                "others may have theirs"
+            )
+            assert (await owner_again(h, boss)).status_code == 200, "a browser still comes in"
+            await boss.delete(f"/v1/tokens/{made.json()['token']['id']}")
+            assert (await boss.post("/v1/tokens", json={})).status_code == 201
+
+    run(scenario)
+
+
+async def owner_again(h, boss):
+    assert (await boss.post("/v1/password", json={"new": PASSWORD})).status_code == 200
+    return await (await signed_in(h, "owner@localhost")).get("/v1/me")
+
+
+def test_the_tokens_of_an_account_are_those_that_are_stored_after_every_change(tmp_path):
+    """Memory knows them twice: by their hash and by their account."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            held = h.parts.accounts
+
+            def check():
+                for known in held.accounts:
+                    ours = [t for t in held.tokens.values() if t.account_id == known]
+                    assert held.tokens_of(known) == sorted(ours, key=lambda t: t.created_at)
+
+            boss, bob = await owner(h), await h.person()
+            cookie = next(t for t in held.tokens.values() if t.kind == "cookie")
+            _, made = await bearer(h, boss)
+            check()
+            assert await held.extend_token(cookie, "2999-01-01T00:00:00.000Z")
+            check()
+            await boss.delete(f"/v1/tokens/{made['token']['id']}")
+            check()
+            await boss.delete(f"/v1/accounts/{bob.id}")
+            check()
+            assert held.tokens_of(bob.id) == [] and len(held.tokens) == 1
+        async with house(tmp_path) as h:
+            held = h.parts.accounts
+            check()
+            assert len(held.tokens) == 1
 
     run(scenario)

@@ -93,6 +93,7 @@ class Accounts:
         self._ids: dict[str, str] = {}  # by email_key
         self.accounts: dict[str, Account] = {}
         self.tokens: dict[str, Token] = {}  # by hash
+        self._tokens_of: dict[str, dict[str, Token]] = {}  # the same by account id, then by hash
 
     @classmethod
     def open(
@@ -114,7 +115,8 @@ class Accounts:
         accounts._fold(cursor)
         for account in _stored(cursor, accounts._alias, "accounts", Account):
             accounts._remember(account)
-        accounts.tokens = {t.hash: t for t in _stored(cursor, accounts._alias, "tokens", Token)}
+        for token in _stored(cursor, accounts._alias, "tokens", Token):
+            accounts._remember_token(token)
         return accounts
 
     def _attach(self) -> str:
@@ -142,13 +144,19 @@ class Accounts:
         if account is not None:
             self._ids.pop(email_key(account.email), None)
 
+    def _remember_token(self, token: Token) -> None:
+        self.tokens[token.hash] = token
+        self._tokens_of.setdefault(token.account_id, {})[token.hash] = token
+
+    def _forget_token(self, token: Token) -> None:
+        self.tokens.pop(token.hash, None)
+        self._tokens_of.get(token.account_id, {}).pop(token.hash, None)
+
     def by_email(self, email: str) -> Account | None:
         return self.accounts.get(self._ids.get(email_key(email), ""))
 
     def tokens_of(self, account_id: str) -> list[Token]:
-        return sorted(
-            (t for t in self.tokens.values() if t.account_id == account_id), key=lambda t: t.created_at
-        )
+        return sorted(self._tokens_of.get(account_id, {}).values(), key=lambda t: t.created_at)
 
     # -- changes ------------------------------------------------------------------------------------------------
 
@@ -157,12 +165,6 @@ class Accounts:
         async with self._turn:
             if self.by_email(account.email) is not None:
                 raise Conflict(f"There is an account {account.email} already. Nothing was changed.")
-            await self._execute([_replacing("accounts", account)])
-            self._remember(account)
-
-    async def save_account(self, account: Account) -> None:
-        """Store it as it is, new or not. To change one that others may be changing too, `change_account`."""
-        async with self._turn:
             await self._execute([_replacing("accounts", account)])
             self._remember(account)
 
@@ -189,13 +191,18 @@ class Accounts:
             raise NotFound("There is no such account.")
         return account
 
-    async def save_token(self, token: Token) -> None:
-        """Raises NotFound when its account is gone."""
+    async def save_token(self, token: Token, most: int | None = None) -> None:
+        """Raises NotFound when its account is gone, Conflict when that has `most` tokens of this kind already."""
         async with self._turn:
             self._known(token.account_id)
+            if most is not None and self._count(token.account_id, token.kind) >= most:
+                raise Conflict(f"There are {most} tokens already. Revoke one that is not used any more.")
             await self._execute([_replacing("tokens", token)])
             if token.account_id in self.accounts:
-                self.tokens[token.hash] = token
+                self._remember_token(token)
+
+    def _count(self, account_id: str, kind: TokenKind) -> int:
+        return sum(t.kind == kind for t in self._tokens_of.get(account_id, {}).values())
 
     async def extend_token(self, token: Token, expires_at: str) -> bool:
         """Move its expiry on. False, changing nothing, when it is not any more what is stored: it was revoked, or
@@ -207,7 +214,7 @@ class Accounts:
             await self._execute([(statement, [expires_at, token.id])])
             if self.tokens.get(token.hash) is not token:  # revoked meanwhile; its turn at the file comes next
                 return False
-            self.tokens[token.hash] = msgspec.structs.replace(token, expires_at=expires_at)
+            self._remember_token(msgspec.structs.replace(token, expires_at=expires_at))
             return True
 
     async def remove_token(self, token: Token) -> None:
@@ -217,7 +224,7 @@ class Accounts:
         """None of them opens anything from this moment on."""
         gone = list(tokens)
         for token in gone:
-            self.tokens.pop(token.hash, None)
+            self._forget_token(token)
         if gone:
             async with self._turn:
                 await self._execute([_deleting("tokens", "id", token.id) for token in gone])
@@ -231,7 +238,8 @@ class Accounts:
     async def remove_account(self, account_id: str) -> None:
         """The account and all its secrets, from memory and file; `rewrite` takes their bytes away. Its folder is the
         business of `Users.remove`."""
-        self.tokens = {h: t for h, t in self.tokens.items() if t.account_id != account_id}
+        for token_hash in self._tokens_of.pop(account_id, {}):
+            self.tokens.pop(token_hash, None)
         self._forget(account_id)
         async with self._turn:
             await self._execute(
