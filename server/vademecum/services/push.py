@@ -80,27 +80,32 @@ def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> 
 def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Limits) -> list[Json]:
     """Judge the whole batch. Returns the rows that did not become what was sent, in the order sent."""
     draft.prefetch(incoming.key for incoming in batch)
-    answers: dict[int, Json] = {}
-    order = sorted(range(len(batch)), key=lambda i: batch[i].row.get("_deleted") is not True)
-    for position in order:
-        incoming = batch[position]
-        if incoming.row.get("_deleted") is True:
-            _delete(draft, incoming)
-        elif (answer := _push_row(draft, collection, incoming, limits)) is not None:
-            answers[position] = answer
-    return [answers[position] for position in sorted(answers)]
+    _delete(draft, [incoming for incoming in batch if _is_delete(incoming)])
+    answers = [
+        _push_row(draft, collection, incoming, limits) for incoming in batch if not _is_delete(incoming)
+    ]
+    return [answer for answer in answers if answer is not None]
 
 
-def _delete(draft: Draft, incoming: Incoming) -> None:
+def _is_delete(incoming: Incoming) -> bool:
+    return incoming.row.get("_deleted") is True
+
+
+def _delete(draft: Draft, deletes: list[Incoming]) -> None:
     """Always accepted. Of an unknown row it is only remembered while tombstones are free, or a client could fill the
     disk with ids it made up. What is given up then: should the row itself come later, it is taken for a new one.
     """
-    head = draft.head(incoming.key)
-    if head is None:
-        if _is_id(incoming.key) and has_free_tombstone(draft.tombstones):
-            cascade.kill_unknown(draft, incoming.key, incoming.row)
-    elif not head.deleted:
-        cascade.kill(draft, incoming.key)
+    dead: list[str] = []
+    for incoming in deletes:
+        head = draft.head(incoming.key)
+        if head is None and _is_id(incoming.key) and has_free_tombstone(draft.tombstones):
+            draft.bury(incoming.key, incoming.row)
+        elif head is not None and not head.deleted:
+            draft.bury(incoming.key, draft.row(incoming.key))
+        else:
+            continue
+        dead.append(incoming.key)
+    cascade.bereave(draft, dead)
 
 
 def _is_id(key: str) -> bool:
