@@ -101,7 +101,8 @@ def welcome(draft: Draft, parent: str) -> None:
             if head is not None and all(draft.life(p) == "live" for p in head.parents):
                 row = draft.row(key)
                 whole = healed(draft, draft.collections[key.partition("/")[0]], row)
-                draft.put(key, whole, draft.body(key) if whole is row else msgspec.json.encode(whole))
+                body = draft.body(key) if whole is row else msgspec.json.encode(whole)
+                draft.put(key, whole, body, same_text=True)
                 todo.append(key)
 
 

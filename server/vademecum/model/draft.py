@@ -113,7 +113,7 @@ class Heads:
 
 class Change(msgspec.Struct, frozen=True):
     """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased). `same_text`:
-    the server has added what follows from its text, and the text is what it was."""
+    the server has added what follows from its text, or let a waiting row in, and the text is what it was."""
 
     key: str
     before: Head | None
