@@ -151,6 +151,10 @@ def _store(
     body = incoming.body
     if row is not incoming.row:
         body, named = msgspec.json.encode(row), links(collection, row)
+        if (problem := _misfit(collection, body)) is not None:
+            return marked(
+                incoming.row, "INVALID", problem, draft.now, stored.base if stored is not None else None
+            )
     lives = {draft.life(parent) for parent in named[0]}
     no = _refused(draft, collection, key, row, body, stored, limits)
     if no is not None:
@@ -181,6 +185,18 @@ def _refused(
     before = stored.row if stored is not None and not stored.deleted else None
     no = refusal(collection.name, before, row, draft.measure(key, row, body), len(body), draft.usage, limits)
     return (no.code, no.message) if no is not None else None
+
+
+def _misfit(collection: Collection, body: bytes) -> str | None:
+    """Why a row that the server has merged does not fit its schema, though both sides did: sets and counts can grow
+    beyond their bounds. It is refused like a merge that breaks a limit, and the stored row is not answered: a plain
+    client would take that over its own, and lose what it wrote. Marked, its row stays as it is.
+    """
+    try:
+        collection.decode(body)
+    except msgspec.ValidationError as error:
+        return f"Together with what another device changed, this is more than a row can hold: {error}"
+    return None
 
 
 def _thawed(collection: Collection, wanted: Json, stored: Stored | None) -> Json:
