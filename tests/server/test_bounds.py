@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from property.rows import NEW, fact, session
+from property.rows import NEW, document, fact, session
 from property.wire import alone, codes, page, send, stored
-from server.house import house, run
+from server.house import house, refused, run
 from server.test_limits import dead, small
 from vademecum.model.limits import TOMBSTONE_BYTES
 from vademecum.services import backup as backups
@@ -153,3 +153,17 @@ def test_a_restore_buries_what_was_erased_whatever_the_bound(tmp_path):
             assert [row["_deleted"] for row in await ada.pull("facts")] == [True] * 5
 
     run(scenario)
+
+
+def test_a_document_that_is_full_of_sessions_is_lent_to_no_other(tmp_path):
+    async def scenario(ada):
+        full = document(ada.id, "d", activeSessions=[f"s{number}" for number in range(10_000)])
+        assert await send(ada, "documents", (full, None)) == []
+        problem = refused(await ada.call("PUT", "/v1/documents/d/sessions/more"), 409, "CONFLICT")
+        assert "as many sessions as it can be" in problem["detail"]
+        assert await stored(ada, "documents", "d") == full
+        assert (await ada.call("PUT", "/v1/documents/d/sessions/s1")).status_code == 200, "it has it already"
+        await ada.call("DELETE", "/v1/documents/d/sessions/s1")
+        assert (await ada.call("PUT", "/v1/documents/d/sessions/more")).status_code == 200
+
+    alone(tmp_path, scenario)

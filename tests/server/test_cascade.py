@@ -156,3 +156,22 @@ def test_healing_takes_a_seq_and_leaves_updated_at(tmp_path):
         assert healed["updatedAt"] == world["documents/d"]["updatedAt"] and healed["activeSessions"] == ["s2"]
 
     alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["here", "unknown"])
+def test_a_row_that_names_many_of_the_deleted_is_healed_once(tmp_path, known):
+    """A document may be borrowed by thousands of sessions, and a push may delete a thousand of them."""
+
+    async def scenario(ada):
+        gone = [f"gone{number}" for number in range(5)]
+        if known:
+            await send(ada, "sessions", *((make.session(i), None) for i in gone))
+        await send(ada, "documents", (make.document(ada.id, "d", activeSessions=[*gone, "here"]), None))
+        before = (await page(ada, "documents"))["checkpoint"]["lwt"]
+        assert await send(ada, "sessions", *((dead(make.session(i)), None) for i in gone)) == []
+        healed = await page(ada, "documents")
+        assert [row["activeSessions"] for row in healed["documents"]] == [["here"]]
+        assert (await page(ada, "sessions"))["checkpoint"]["lwt"] == before + len(gone)
+        assert healed["checkpoint"]["lwt"] == before + len(gone) + 1, "each took one seq"
+
+    alone(tmp_path, scenario)

@@ -1,10 +1,13 @@
 """What was edited away leaves the disk too, later than what was deleted, and at most once a day."""
 
 import asyncio
+import json
 
 from server.house import T, fact, house, run, session
 from server.test_erasure import OTHER, SECRET, needles
+from vademecum.model.limits import Limits
 from vademecum.services.erase import scan
+from vademecum.services.push import push, read_batch
 
 ASKED = "What did Bartholomew bury beneath the third oak tree?"
 TOLD = "A xylophone of rosewood, said the old gardener quietly."
@@ -102,6 +105,30 @@ def test_the_text_of_a_row_that_is_edited_while_it_waits_leaves_too(tmp_path):
             await ada.push("episodes", episode("e1"))
             changed = episode("e1", aiResponse=NEW)
             assert await ada.push("episodes", changed, assumed=episode("e1")) == []
+            await done(h, ada)
+            assert (scan(tmp_path, [TOLD.encode()]), scan(tmp_path, [NEW.encode()])) == (0, 1)
+
+    run(scenario)
+
+
+def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_too(tmp_path):
+    async def scenario():
+        async with house(tmp_path, tidy_delay_s=0.5) as h:
+            ada = await h.person()
+            await ada.push("episodes", episode("e1"))
+            async with h.parts.users.detached(ada.id):
+                pass  # the log is folded into the file
+            edited = episode("e1", aiResponse=NEW)
+            async with h.parts.users.open(ada.id) as store:
+                works = [
+                    lambda draft: draft.put("episodes/e1", edited, json.dumps(edited).encode(), waiting=True),
+                    lambda draft: push(draft, draft.collections["sessions"], batch, Limits()),
+                ]
+                body = json.dumps([{"newDocumentState": session("s1")}]).encode()
+                batch = read_batch(store.collections["sessions"], body, ada.id)
+                await asyncio.gather(*(store.write(work) for work in works))  # they share a commit
+            assert (await ada.live("episodes"))["e1"]["aiResponse"] == NEW
+            assert h.parts.backstage.jobs["erase"].is_asked(ada.id)
             await done(h, ada)
             assert (scan(tmp_path, [TOLD.encode()]), scan(tmp_path, [NEW.encode()])) == (0, 1)
 

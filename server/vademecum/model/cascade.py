@@ -12,47 +12,62 @@ from vademecum.model.collections import Collection, Json
 from vademecum.model.draft import WAITING, Draft
 
 
-def kill(draft: Draft, key: str) -> list[str]:
-    """Bury `key` and all that cannot live without it; heal what named them. Returns the keys that died."""
-    dead: list[str] = []
-    todo = [key]
-    while todo:
-        victim = todo.pop()
-        head = draft.head(victim)
-        if head is None or head.deleted:
-            continue
-        draft.bury(victim, draft.row(victim))
-        dead.append(victim)
-        todo += _bereave(draft, victim)
-    return dead
+def kill(draft: Draft, *keys: str) -> list[str]:
+    """Bury `keys` and all that cannot live without them; heal what named them. Returns the keys that died."""
+    draft.prefetch(keys)
+    dead = [key for key in keys if _bury(draft, key)]
+    return [*dead, *bereave(draft, dead)]
 
 
 def kill_unknown(draft: Draft, key: str, row: Json) -> None:
     """Bury a row that was never here: what waited for it, or names it already, learns of its death."""
     draft.bury(key, row)
-    for orphan in _bereave(draft, key):
-        kill(draft, orphan)
+    bereave(draft, [key])
 
 
-def _bereave(draft: Draft, victim: str) -> list[str]:
-    """Heal the rows that merely named the dead one; returns those that cannot live without it."""
-    dependents = draft.dependents(victim)
-    draft.prefetch(dependents)
-    orphans: list[str] = []
-    for key in dependents:
-        head = draft.head(key)
-        if head is not None and victim in head.parents:
-            orphans.append(key)
-        else:
-            reheal(draft, key)
-    return orphans
+def bereave(draft: Draft, dead: list[str]) -> list[str]:
+    """Bury all that cannot live without `dead`, which were buried just now, and heal what merely named one that died.
+    Returns the keys of those buried here.
+
+    Once for many deaths: a document may be borrowed by thousands of sessions, and is read and written as a whole.
+    """
+    victims: list[str] = []
+    level = dead
+    while level:
+        orphans = {
+            key for parent in level for key in draft.dependents(parent) if _lives_by(draft, key, parent)
+        }
+        draft.prefetch(orphans)
+        level = [key for key in sorted(orphans) if _bury(draft, key)]
+        victims += level
+    bereaved = {key for name in (*dead, *victims) for key in draft.dependents(name)}
+    draft.prefetch(bereaved)
+    for key in sorted(bereaved):
+        _heal(draft, key)
+    return victims
 
 
-def reheal(draft: Draft, key: str) -> None:
-    """Store `key` again without what it names and is dead. `updatedAt` stays: nobody edited it."""
+def _bury(draft: Draft, key: str) -> bool:
+    """Bury a row if it lives or waits. Says whether it did."""
     head = draft.head(key)
-    row = healed(draft, draft.collections[key.partition("/")[0]], draft.row(key))
-    draft.put(key, row, msgspec.json.encode(row), waiting=head is not None and head.seq == WAITING)
+    if head is None or head.deleted:
+        return False
+    draft.bury(key, draft.row(key))
+    return True
+
+
+def _lives_by(draft: Draft, key: str, parent: str) -> bool:
+    head = draft.head(key)
+    return head is not None and parent in head.parents
+
+
+def _heal(draft: Draft, key: str) -> None:
+    """Store `key` again without what it names and is dead. `updatedAt` stays: nobody edited it."""
+    head, row = draft.head(key), draft.row(key)
+    whole = healed(draft, draft.collections[key.partition("/")[0]], row)
+    if whole is not row:  # a fact may have been marked long ago
+        waiting = head is not None and head.seq == WAITING
+        draft.put(key, whole, msgspec.json.encode(whole), waiting=waiting)
 
 
 def healed(draft: Draft, collection: Collection, row: Json) -> Json:
@@ -86,7 +101,8 @@ def welcome(draft: Draft, parent: str) -> None:
             if head is not None and all(draft.life(p) == "live" for p in head.parents):
                 row = draft.row(key)
                 whole = healed(draft, draft.collections[key.partition("/")[0]], row)
-                draft.put(key, whole, draft.body(key) if whole is row else msgspec.json.encode(whole))
+                body = draft.body(key) if whole is row else msgspec.json.encode(whole)
+                draft.put(key, whole, body, same_text=True)
                 todo.append(key)
 
 

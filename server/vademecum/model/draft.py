@@ -36,16 +36,49 @@ class Head(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
+class Index:
+    """Of some live rows, waiting ones too: who names a row as a parent or a reference, and who has a unique value."""
+
+    dependents: dict[str, set[str]] = field(default_factory=dict)
+    holders: dict[str, str] = field(default_factory=dict)  # "collection/tag" -> key
+
+    def add(self, key: str, head: Head | None) -> None:
+        if head is None or head.deleted:
+            return
+        for name in (*head.parents, *head.references):
+            self.dependents.setdefault(name, set()).add(key)
+        if head.tag:
+            self.holders[tag_key(key, head.tag)] = key
+
+    def remove(self, key: str, head: Head | None) -> None:
+        if head is None or head.deleted:
+            return
+        for name in (*head.parents, *head.references):
+            keys = self.dependents.get(name)
+            if keys is not None:
+                keys.discard(key)
+                if not keys:
+                    del self.dependents[name]
+        # Another row may have taken the value already: changes come in the order of `seq`, not of who gave it up.
+        if head.tag and self.holders.get(tag_key(key, head.tag)) == key:
+            del self.holders[tag_key(key, head.tag)]
+
+
+@dataclass(slots=True)
 class Heads:
     """The committed heads of one user, and what can be counted from them. Changed only by `absorb`."""
 
     rows: dict[str, Head] = field(default_factory=dict)
-    dependents: dict[str, set[str]] = field(default_factory=dict)
-    tags: dict[str, str] = field(default_factory=dict)  # "collection/tag" -> key
+    index: Index = field(default_factory=Index)
     documents: int = 0
     live_bytes: int = 0
     tombstones: int = 0
     seq: int = 0
+
+    @property
+    def dependents(self) -> Mapping[str, set[str]]:
+        """Name of a row -> keys of the live rows that name it."""
+        return self.index.dependents
 
     @property
     def bytes(self) -> int:
@@ -58,27 +91,16 @@ class Heads:
             self._set(key, self.rows.get(key), change.head)
 
     def _set(self, key: str, old: Head | None, new: Head | None) -> None:
+        self.index.remove(key, old)
+        self.index.add(key, new)
         if old is not None:
             self._count(key, old, -1)
-            for name in (*old.parents, *old.references):
-                keys = self.dependents.get(name)
-                if keys is not None:
-                    keys.discard(key)
-                    if not keys:
-                        del self.dependents[name]
-            if old.tag:
-                self.tags.pop(tag_key(key, old.tag), None)
         if new is None:
             self.rows.pop(key, None)
             return
         self.rows[key] = new
         self.seq = max(self.seq, new.seq)
         self._count(key, new, 1)
-        if not new.deleted:
-            for name in (*new.parents, *new.references):
-                self.dependents.setdefault(name, set()).add(key)
-            if new.tag:
-                self.tags[tag_key(key, new.tag)] = key
 
     def _count(self, key: str, head: Head, sign: int) -> None:
         if head.deleted:
@@ -91,7 +113,7 @@ class Heads:
 
 class Change(msgspec.Struct, frozen=True):
     """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased). `same_text`:
-    the server has added what follows from its text, and the text is what it was."""
+    the server has added what follows from its text, or let a waiting row in, and the text is what it was."""
 
     key: str
     before: Head | None
@@ -123,9 +145,7 @@ class Draft:
         self.changes: dict[str, Change] = {}
         self._heads = heads
         self._read = read
-        self._named: dict[
-            str, set[str]
-        ] = {}  # name -> keys of changed rows that name it, or did a moment ago
+        self._index = Index()  # of the changed rows
         self._bodies: dict[str, bytes] = {}
         self._seq = heads.seq
         self._documents = heads.documents
@@ -167,20 +187,14 @@ class Draft:
 
     def dependents(self, key: str) -> list[str]:
         """Keys of the rows, waiting ones too, that name `key` as a parent or a reference; sorted."""
-        stored, changed = self._heads.dependents.get(key), self._named.get(key)
-        if not stored and not changed:
-            return []
-        found = {k for k in stored or () if k not in self.changes}
-        return sorted(found | {k for k in changed or () if _names(self.head(k), key)})
+        stored, changed = self._heads.index.dependents.get(key, ()), self._index.dependents.get(key, ())
+        return sorted({*changed, *(k for k in stored if k not in self.changes)})
 
     def holder(self, collection: str, tag: str) -> str | None:
         """The live row that has this unique value."""
-        for key, change in self.changes.items():
-            head = change.head
-            if head and not head.deleted and head.tag == tag and key.startswith(f"{collection}/"):
-                return key
-        key_ = self._heads.tags.get(f"{collection}/{tag}")
-        return key_ if key_ is not None and key_ not in self.changes else None
+        name = f"{collection}/{tag}"
+        changed, stored = self._index.holders.get(name), self._heads.index.holders.get(name)
+        return changed or (stored if stored not in self.changes else None)
 
     def keys(self, collection: str | None = None, *, deleted: bool = False) -> Iterator[str]:
         """Keys of live rows, waiting ones too (or, with `deleted`, of tombstones)."""
@@ -246,6 +260,12 @@ class Draft:
 
         def undo() -> None:
             self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at = counts
+            undone = [c for c in self.changes.values() if changes.get(c.key) is not c]
+            for change in undone:
+                self._index.remove(change.key, change.head)
+            for earlier in (changes.get(change.key) for change in undone):
+                if earlier is not None:
+                    self._index.add(earlier.key, earlier.head)
             self.changes.clear()
             self.changes.update(changes)
 
@@ -264,9 +284,9 @@ class Draft:
         before = earlier.before if earlier is not None else self._heads.rows.get(key)
         same_text = same_text and (earlier is None or earlier.same_text)
         self.changes[key] = Change(key, before, head, body, same_text)
-        if head is not None and not head.deleted:
-            for name in (*head.parents, *head.references):
-                self._named.setdefault(name, set()).add(key)
+        if earlier is not None:
+            self._index.remove(key, earlier.head)
+        self._index.add(key, head)
 
     def _count(self, key: str, head: Head | None, sign: int) -> None:
         if head is None:
@@ -277,7 +297,3 @@ class Draft:
             self._live_bytes += sign * head.size
             if head.seq != WAITING and key.startswith("documents/"):
                 self._documents += sign
-
-
-def _names(head: Head | None, key: str) -> bool:
-    return head is not None and not head.deleted and (key in head.parents or key in head.references)

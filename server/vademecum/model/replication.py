@@ -28,10 +28,11 @@ class Stored(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """`store`: becomes the row, if limits allow. `answer`: nothing changes, the device is told `row` (None: nothing).
 
-    `refuse`: the device's row comes back marked with `code` and `message`. `wait`: kept until its parent comes.
+    `refuse`: the device's row comes back marked with `code` and `message`. Whether a row that is stored waits for a
+    parent is decided where it is stored, after it was merged and healed.
     """
 
-    kind: Literal["store", "wait", "answer", "refuse"]
+    kind: Literal["store", "answer", "refuse"]
     row: Json | None = None
     code: str = ""
     message: str = ""
@@ -112,9 +113,6 @@ def _decide_unknown(
             message="Everything was forgotten after this was written. It is kept on this device only; "
             "to keep it everywhere, save it anew.",
         )
-    lives = {about.life(parent) for parent in parents}
-    if "dead" in lives:
+    if any(about.life(parent) == "dead" for parent in parents):
         return Verdict("answer", blank(collection, wanted, about.now))
-    if "missing" in lives:
-        return Verdict("wait", wanted)
     return Verdict("store", wanted)

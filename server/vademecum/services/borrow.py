@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from vademecum.errors import BadRequest, NotFound
+from vademecum.errors import BadRequest, Conflict, NotFound
 from vademecum.model.collections import Id, Json
 from vademecum.model.draft import Draft
 from vademecum.services.documents import live_row
@@ -21,7 +21,7 @@ def check_session(draft: Draft, session_id: str) -> None:
 
 
 def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
-    """Make the document visible in the session. Borrowing twice counts once."""
+    """Make the document visible in the session. Borrowing twice counts once. Raises Conflict when it is full."""
     row = live_row(draft, document_id)
     check_session(draft, session_id)
     if session_id in row["activeSessions"]:
@@ -33,6 +33,13 @@ def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
         "lastAccessedAt": max(draft.now, row["lastAccessedAt"]),
         "updatedAt": max(draft.now, row["updatedAt"]),
     }
+    try:
+        draft.collections["documents"].decode(msgspec.json.encode(borrowed))
+    except msgspec.ValidationError as error:
+        raise Conflict(
+            "This document is borrowed by as many sessions as it can be. Nothing was changed: return it from a session "
+            "that no longer needs it, and try again."
+        ) from error
     return _stored(draft, borrowed)
 
 

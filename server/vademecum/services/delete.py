@@ -18,8 +18,7 @@ def delete_one(draft: Draft, collection: str, row_id: str, noun: str) -> int:
 def delete_all_documents(draft: Draft) -> int:
     """Every document and its vectors; facts stay, marked. Returns the number of documents."""
     keys = [key for key in draft.keys("documents") if draft.life(key) == "live"]
-    for key in keys:
-        cascade.kill(draft, key)
+    cascade.kill(draft, *keys)
     return len(keys)
 
 
@@ -29,5 +28,4 @@ def delete_project(draft: Draft, project_id: str, *, with_sessions: bool) -> int
     if draft.life(key) != "live":
         raise NotFound("There is no such project.")
     sessions = [k for k in draft.dependents(key) if k.startswith("sessions/")] if with_sessions else []
-    gone = sum(len(cascade.kill(draft, session)) for session in sessions)
-    return gone + len(cascade.kill(draft, key))
+    return len(cascade.kill(draft, *sessions, key))

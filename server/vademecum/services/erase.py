@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vademecum.engines.duckdb.users import Users, user_folder
-from vademecum.model.draft import WAITING, Change
+from vademecum.model.draft import Change
 from vademecum.services.index import Indexer, Indexes
 
 NEEDLE_MIN = 8  # bytes; shorter ones are found by chance
@@ -55,9 +55,9 @@ def outdates(changes: Iterable[Change]) -> bool:
 
 def _is_edit(change: Change) -> bool:
     before, head = change.before, change.head
-    if before is None or before.deleted or head is None or head.deleted or change.same_text:
-        return False
-    return before.seq != WAITING or head.seq == WAITING
+    lived = before is not None and not before.deleted
+    lives = head is not None and not head.deleted
+    return lived and lives and not change.same_text
 
 
 def scan(folder: Path, needles: Iterable[bytes]) -> int:

@@ -80,27 +80,32 @@ def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> 
 def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Limits) -> list[Json]:
     """Judge the whole batch. Returns the rows that did not become what was sent, in the order sent."""
     draft.prefetch(incoming.key for incoming in batch)
-    answers: dict[int, Json] = {}
-    order = sorted(range(len(batch)), key=lambda i: batch[i].row.get("_deleted") is not True)
-    for position in order:
-        incoming = batch[position]
-        if incoming.row.get("_deleted") is True:
-            _delete(draft, incoming)
-        elif (answer := _push_row(draft, collection, incoming, limits)) is not None:
-            answers[position] = answer
-    return [answers[position] for position in sorted(answers)]
+    _delete(draft, [incoming for incoming in batch if _is_delete(incoming)])
+    answers = [
+        _push_row(draft, collection, incoming, limits) for incoming in batch if not _is_delete(incoming)
+    ]
+    return [answer for answer in answers if answer is not None]
 
 
-def _delete(draft: Draft, incoming: Incoming) -> None:
+def _is_delete(incoming: Incoming) -> bool:
+    return incoming.row.get("_deleted") is True
+
+
+def _delete(draft: Draft, deletes: list[Incoming]) -> None:
     """Always accepted. Of an unknown row it is only remembered while tombstones are free, or a client could fill the
     disk with ids it made up. What is given up then: should the row itself come later, it is taken for a new one.
     """
-    head = draft.head(incoming.key)
-    if head is None:
-        if _is_id(incoming.key) and has_free_tombstone(draft.tombstones):
-            cascade.kill_unknown(draft, incoming.key, incoming.row)
-    elif not head.deleted:
-        cascade.kill(draft, incoming.key)
+    dead: list[str] = []
+    for incoming in deletes:
+        head = draft.head(incoming.key)
+        if head is None and _is_id(incoming.key) and has_free_tombstone(draft.tombstones):
+            draft.bury(incoming.key, incoming.row)
+        elif head is not None and not head.deleted:
+            draft.bury(incoming.key, draft.row(incoming.key))
+        else:
+            continue
+        dead.append(incoming.key)
+    cascade.bereave(draft, dead)
 
 
 def _is_id(key: str) -> bool:
@@ -146,6 +151,10 @@ def _store(
     body = incoming.body
     if row is not incoming.row:
         body, named = msgspec.json.encode(row), links(collection, row)
+        if (problem := _misfit(collection, body)) is not None:
+            return marked(
+                incoming.row, "INVALID", problem, draft.now, stored.base if stored is not None else None
+            )
     lives = {draft.life(parent) for parent in named[0]}
     no = _refused(draft, collection, key, row, body, stored, limits)
     if no is not None:
@@ -176,6 +185,18 @@ def _refused(
     before = stored.row if stored is not None and not stored.deleted else None
     no = refusal(collection.name, before, row, draft.measure(key, row, body), len(body), draft.usage, limits)
     return (no.code, no.message) if no is not None else None
+
+
+def _misfit(collection: Collection, body: bytes) -> str | None:
+    """Why a row that the server has merged does not fit its schema, though both sides did: sets and counts can grow
+    beyond their bounds. It is refused like a merge that breaks a limit, and the stored row is not answered: a plain
+    client would take that over its own, and lose what it wrote. Marked, its row stays as it is.
+    """
+    try:
+        collection.decode(body)
+    except msgspec.ValidationError as error:
+        return f"Together with what another device changed, this is more than a row can hold: {error}"
+    return None
 
 
 def _thawed(collection: Collection, wanted: Json, stored: Stored | None) -> Json:

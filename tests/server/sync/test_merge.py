@@ -3,7 +3,7 @@
 import pytest
 
 from property.rows import block, day, document, episode, fact, memory, session, unmarked
-from property.wire import alone, codes, page, send, seqs, stored
+from property.wire import alone, base, codes, page, send, seqs, stored
 
 
 async def merged(ada, collection, old, theirs, mine):
@@ -246,5 +246,21 @@ def test_6_the_result_of_a_merge_must_fit_and_pass_too(tmp_path):
         answered = await send(ada, "sessions", (mine, old))
         assert codes(answered) == ["DUPLICATE"] and unmarked(answered[0]) == mine
         assert await stored(ada, "sessions", "s") == theirs
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_merge_that_its_schema_forbids_is_refused_and_both_sides_keep_their_row(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d")
+        theirs, mine = ({**old, "activeSessions": [f"{side}{n}" for n in range(6000)]} for side in "tm")
+        assert await send(ada, "documents", (old, None), (theirs, old)) == []
+        (answered,) = await send(ada, "documents", (mine, old))
+        assert unmarked(answered) == mine and codes([answered]) == ["INVALID"]
+        assert answered["syncError"]["base"] == await base(ada, "documents", "d")
+        assert await stored(ada, "documents", "d") == theirs
+        smaller = {**theirs, "activeSessions": theirs["activeSessions"][:10]}
+        assert await send(ada, "documents", (smaller, theirs)) == []
+        assert len((await send(ada, "documents", (mine, old)))[0]["activeSessions"]) == 6010
 
     alone(tmp_path, scenario)

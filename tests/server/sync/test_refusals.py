@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from property.rows import OLD, block, dead, document, fact, unmarked
+from property.rows import OLD, block, dead, document, fact, session, unmarked
 from property.wire import alone, base, codes, send, stored
 from server.house import house, run
 
@@ -91,5 +91,17 @@ def test_ids_are_what_the_design_allows(tmp_path):
         for bad in ("", "x" * 101, "a b", "é", "a/b", "a\n"):
             assert codes(await send(ada, "facts", (fact(bad), None))) == ["INVALID"]
         assert {r["createdAt"] for r in await ada.pull("facts")} == {OLD}
+
+    alone(tmp_path, scenario)
+
+
+def test_a_unique_value_given_up_and_taken_within_one_push_stays_with_who_took_it(tmp_path):
+    async def scenario(ada):
+        first, second, third = (session("a", externalId=tag) for tag in "xyz")
+        await send(ada, "sessions", (first, None))
+        pairs = (second, first), (session("b", externalId="x"), None), (third, second)
+        assert await send(ada, "sessions", *pairs) == []
+        assert codes(await send(ada, "sessions", (session("c", externalId="x"), None))) == ["DUPLICATE"]
+        assert await send(ada, "sessions", (session("c", externalId="y"), None)) == []
 
     alone(tmp_path, scenario)
