@@ -1,20 +1,24 @@
 """Upload: a file becomes a document and its blocks of text. The text is kept and the file is not.
 
 The file is read in another process; nothing is stored unless all of it is. Vectors come later, in the background.
+Each upload holds its file in memory until it is stored, so there are few of one user at a time, and not many in all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import PurePath
 
 import msgspec
 
 from vademecum.engines import files
 from vademecum.engines.duckdb.users import Users
-from vademecum.errors import LimitReached, TooLarge, UnreadableFile
+from vademecum.errors import Busy, LimitReached, TooLarge, UnreadableFile
 from vademecum.model.chunk import Chunk, chunk
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
@@ -24,6 +28,15 @@ from vademecum.services.documents import new_id, same_bytes
 from vademecum.services.models import Inference
 
 BLOCK = 16  # chunks in a block
+UPLOADS_OF_ONE = 4  # under way at once, of one user
+UPLOADS_IN_ALL = 16
+READ_OF_ONE = max(
+    1, (os.cpu_count() or 2) - 1
+)  # files of one user read at once: a core is left to the others
+RETRY_AFTER_S = 5
+
+_held: Counter[str] = Counter()  # uploads under way, by user
+_turns: dict[str, asyncio.Semaphore] = {}  # of those users
 
 
 class Uploaded(msgspec.Struct):
@@ -37,12 +50,52 @@ async def upload(
     users: Users,
     user_id: str,
     limits: Limits,
-    data: bytes,
+    read: Callable[[], Awaitable[bytes]],
     filename: str,
     session_id: str | None,
     inference: Inference,
 ) -> Uploaded:
-    """Raises TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
+    """Raises Busy, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
+
+    `read` brings the file into memory: called when there is room for it.
+    """
+    async with _place(user_id, filename) as turn:
+        return await _upload(users, user_id, limits, await read(), filename, session_id, inference, turn)
+
+
+@asynccontextmanager
+async def _place(user_id: str, filename: str) -> AsyncIterator[asyncio.Semaphore]:
+    """One of the bounded places for uploads; yields the turn to take before the file is read. Raises Busy.
+
+    Who has taken a turn waits for a core behind at most READ_OF_ONE files of any other user.
+    """
+    if _held[user_id] >= UPLOADS_OF_ONE:
+        raise _busy(f"{UPLOADS_OF_ONE} of your files are being read already", filename)
+    if _held.total() >= UPLOADS_IN_ALL:
+        raise _busy("The server is reading as many files as it can", filename)
+    _held[user_id] += 1
+    try:
+        yield _turns.setdefault(user_id, asyncio.Semaphore(READ_OF_ONE))
+    finally:
+        _held[user_id] -= 1
+        if not _held[user_id]:
+            del _held[user_id], _turns[user_id]
+
+
+def _busy(why: str, filename: str) -> Busy:
+    return Busy(f"{why}, so {filename} was not stored. Try again in a moment.", retry_after_s=RETRY_AFTER_S)
+
+
+async def _upload(
+    users: Users,
+    user_id: str,
+    limits: Limits,
+    data: bytes,
+    filename: str,
+    session_id: str | None,
+    inference: Inference,
+    turn: asyncio.Semaphore,
+) -> Uploaded:
     if len(data) > limits.file_bytes:
         raise TooLarge(
             f"{filename} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
@@ -56,7 +109,8 @@ async def upload(
     if held >= limits.documents:
         raise _full(filename, limits)  # said before the work; the transaction below says it again
     try:
-        parsed = await files.parse(data, filename)
+        async with turn:
+            parsed = await files.parse(data, filename)
     except files.Unreadable as error:
         raise UnreadableFile(error.message, code=error.code) from error
     chunks = await asyncio.to_thread(chunk, parsed.parts)
