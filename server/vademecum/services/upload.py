@@ -19,12 +19,13 @@ import msgspec
 from vademecum.engines import files
 from vademecum.engines.duckdb.users import Users
 from vademecum.errors import Busy, LimitReached, TooLarge, UnreadableFile
+from vademecum.model.cascade import kill
 from vademecum.model.chunk import Chunk, chunk
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
-from vademecum.model.limits import Limits, charged_bytes, refusal
+from vademecum.model.limits import Limits, refusal
 from vademecum.services.borrow import borrow, check_session
-from vademecum.services.documents import new_id, same_bytes
+from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
 from vademecum.services.models import Inference
 
 BLOCK = 16  # chunks in a block
@@ -40,7 +41,7 @@ _turns: dict[str, asyncio.Semaphore] = {}  # of those users
 
 
 class Uploaded(msgspec.Struct):
-    """`existing`: the same bytes were here already, so that document was borrowed and nothing was stored again."""
+    """`existing`: the same bytes were here already, whole, so that document was borrowed and nothing was stored again."""
 
     document: Json
     existing: bool
@@ -104,9 +105,9 @@ async def _upload(
     async with users.open(user_id) as store:
         known = await store.write(lambda draft: _lend_known(draft, content_hash, session_id))
         held = store.usage.documents
-    if known is not None:
-        return Uploaded(known, existing=True)
-    if held >= limits.documents:
+    if known is not None and known.whole:
+        return Uploaded(known.row, existing=True)
+    if known is None and held >= limits.documents:
         raise _full(filename, limits)  # said before the work; the transaction below says it again
     try:
         async with turn:
@@ -149,33 +150,56 @@ def _full(filename: str, limits: Limits) -> LimitReached:
     )
 
 
-def _lend_known(draft: Draft, content_hash: str, session_id: str | None) -> Json | None:
+class _Known(msgspec.Struct):
+    """A document that was made from the same bytes. One that is not `whole` lacks text, and is not lent."""
+
+    row: Json
+    whole: bool
+
+
+def _lend_known(draft: Draft, content_hash: str, session_id: str | None) -> _Known | None:
     if session_id is not None:
         check_session(draft, session_id)
-    known = same_bytes(draft, content_hash)
-    return borrow(draft, known["id"], session_id) if known is not None and session_id is not None else known
+    row = same_bytes(draft, content_hash)
+    if row is None:
+        return None
+    whole = is_whole(draft, row)
+    return _Known(borrow(draft, row["id"], session_id) if whole and session_id is not None else row, whole)
 
 
 def _store(
     draft: Draft, document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], limits: Limits
 ) -> Uploaded:
-    session_ids = document["activeSessions"]
-    known = _lend_known(draft, document["contentHash"], session_ids[0] if session_ids else None)
-    if known is not None:  # another upload of the same bytes was quicker
-        return Uploaded(known, existing=True)
+    session_id = next(iter(document["activeSessions"]), None)
+    known = _lend_known(draft, document["contentHash"], session_id)
+    if known is not None and known.whole:  # another upload of the same bytes was quicker
+        return Uploaded(known.row, existing=True)
     times = {"createdAt": draft.now, "updatedAt": draft.now, "_deleted": False}
     row = {**document, **times, "lastAccessedAt": draft.now}
-    rows = [(f"documents/{row['id']}", row), *_blocks(row["id"], chunks, tokens, times)]
-    bodies = [msgspec.json.encode(r) for _, r in rows]
-    growth = sum(
-        charged_bytes(key.partition("/")[0], r, len(b)) for (key, r), b in zip(rows, bodies, strict=True)
-    )
-    no = refusal("documents", None, row, growth, len(bodies[0]), draft.usage, limits)
+    before = known.row if known is not None else None
+    if before is not None:
+        row = _completed(draft, before, row)
+    blocks = _blocks(row["id"], chunks, tokens, times)
+    for key in set(block_keys(draft, row["id"])) - {key for key, _ in blocks}:
+        kill(draft, key)
+    rows = [(key, r, msgspec.json.encode(r)) for key, r in [(f"documents/{row['id']}", row), *blocks]]
+    growth = sum(draft.measure(*stored) for stored in rows)
+    no = refusal("documents", before, row, growth, len(rows[0][2]), draft.usage, limits)
     if no is not None:
         raise LimitReached(no.message.replace("stays on this device", "was not stored"), code=no.code)
-    for (key, r), body in zip(rows, bodies, strict=True):
+    for key, r, body in rows:
         draft.put(key, r, body)
     return Uploaded(row, existing=False)
+
+
+def _completed(draft: Draft, before: Json, read: Json) -> Json:
+    """The document `before`, whose text was not all here, with what was `read` out of its file: it stays the document
+    that it is, with its name, and the sessions that have borrowed it keep it."""
+    for session_id in read["activeSessions"]:
+        before = borrow(draft, before["id"], session_id)
+    of_the_file = ("mimeType", "size", "chunkCount", "pageCount", "status", "updatedAt")
+    old = {name: value for name, value in before.items() if name not in ("pageCount", "statusDetail")}
+    return old | {name: read[name] for name in of_the_file if name in read}
 
 
 def _blocks(
