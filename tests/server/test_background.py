@@ -1,7 +1,10 @@
 """What goes on behind the answers."""
 
 import asyncio
+import base64
+import json
 
+import numpy as np
 import pytest
 
 from property.rows import block, document, fact
@@ -55,6 +58,85 @@ def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypa
             )
             blocks = await ada.live("vectorEmbeddings")
             assert [bool(blocks[i]["embedding"]) for i in ("bad.0", "bad.1", "good.0")] == [True, False, True]
+
+    run(scenario)
+
+
+def test_a_document_is_ready_when_its_blocks_come_after_it_with_their_vectors(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=True) as h:
+            ada = await h.person()
+            embedder = await h.parts.inference.get()
+            row = document(ada.id, "d", status="pending", chunkCount=1)
+            assert await send(ada, "documents", (row, None)) == []
+            await h.settle(ada)
+            vectors = base64.b64encode(np.ones((1, embedder.dims), "<f4").tobytes()).decode()
+            whole = block("d", 0, embedding=vectors, dims=embedder.dims, model=embedder.model)
+            assert await send(ada, "vectorEmbeddings", (whole, None)) == []
+            await h.settle(ada)
+            assert (await ada.live("documents"))["d"]["status"] == "ready"
+
+    run(scenario)
+
+
+def test_a_block_without_vectors_is_embedded_however_its_json_is_spaced(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=True) as h:
+            ada = await h.person()
+            embedder = await h.parts.inference.get()
+            row = document(ada.id, "d", status="ready", chunkCount=1)
+            assert await send(ada, "documents", (row, None)) == []
+            bare = block("d", 0, embedding=None, dims=0, model=embedder.model)
+            spaced = json.dumps([{"newDocumentState": bare}])
+            assert '"embedding": null' in spaced
+            answer = await ada.call("POST", "/v1/sync/vectorEmbeddings/0/push", content=spaced)
+            assert answer.json() == []
+            await h.settle(ada)
+            assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
+
+    run(scenario)
+
+
+def test_a_block_that_could_not_be_embedded_is_tried_anew_when_it_was_edited(tmp_path, monkeypatch):
+    whole = Embedder.passages
+
+    async def fragile(self, texts):
+        if "poison" in texts:
+            raise RuntimeError("the runtime gave up")
+        return await whole(self, texts)
+
+    monkeypatch.setattr(Embedder, "passages", fragile)
+    monkeypatch.setattr("vademecum.services.jobs.RETRY_S", (0.0,))
+
+    async def scenario():
+        async with house(tmp_path, model=True) as h:
+            ada = await h.person()
+            row = document(ada.id, "d", status="pending", chunkCount=1)
+            bad = block("d", 0, text="poison", embedding=None, dims=0)
+            assert await send(ada, "documents", (row, None)) == []
+            assert await send(ada, "vectorEmbeddings", (bad, None)) == []
+            await h.settle(ada)
+            assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"] is None
+            good = block("d", 0, text="a cure", embedding=None, dims=0)
+            assert await send(ada, "vectorEmbeddings", (good, bad)) == []
+            await h.settle(ada)
+            assert (await ada.live("vectorEmbeddings"))["d.0"]["embedding"]
+
+    run(scenario)
+
+
+def test_the_vectors_that_the_server_adds_itself_cause_no_work(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=True) as h:
+            ada = await h.person()
+            asked = []
+            job = h.parts.backstage.jobs["embed"]
+            ask = job.ask
+            job.ask = lambda *given: (asked.append(given), ask(*given))[1]
+            await ada.upload("a.txt", "The landlord repairs the roof.")
+            await h.settle(ada)
+            assert (await ada.live("documents")).popitem()[1]["status"] == "ready"
+            assert len(asked) == 1
 
     run(scenario)
 

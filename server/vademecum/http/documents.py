@@ -74,12 +74,11 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
     if not hasattr(data.file.file, "read") or not isinstance(data.session_id, str | None):
         # a form's fields are what the client makes of them, whatever the types above say
         raise BadRequest("`file` must be a file and `sessionId` an id. Nothing was stored.")
-    content = await data.file.read()
     return await upload(
         parts.users,
         request.user.id,
         parts.limits(request.user),
-        content,
+        data.file.read,
         data.file.filename or "document",
         data.session_id or None,
         parts.inference,

@@ -28,10 +28,9 @@ class Backstage:
 
     def on_commit(self, user_id: str, epoch: str, changes: list[Change]) -> None:
         self._hub.publish(user_id, epoch, changes)
-        embedder = self._inference.now()
         if any(c.key.startswith("vectorEmbeddings/") for c in changes):
             self.jobs["index"].ask(user_id)
-        if embed.needs_work(changes, embedder.model if embedder is not None else None):
+        if embed.needs_work(changes):
             self.jobs["embed"].ask(user_id)
         if leaves_bytes(changes):
             self.jobs["erase"].ask(user_id)

@@ -130,8 +130,24 @@ def live_row(draft: Draft, document_id: str) -> Json:
 
 
 def same_bytes(draft: Draft, content_hash: str) -> Json | None:
-    """The live document that was made from the very same file."""
+    """The live document that was made from the very same file; of several, one that is whole."""
     keys = [k for k in draft.keys("documents") if draft.life(k) == "live"]
     draft.prefetch(keys)
     rows: Iterable[Json] = (draft.row(k) for k in keys)
-    return next((row for row in rows if row["contentHash"] == content_hash), None)
+    return max(
+        (row for row in rows if row["contentHash"] == content_hash),
+        key=lambda row: is_whole(draft, row),
+        default=None,
+    )
+
+
+def is_whole(draft: Draft, document: Json) -> bool:
+    """Are all its chunks here, and has nothing of it failed?"""
+    heads = [draft.head(key) for key in block_keys(draft, document["id"])]
+    here = sum(head.chunks for head in heads if head is not None)
+    return document["status"] != "failed" and bool(here >= document["chunkCount"] > 0)
+
+
+def block_keys(draft: Draft, document_id: str) -> list[str]:
+    """Keys of the blocks of a document that are here."""
+    return [k for k in draft.dependents(f"documents/{document_id}") if k.startswith("vectorEmbeddings/")]

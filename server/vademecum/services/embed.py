@@ -18,7 +18,7 @@ from vademecum.engines.onnx.embedder import Embedder
 from vademecum.errors import Broken
 from vademecum.model import vectors
 from vademecum.model.collections import Json
-from vademecum.model.draft import Change, Draft
+from vademecum.model.draft import WAITING, Change, Draft
 from vademecum.services.documents import cards, live_keys
 from vademecum.services.models import Inference
 
@@ -29,26 +29,35 @@ FAILED = "A part of it could not be embedded. It is found by its words; edit or 
 _log = structlog.get_logger("vademecum.embed")
 
 
-def needs_work(changes: list[Change], model: str | None) -> bool:
-    """Might a commit have brought blocks without current vectors, or a document that waits for its status?"""
-    for change in changes:
-        head = change.head
-        if head is None or head.deleted or head.seq == 0:
-            continue
-        if change.key.startswith("documents/") and b'"pending"' in change.body:
-            return True
-        if change.key.startswith(f"{COLLECTION}/") and (
-            model is None or b'"embedding":null' in change.body or model.encode() not in change.body
-        ):
-            return True
-    return False
+class _Status(msgspec.Struct):
+    status: str = ""
+
+
+_status = msgspec.json.Decoder(_Status)
+
+
+def needs_work(changes: list[Change]) -> bool:
+    """Has a commit brought a block, with or without vectors, or a document that waits for its status?
+
+    A block with vectors may be the last that its document waited for. What this job writes itself asks for nothing.
+    """
+    return any(_is_news(change) for change in changes)
+
+
+def _is_news(change: Change) -> bool:
+    head = change.head
+    if head is None or head.deleted or head.seq == WAITING or change.same_text:
+        return False
+    if change.key.startswith("documents/"):
+        return _status.decode(change.body).status == "pending"
+    return head.chunks > 0
 
 
 class EmbedJob:
     def __init__(self, users: Users, inference: Inference) -> None:
         self._users = users
         self._inference = inference
-        self._failures: Counter[tuple[str, str]] = Counter()  # (user, block)
+        self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, block, its seq)
 
     async def work(self, user_id: str) -> None:
         """Embed every block that lacks vectors of the current model, then settle the documents' status.
@@ -56,29 +65,34 @@ class EmbedJob:
         Raises Broken when blocks failed that are worth another attempt.
         """
         embedder = await self._inference.get()
-        failed: list[str] = []
+        failed: list[tuple[str, int]] = []
         if embedder is not None:
             async with self._users.open(user_id) as store:
-                todo = store.unembedded(embedder.model)
-            for block_id in todo:
-                if not await self._attempt(user_id, block_id, embedder):
-                    failed.append(block_id)
-        hopeless = [b for b in failed if self._failures[user_id, b] >= ATTEMPTS]
+                todo = [
+                    (i, store.heads.rows[f"{COLLECTION}/{i}"].seq) for i in store.unembedded(embedder.model)
+                ]
+            for block in todo:
+                if not await self._attempt(user_id, block, embedder):
+                    failed.append(block)
+        hopeless = [
+            block_id for block_id, seq in failed if self._failures[user_id, block_id, seq] >= ATTEMPTS
+        ]
         async with self._users.open(user_id) as store:
             await _settle(store, embedder.model if embedder is not None else None, hopeless)
         if len(hopeless) < len(failed):
             raise Broken(f"{len(failed) - len(hopeless)} blocks could not be embedded.")
 
-    async def _attempt(self, user_id: str, block_id: str, embedder: Embedder) -> bool:
-        if self._failures[user_id, block_id] >= ATTEMPTS:
+    async def _attempt(self, user_id: str, block: tuple[str, int], embedder: Embedder) -> bool:
+        """`block`: its id and seq. An edited one is tried anew."""
+        if self._failures[user_id, *block] >= ATTEMPTS:
             return False
         try:
-            await self._embed_block(user_id, f"{COLLECTION}/{block_id}", embedder)
+            await self._embed_block(user_id, f"{COLLECTION}/{block[0]}", embedder)
         except Exception as error:
-            self._failures[user_id, block_id] += 1
+            self._failures[user_id, *block] += 1
             _log.error("block not embedded", exc_info=error)
             return False
-        self._failures.pop((user_id, block_id), None)
+        self._failures.pop((user_id, *block), None)
         return True
 
     async def _embed_block(self, user_id: str, key: str, embedder: Embedder) -> None:

@@ -9,15 +9,18 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from vademecum.engines.duckdb.users import Users, user_folder
-from vademecum.model.collections import Json
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.model.collections import Collection, Json
 from vademecum.model.draft import WAITING, Draft
 from vademecum.services.erase import Eraser, scan
+from vademecum.services.portions import Portion, portions
 
 SAMPLE = 400  # pieces of content that are looked for afterwards
 PIECE_MIN = 16  # characters; shorter ones are found by chance
@@ -27,7 +30,8 @@ _AS_SENT = re.compile(rb'"(?:%s)":\s*"[^"]{0,200}?([^"\\]{16,64})' % "|".join(CO
 
 
 class Receipt(msgspec.Struct, rename="camel"):
-    """`rows` and `bytes` of content, `files` rewritten or removed. `leftovers`: of `checked` pieces of what was erased, how many a scan of the user's folder still found: 0."""
+    """`rows`, the `bytes` of their JSON as it was stored (vectors too), `files` rewritten or removed. `leftovers`: of
+    `checked` pieces of what was erased, how many a scan of the user's folder still found: 0."""
 
     rows: int
     files: int
@@ -44,31 +48,70 @@ class Receipt(msgspec.Struct, rename="camel"):
 async def forget_everything(data: Path, users: Users, eraser: Eraser, user_id: str) -> Receipt:
     """Returns when it is done and checked."""
     async with users.open(user_id) as store:
-        rows, size, needles, at = await store.write(_bury_all)
+        seen = await _look(store)
+        rows, size, at = await store.write(lambda draft: _bury_all(draft, seen.stubs))
     files = await eraser.erase_all(user_id)
+    needles = sorted(seen.needles)[:SAMPLE]
     leftovers = await asyncio.to_thread(scan, user_folder(data, user_id), needles)
     return Receipt(rows, files, size, at, len(needles), leftovers)
 
 
-def _bury_all(draft: Draft) -> tuple[int, int, list[bytes], str]:
-    """(rows, bytes of their content, pieces of it to look for afterwards, the moment)."""
+class _Stub(msgspec.Struct, frozen=True):
+    """What a row's tombstone is made of, and which state of the row it was taken from."""
+
+    seq: int
+    size: int
+    kept: bytes
+
+
+@dataclass
+class _Seen:
+    stubs: dict[str, _Stub] = field(default_factory=dict)
+    needles: set[bytes] = field(default_factory=set)
+
+
+async def _look(store: UserStore) -> _Seen:
+    """Read all rows, a portion at a time: together they may have a gigabyte, what is kept of them has little."""
+    seen = _Seen()
+    seqs = {key: head.seq for key, head in store.heads.rows.items() if not head.deleted}
+    sample = set(list(seqs)[:: max(1, len(seqs) // SAMPLE)])
+    async for portion in portions(store, seqs):
+        await asyncio.to_thread(_note, seen, portion, seqs, sample, store.collections)
+    return seen
+
+
+def _note(
+    seen: _Seen,
+    portion: Portion,
+    seqs: Mapping[str, int],
+    sample: set[str],
+    collections: Mapping[str, Collection],
+) -> None:
+    for key, body in portion:
+        collection = collections[key.partition("/")[0]]
+        row = msgspec.json.decode(body)
+        names = (collection.primary_key, "createdAt", "updatedAt", *collection.parents)
+        kept = msgspec.json.encode({name: row[name] for name in names if name in row})
+        seen.stubs[key] = _Stub(seqs[key], len(body), kept)
+        if key in sample:
+            seen.needles.update(_pieces(row, body))
+
+
+def _bury_all(draft: Draft, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
+    """(rows, bytes of their content, the moment). What was written since the look is read now."""
     keys = list(draft.keys())
-    draft.prefetch(keys)
-    needles: set[bytes] = set()
     size = 0
-    step = max(1, len(keys) // SAMPLE)
-    for position, key in enumerate(keys):
-        row = draft.row(key)
-        size += len(draft.body(key))
-        if position % step == 0 and len(needles) < SAMPLE:
-            needles.update(_pieces(row, draft.body(key)))
+    for key in keys:
         head = draft.head(key)
+        stub = stubs.get(key)
+        fresh = stub is not None and head is not None and head.seq == stub.seq
+        size += stub.size if stub is not None and fresh else len(draft.body(key))
         if head is not None and head.seq == WAITING:
             draft.erase_waiting(key)
         else:
-            draft.bury(key, row)
+            draft.bury(key, msgspec.json.decode(stub.kept) if stub is not None and fresh else draft.row(key))
     draft.forgotten_at = draft.now
-    return len(keys), size, sorted(needles)[:SAMPLE], draft.now
+    return len(keys), size, draft.now
 
 
 def _pieces(row: Json, body: bytes) -> Iterator[bytes]:

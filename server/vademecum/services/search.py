@@ -1,18 +1,21 @@
 """Search: the passages of a session's borrowed documents that fit a question best.
 
 Invariant 1: the scope is what the session has borrowed (`activeSessions`), never where a document came from, and an
-empty scope gives an empty answer. Every hit is read back through the records: live, owned, active, or it is dropped.
+empty scope gives an empty answer. Every hit is read back through the records: live, owned, active, with the text that
+was found, or it is dropped. What is shown comes from there, never from the index.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Literal
 
 import msgspec
 
 from vademecum.engines.duckdb.users import Users
+from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.errors import TierTooLow
@@ -37,6 +40,22 @@ class Result(msgspec.Struct, rename="camel"):
     section: str | None
     text: str
     score: float
+
+
+class _StoredChunk(msgspec.Struct):
+    index: int
+    text: str
+    page: int | None = None
+    section: str | None = None
+
+
+class _StoredBlock(msgspec.Struct):
+    """What is shown of a block, without its vectors. A tombstone has no chunks."""
+
+    chunks: list[_StoredChunk]
+
+
+_stored = msgspec.json.Decoder(_StoredBlock)
 
 
 class Scope(msgspec.Struct, rename="camel"):
@@ -87,18 +106,9 @@ class Searcher:
             complete = await self._wait(user_id, epoch, seq)
             hits = await self._hits(user_id, embedder, query, scope, max(k, DEPTH), possible)
         async with self._users.open(user_id) as store:
-            names = await filenames(store, {hit.document_id for hit, _ in hits})
-            active = borrowed_by(
-                store, session_id
-            )  # read back: what died or was returned meanwhile is dropped
-            results = [
-                _result(hit, names[hit.document_id], score)
-                for hit, score in hits
-                if hit.document_id in active
-                and hit.document_id in names
-                and store.live(f"vectorEmbeddings/{hit.document_id}.{hit.block}")
-            ]
-        return Found(Scope(session_id, sorted(active), possible, complete), results[:k])
+            results = await _read_back(store, session_id, hits, k)
+            active = borrowed_by(store, session_id)
+        return Found(Scope(session_id, sorted(active), possible, complete), results)
 
     async def _wait(self, user_id: str, epoch: str, seq: int) -> bool:
         """Wait, bounded, until the index has what was committed before the question."""
@@ -142,7 +152,38 @@ class Searcher:
         return [(by_place[place], score) for place, score in fused]
 
 
-def _result(hit: Hit, filename: str, score: float) -> Result:
-    return Result(
-        hit.document_id, filename, hit.block, hit.chunk_index, hit.page, hit.section, hit.text, score
-    )
+async def _read_back(
+    store: UserStore, session_id: str, hits: Iterable[tuple[Hit, float]], k: int
+) -> list[Result]:
+    """The first `k` hits that still stand in the records; hardly more blocks are read than that takes."""
+    results: list[Result] = []
+    candidates = iter(hits)
+    while len(results) < k and (some := list(islice(candidates, k - len(results)))):
+        active = borrowed_by(store, session_id)
+        some = [(hit, score) for hit, score in some if hit.document_id in active and store.live(_block(hit))]
+        bodies = await store.bodies(list({_block(hit) for hit, _ in some}))
+        results += await asyncio.to_thread(_standing, some, bodies)
+    names = await filenames(store, {result.document_id for result in results})
+    active = borrowed_by(store, session_id)  # asked last: what died or was returned meanwhile is dropped
+    return [
+        msgspec.structs.replace(result, filename=names[result.document_id])
+        for result in results
+        if result.document_id in active and result.document_id in names and store.live(_block(result))
+    ]
+
+
+def _block(found: Hit | Result) -> str:
+    return f"vectorEmbeddings/{found.document_id}.{found.block}"
+
+
+def _standing(hits: list[tuple[Hit, float]], bodies: Mapping[str, bytes]) -> list[Result]:
+    """The hits whose text is still the block's, as the block has them now; their filenames are looked up later."""
+    blocks = {key: _stored.decode(body).chunks for key, body in bodies.items()}
+    found: list[Result] = []
+    for hit, score in hits:
+        chunks = blocks.get(_block(hit), [])
+        chunk = next((c for c in chunks if c.index == hit.chunk_index), None)
+        if chunk is not None and chunk.text == hit.text:
+            place = hit.document_id, "", hit.block, hit.chunk_index
+            found.append(Result(*place, chunk.page, chunk.section, chunk.text, score))
+    return found

@@ -1,33 +1,47 @@
 """Upload: a file becomes a document and its blocks of text. The text is kept and the file is not.
 
 The file is read in another process; nothing is stored unless all of it is. Vectors come later, in the background.
+Each upload holds its file in memory until it is stored, so there are few of one user at a time, and not many in all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import PurePath
 
 import msgspec
 
 from vademecum.engines import files
 from vademecum.engines.duckdb.users import Users
-from vademecum.errors import LimitReached, TooLarge, UnreadableFile
+from vademecum.errors import Busy, LimitReached, TooLarge, UnreadableFile
+from vademecum.model.cascade import kill
 from vademecum.model.chunk import Chunk, chunk
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
-from vademecum.model.limits import Limits, charged_bytes, refusal
+from vademecum.model.limits import Limits, refusal
 from vademecum.services.borrow import borrow, check_session
-from vademecum.services.documents import new_id, same_bytes
+from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
 from vademecum.services.models import Inference
 
 BLOCK = 16  # chunks in a block
+UPLOADS_OF_ONE = 4  # under way at once, of one user
+UPLOADS_IN_ALL = 16
+READ_OF_ONE = max(
+    1, (os.cpu_count() or 2) - 1
+)  # files of one user read at once: a core is left to the others
+RETRY_AFTER_S = 5
+
+_held: Counter[str] = Counter()  # uploads under way, by user
+_turns: dict[str, asyncio.Semaphore] = {}  # of those users
 
 
 class Uploaded(msgspec.Struct):
-    """`existing`: the same bytes were here already, so that document was borrowed and nothing was stored again."""
+    """`existing`: the same bytes were here already, whole, so that document was borrowed and nothing was stored again."""
 
     document: Json
     existing: bool
@@ -37,12 +51,52 @@ async def upload(
     users: Users,
     user_id: str,
     limits: Limits,
-    data: bytes,
+    read: Callable[[], Awaitable[bytes]],
     filename: str,
     session_id: str | None,
     inference: Inference,
 ) -> Uploaded:
-    """Raises TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
+    """Raises Busy, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
+
+    `read` brings the file into memory: called when there is room for it.
+    """
+    async with _place(user_id, filename) as turn:
+        return await _upload(users, user_id, limits, await read(), filename, session_id, inference, turn)
+
+
+@asynccontextmanager
+async def _place(user_id: str, filename: str) -> AsyncIterator[asyncio.Semaphore]:
+    """One of the bounded places for uploads; yields the turn to take before the file is read. Raises Busy.
+
+    Who has taken a turn waits for a core behind at most READ_OF_ONE files of any other user.
+    """
+    if _held[user_id] >= UPLOADS_OF_ONE:
+        raise _busy(f"{UPLOADS_OF_ONE} of your files are being read already", filename)
+    if _held.total() >= UPLOADS_IN_ALL:
+        raise _busy("The server is reading as many files as it can", filename)
+    _held[user_id] += 1
+    try:
+        yield _turns.setdefault(user_id, asyncio.Semaphore(READ_OF_ONE))
+    finally:
+        _held[user_id] -= 1
+        if not _held[user_id]:
+            del _held[user_id], _turns[user_id]
+
+
+def _busy(why: str, filename: str) -> Busy:
+    return Busy(f"{why}, so {filename} was not stored. Try again in a moment.", retry_after_s=RETRY_AFTER_S)
+
+
+async def _upload(
+    users: Users,
+    user_id: str,
+    limits: Limits,
+    data: bytes,
+    filename: str,
+    session_id: str | None,
+    inference: Inference,
+    turn: asyncio.Semaphore,
+) -> Uploaded:
     if len(data) > limits.file_bytes:
         raise TooLarge(
             f"{filename} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
@@ -51,12 +105,13 @@ async def upload(
     async with users.open(user_id) as store:
         known = await store.write(lambda draft: _lend_known(draft, content_hash, session_id))
         held = store.usage.documents
-    if known is not None:
-        return Uploaded(known, existing=True)
-    if held >= limits.documents:
+    if known is not None and known.whole:
+        return Uploaded(known.row, existing=True)
+    if known is None and held >= limits.documents:
         raise _full(filename, limits)  # said before the work; the transaction below says it again
     try:
-        parsed = await files.parse(data, filename)
+        async with turn:
+            parsed = await files.parse(data, filename)
     except files.Unreadable as error:
         raise UnreadableFile(error.message, code=error.code) from error
     chunks = await asyncio.to_thread(chunk, parsed.parts)
@@ -95,33 +150,56 @@ def _full(filename: str, limits: Limits) -> LimitReached:
     )
 
 
-def _lend_known(draft: Draft, content_hash: str, session_id: str | None) -> Json | None:
+class _Known(msgspec.Struct):
+    """A document that was made from the same bytes. One that is not `whole` lacks text, and is not lent."""
+
+    row: Json
+    whole: bool
+
+
+def _lend_known(draft: Draft, content_hash: str, session_id: str | None) -> _Known | None:
     if session_id is not None:
         check_session(draft, session_id)
-    known = same_bytes(draft, content_hash)
-    return borrow(draft, known["id"], session_id) if known is not None and session_id is not None else known
+    row = same_bytes(draft, content_hash)
+    if row is None:
+        return None
+    whole = is_whole(draft, row)
+    return _Known(borrow(draft, row["id"], session_id) if whole and session_id is not None else row, whole)
 
 
 def _store(
     draft: Draft, document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], limits: Limits
 ) -> Uploaded:
-    session_ids = document["activeSessions"]
-    known = _lend_known(draft, document["contentHash"], session_ids[0] if session_ids else None)
-    if known is not None:  # another upload of the same bytes was quicker
-        return Uploaded(known, existing=True)
+    session_id = next(iter(document["activeSessions"]), None)
+    known = _lend_known(draft, document["contentHash"], session_id)
+    if known is not None and known.whole:  # another upload of the same bytes was quicker
+        return Uploaded(known.row, existing=True)
     times = {"createdAt": draft.now, "updatedAt": draft.now, "_deleted": False}
     row = {**document, **times, "lastAccessedAt": draft.now}
-    rows = [(f"documents/{row['id']}", row), *_blocks(row["id"], chunks, tokens, times)]
-    bodies = [msgspec.json.encode(r) for _, r in rows]
-    growth = sum(
-        charged_bytes(key.partition("/")[0], r, len(b)) for (key, r), b in zip(rows, bodies, strict=True)
-    )
-    no = refusal("documents", None, row, growth, len(bodies[0]), draft.usage, limits)
+    before = known.row if known is not None else None
+    if before is not None:
+        row = _completed(draft, before, row)
+    blocks = _blocks(row["id"], chunks, tokens, times)
+    for key in set(block_keys(draft, row["id"])) - {key for key, _ in blocks}:
+        kill(draft, key)
+    rows = [(key, r, msgspec.json.encode(r)) for key, r in [(f"documents/{row['id']}", row), *blocks]]
+    growth = sum(draft.measure(*stored) for stored in rows)
+    no = refusal("documents", before, row, growth, len(rows[0][2]), draft.usage, limits)
     if no is not None:
         raise LimitReached(no.message.replace("stays on this device", "was not stored"), code=no.code)
-    for (key, r), body in zip(rows, bodies, strict=True):
+    for key, r, body in rows:
         draft.put(key, r, body)
     return Uploaded(row, existing=False)
+
+
+def _completed(draft: Draft, before: Json, read: Json) -> Json:
+    """The document `before`, whose text was not all here, with what was `read` out of its file: it stays the document
+    that it is, with its name, and the sessions that have borrowed it keep it."""
+    for session_id in read["activeSessions"]:
+        before = borrow(draft, before["id"], session_id)
+    of_the_file = ("mimeType", "size", "chunkCount", "pageCount", "status", "updatedAt")
+    old = {name: value for name, value in before.items() if name not in ("pageCount", "statusDetail")}
+    return old | {name: read[name] for name in of_the_file if name in read}
 
 
 def _blocks(

@@ -1,0 +1,89 @@
+"""The same file once more, when not all of its text is here."""
+
+import hashlib
+
+from property.rows import block, document
+from server.house import fact, house, refused, run, session
+
+TEXT = "The landlord repairs the roof."
+
+
+def announced(person, **more):
+    """The row of a document whose text its device has not sent."""
+    file_hash = hashlib.sha256(TEXT.encode()).hexdigest()
+    given = {"status": "pending", "chunkCount": 3, "contentHash": file_hash, "activeSessions": ["s2"], **more}
+    return document(person.id, "d", **given)
+
+
+def texts(blocks):
+    return {row_id: [chunk["text"] for chunk in row["chunks"]] for row_id, row in blocks.items()}
+
+
+def test_a_failed_document_is_made_whole_by_its_file(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            stored = (await ada.upload("roof.txt", TEXT)).json()["document"]
+            await h.settle(ada)
+            stored = (await ada.live("documents"))[stored["id"]]
+            failed = {**stored, "status": "failed", "statusDetail": "A part is missing."}
+            assert await ada.push("documents", failed, assumed=stored) == []
+            answer = (await ada.upload("roof.txt", TEXT, "s2")).json()
+            await h.settle(ada)
+            assert (answer["existing"], answer["document"]["id"]) == (False, stored["id"])
+            (row,) = (await ada.live("documents")).values()
+            assert row["status"] == "ready" and "statusDetail" not in row
+            assert row["activeSessions"] == ["s1", "s2"] and row["createdAt"] == stored["createdAt"]
+
+    run(scenario)
+
+
+def test_a_document_whose_text_never_came_gets_it_from_its_file(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("sessions", session("s1"), session("s2"))
+            assert await ada.push("documents", announced(ada)) == []
+            old = [block("d", n, text=f"left over {n}", embedding=None, dims=0) for n in (0, 1)]
+            assert await ada.push("vectorEmbeddings", *old) == []
+            assert await ada.push("facts", fact("f1", "d")) == []
+            assert (await ada.upload("other name.txt", TEXT)).json()["existing"] is False
+            await h.settle(ada)
+            (row,) = (await ada.live("documents")).values()
+            assert (row["id"], row["status"], row["chunkCount"]) == ("d", "ready", 1)
+            assert (row["filename"], row["activeSessions"]) == ("d.txt", ["s2", "s1"])
+            assert texts(await ada.live("vectorEmbeddings")) == {"d.0": [TEXT]}
+            assert (await ada.live("facts"))["f1"]["sourceRemoved"] is False
+            for asking in ("s1", "s2"):
+                assert (await ada.search("landlord", asking))["results"][0]["documentId"] == "d"
+            assert (await ada.upload("roof.txt", TEXT)).json()["existing"] is True
+
+    run(scenario)
+
+
+def test_the_hundredth_document_can_be_made_whole(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            others = [document(ada.id, f"o{n}") for n in range(99)]
+            assert await ada.push("documents", announced(ada), *others) == []
+            assert (await ada.upload("roof.txt", TEXT)).status_code == 201
+            refused(await ada.upload("new.txt", "A new text."), 409, "DOCUMENT_LIMIT")
+
+    run(scenario)
+
+
+def test_what_does_not_fit_leaves_the_document_as_it_was(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("documents", announced(ada)) == []
+            old = block("d", 7, text="left over", embedding=None, dims=0)
+            assert await ada.push("vectorEmbeddings", old) == []
+            full = h.parts.settings.tiers["JIGGA"].__replace__(storage_bytes=500)
+            monkeypatch.setitem(h.parts.settings.tiers, "JIGGA", full)
+            refused(await ada.upload("roof.txt", TEXT), 409, "STORAGE_LIMIT")
+            assert (await ada.live("documents"))["d"] == announced(ada)
+            assert await ada.live("vectorEmbeddings") == {"d.7": old}
+
+    run(scenario)
