@@ -11,7 +11,7 @@ from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest, Busy, LimitReached, NotFound, TooLarge, UnreadableFile
+from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
 from vademecum.http.problems import problems
 from vademecum.model.collections import Json
 from vademecum.model.limits import WARN_FROM
@@ -65,7 +65,7 @@ class Deleted(msgspec.Struct):
     operation_id="uploadDocument",
     tags=["documents"],
     summary="Upload a file",
-    responses=problems(NotFound, TooLarge, LimitReached, UnreadableFile, Busy),
+    responses=problems(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
 )
 async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Uploaded:
     """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
@@ -212,7 +212,7 @@ async def delete_all_route(request: Req, state: State) -> Deleted:
     operation_id="borrowDocument",
     tags=["documents"],
     summary="Let a session use a document",
-    responses=problems(NotFound),
+    responses=problems(NotFound, Conflict),
 )
 async def borrow_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
