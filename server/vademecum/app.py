@@ -33,6 +33,7 @@ from vademecum.services.index import Indexer, Indexes
 from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
 from vademecum.services.parts import Parts
+from vademecum.services.places import Places
 from vademecum.services.rates import Limiter
 from vademecum.services.search import Searcher
 from vademecum.services.sign_in import forgetting_expired
@@ -126,6 +127,7 @@ async def open_parts(
             searcher=searcher,
             local_secret=local.new_secret(),
             limiter=Limiter(settings.rates, time.monotonic),
+            places=Places(),
             clock=clock,
         )
 

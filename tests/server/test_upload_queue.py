@@ -7,7 +7,9 @@ import pytest
 from server.house import house, refused, run
 from unit.files import hostile
 from unit.files.reading import readers
-from vademecum.services import upload
+from vademecum.errors import Busy
+from vademecum.services.places import Places
+from vademecum.services.upload import upload
 
 
 async def reading(count):
@@ -31,7 +33,7 @@ def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tm
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            tasks = [slow(ada, n) for n in range(upload.UPLOADS_OF_ONE)]
+            tasks = [slow(ada, n) for n in range(h.parts.places.of_one)]
             await reading(1)
             answer = await ada.upload("notes.txt", "One more.")
             said = refused(answer, 503, "BUSY")["detail"]
@@ -45,11 +47,10 @@ def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tm
     run(scenario)
 
 
-def test_the_uploads_of_all_users_together_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(upload, "UPLOADS_IN_ALL", 2)
-
+def test_the_uploads_of_all_users_together_are_bounded(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
+            h.parts.places.in_all = 2
             people = [await h.person() for _ in range(3)]
             tasks = [slow(person, 0) for person in people[:2]]
             await reading(1)
@@ -61,9 +62,7 @@ def test_the_uploads_of_all_users_together_are_bounded(tmp_path, monkeypatch):
     run(scenario)
 
 
-def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(upload, "UPLOADS_OF_ONE", 0)
-
+def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
     async def never():
         raise AssertionError("it was read")
 
@@ -71,8 +70,9 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path, monkeypatch
         async with house(tmp_path) as h:
             ada = await h.person()
             limits = h.parts.settings.tiers["JIGGA"]
-            with pytest.raises(upload.Busy):
-                await upload.upload(h.parts.users, ada.id, limits, never, "a.txt", None, h.parts.inference)
+            full = Places(of_one=0)
+            with pytest.raises(Busy):
+                await upload(h.parts.users, ada.id, limits, never, "a.txt", None, h.parts.inference, full)
 
     run(scenario)
 
@@ -81,7 +81,7 @@ def test_the_slow_files_of_one_user_leave_a_core_to_the_others(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
-            tasks = [slow(ada, n) for n in range(upload.UPLOADS_OF_ONE)]
+            tasks = [slow(ada, n) for n in range(h.parts.places.of_one)]
             await reading(1)
             async with asyncio.timeout(20):  # each of the slow ones takes a minute
                 assert (await bob.upload("notes.txt", "A short one.")).status_code == 201

@@ -82,6 +82,7 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
         data.file.filename or "document",
         data.session_id or None,
         parts.inference,
+        parts.places,
     )
 
 

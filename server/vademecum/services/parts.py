@@ -18,6 +18,7 @@ from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
 from vademecum.services.index import Indexer, Indexes
 from vademecum.services.models import Inference
+from vademecum.services.places import Places
 from vademecum.services.rates import Limiter
 from vademecum.services.search import Searcher
 from vademecum.settings import Settings
@@ -38,6 +39,7 @@ class Parts:
     eraser: Eraser
     searcher: Searcher
     limiter: Limiter
+    places: Places
     local_secret: str
     clock: Callable[[], str]
 

@@ -1,24 +1,20 @@
 """Upload: a file becomes a document and its blocks of text. The text is kept and the file is not.
 
 The file is read in another process; nothing is stored unless all of it is. Vectors come later, in the background.
-Each upload holds its file in memory until it is stored, so there are few of one user at a time, and not many in all.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import PurePath
 
 import msgspec
 
 from vademecum.engines import files
 from vademecum.engines.duckdb.users import Users
-from vademecum.errors import Busy, LimitReached, TooLarge, UnreadableFile
+from vademecum.errors import LimitReached, TooLarge, UnreadableFile
 from vademecum.model.cascade import kill
 from vademecum.model.chunk import Chunk, chunk
 from vademecum.model.collections import Json
@@ -27,17 +23,9 @@ from vademecum.model.limits import Limits, refusal
 from vademecum.services.borrow import borrow, check_session
 from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
 from vademecum.services.models import Inference
+from vademecum.services.places import Places
 
 BLOCK = 16  # chunks in a block
-UPLOADS_OF_ONE = 4  # under way at once, of one user
-UPLOADS_IN_ALL = 16
-READ_OF_ONE = max(
-    1, (os.cpu_count() or 2) - 1
-)  # files of one user read at once: a core is left to the others
-RETRY_AFTER_S = 5
-
-_held: Counter[str] = Counter()  # uploads under way, by user
-_turns: dict[str, asyncio.Semaphore] = {}  # of those users
 
 
 class Uploaded(msgspec.Struct):
@@ -55,36 +43,14 @@ async def upload(
     filename: str,
     session_id: str | None,
     inference: Inference,
+    places: Places,
 ) -> Uploaded:
     """Raises Busy, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
 
     `read` brings the file into memory: called when there is room for it.
     """
-    async with _place(user_id, filename) as turn:
+    async with places.take(user_id, filename) as turn:
         return await _upload(users, user_id, limits, await read(), filename, session_id, inference, turn)
-
-
-@asynccontextmanager
-async def _place(user_id: str, filename: str) -> AsyncIterator[asyncio.Semaphore]:
-    """One of the bounded places for uploads; yields the turn to take before the file is read. Raises Busy.
-
-    Who has taken a turn waits for a core behind at most READ_OF_ONE files of any other user.
-    """
-    if _held[user_id] >= UPLOADS_OF_ONE:
-        raise _busy(f"{UPLOADS_OF_ONE} of your files are being read already", filename)
-    if _held.total() >= UPLOADS_IN_ALL:
-        raise _busy("The server is reading as many files as it can", filename)
-    _held[user_id] += 1
-    try:
-        yield _turns.setdefault(user_id, asyncio.Semaphore(READ_OF_ONE))
-    finally:
-        _held[user_id] -= 1
-        if not _held[user_id]:
-            del _held[user_id], _turns[user_id]
-
-
-def _busy(why: str, filename: str) -> Busy:
-    return Busy(f"{why}, so {filename} was not stored. Try again in a moment.", retry_after_s=RETRY_AFTER_S)
 
 
 async def _upload(
