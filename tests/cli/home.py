@@ -137,6 +137,14 @@ class Home:
         """A new account's id."""
         return self.ok("user", "add", email, "--tier", tier, "--json").json["userId"]
 
+    def keep(self, email: str) -> str:
+        """A new account's id; it keeps something here, so it has a file."""
+        account = self.add(email)
+        note = self.data.with_name("note.txt")
+        note.write_text("The orchard has forty apple trees.")
+        self.ok("import", note, "--user", email, "--session", "s1")
+        return account
+
     def token(self, email: str) -> str:
         return self.ok("token", "create", email).out.strip()
 

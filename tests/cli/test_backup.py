@@ -132,7 +132,7 @@ def test_who_left_for_good_does_not_come_back_by_a_restore(home, tmp_path):
 
 
 def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, tmp_path):
-    home.add("ada@example.org")
+    home.keep("ada@example.org")
     copy = tmp_path / "copy"
     home.ok("backup", copy)
     before = home.ok("user", "list").out
@@ -208,7 +208,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_healthy_folder(home):
 
 @pytest.mark.parametrize("pattern", ["users/*/*/records.duckdb", "accounts.duckdb"])
 def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(home, pattern):
-    home.add("ada@example.org")
+    home.keep("ada@example.org")
     (file,) = home.data.glob(pattern)
     content = b"this is not a database" * 1000
     file.write_bytes(content)
@@ -223,9 +223,7 @@ def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(h
 
 def test_a_damaged_file_of_one_user_is_cured_by_restore(home, tmp_path):
     """The refusal names `vademecum restore` as the cure."""
-    ada = home.add("ada@example.org")
-    (tmp_path / "apples.txt").write_text("The orchard has forty apple trees.")
-    home.ok("import", tmp_path / "apples.txt", "--user", "ada@example.org", "--session", "s1")
+    ada = home.keep("ada@example.org")
     home.ok("backup", tmp_path / "copy")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
     home.ok("restore", tmp_path / "copy", "--yes")
@@ -234,7 +232,7 @@ def test_a_damaged_file_of_one_user_is_cured_by_restore(home, tmp_path):
 
 
 def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_others(home):
-    ada = home.add("ada@example.org")
+    ada = home.keep("ada@example.org")
     home.add("bob@example.org")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
     home.ok("user", "tier", "bob@example.org", "JIVE")

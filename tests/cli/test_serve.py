@@ -245,6 +245,7 @@ def test_the_log_of_a_defect_has_no_content_either(home):
     with home.serving() as server:
         account = home.add("ada@example.org")
         with server.client(home.token("ada@example.org")) as ada:
+            assert ada.get("/v1/documents").json()["count"] == 0  # a look at one's own makes the folder
             (folder,) = home.data.glob(f"users/*/{account}")
             (folder / "vectors").write_text("a file where a folder belongs")
             upload(ada, f"{canary}.txt", f"{canary} pays the gas on the second of May.")
