@@ -6,6 +6,7 @@ A sign-in link works once and for fifteen minutes. A wrong password costs the sa
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Iterator
@@ -180,17 +181,20 @@ async def change_password(
 async def forgetting_expired(parts: Parts) -> AsyncIterator[None]:
     """At the start, and each day for as long as the block runs."""
     await forget_expired(parts)
-    task = asyncio.create_task(_go_on_forgetting(parts))
+    stop = asyncio.Event()
+    task = asyncio.create_task(_go_on_forgetting(parts, stop))
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        stop.set()  # not cancelled: what has left the memory shall leave the file too
+        await task
 
 
-async def _go_on_forgetting(parts: Parts) -> None:
-    while True:
-        await asyncio.sleep(FORGET_EVERY_S)
+async def _go_on_forgetting(parts: Parts, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), FORGET_EVERY_S)
+            return
         try:
             await forget_expired(parts)
         except Exception as error:  # they open nothing all the same, and tomorrow it is tried again
