@@ -1,6 +1,6 @@
 """A data folder with many users, for bench/folders.py. Rule: this file alone knows how users come to be.
 
-Accounts with a token come from the command line, rows from the server. The other folders are copies of one user's:
+Accounts with a token come from the running server, and so do rows. The other folders are copies of one user's:
 files that lie there as those of users who are not using the server now, but without accounts. To give all of them
 accounts, replace `make_users`; what it must return is said there.
 """
@@ -27,11 +27,11 @@ def make_users(data: Path, count: int, active: int, ours: Ours) -> list[str]:
 
     Each active user has its session (`Maker(n).session()`) and `SEED_BATCHES` batches of episodes.
     """
-    tokens = [ours.add_user(data, f"user{number}@bench.invalid") for number in range(active)]
-    ours.tokens = tokens
+    emails = [f"user{number}@bench.invalid" for number in range(active)]
     with tempfile.TemporaryDirectory(prefix="vademecum-bench-seed-") as folder:
         ours.serve(data, Path(folder))
         try:
+            ours.tokens = tokens = asyncio.run(ours.add_users(data, emails))
             asyncio.run(_seed(ours, active))
         finally:
             ours.stop()
