@@ -65,8 +65,8 @@ bench: $(STAMPS)/python ## figures, side by side with peers
 	$(BIN)/python bench/run.py
 
 lock: $(STAMPS)/python ## pin all versions and hashes anew
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 --no-emit-index-url \
-	  --no-emit-find-links --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	  --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
 
 clean: ## take away what was installed and built
 	rm -rf .venv .cache node_modules server/vademecum/web
