@@ -166,14 +166,14 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(tmp_path, tomorrows):
         broken = tomorrows / "0002_facts_v1.sql"
         good = broken.read_text(encoding="utf-8")
         broken.write_text(
-            good + "UPDATE facts SET first = bodies::BIGINT;\n", encoding="utf-8"
+            good + "UPDATE packs SET first = bodies::BIGINT;\n", encoding="utf-8"
         )  # fits no row
         shutil.copytree(tmp_path / "data", tmp_path / "copy")
         async with house(tmp_path / "copy", registry=TOMORROW, migrations=tomorrows) as h:
             assert (await pull(later(h, person), 1)).status_code >= 500
         [path] = (tmp_path / "copy" / "users").rglob("records.duckdb")
         with duckdb.connect(path, read_only=True) as connection:
-            bodies = connection.execute("SELECT bodies FROM facts").fetchall()
+            bodies = connection.execute("SELECT bodies FROM packs").fetchall()
             names = connection.execute("SELECT name FROM migrations").fetchall()
         assert "origin" not in str(bodies) and names == [("0001_records.sql",)]
 

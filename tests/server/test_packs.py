@@ -12,10 +12,12 @@ from server.house import house, run
 
 
 async def raw(h, person, statement):
-    """What a statement says of the person's own file."""
+    """What a statement says of the facts in the person's own file."""
     async with h.parts.users.open(person.id) as store:
         return await h.parts.instance.run(
-            lambda c: c.execute(statement.format(f"{store.alias}.main.facts")).fetchall()
+            lambda c: c.execute(
+                statement.format(f"(FROM {store.alias}.main.packs WHERE collection = 'facts')")
+            ).fetchall()
         )
 
 
@@ -237,7 +239,7 @@ def test_rows_that_are_not_where_memory_says_end_a_read_with_an_error_and_not_in
     async def scenario(h, ada):
         await with_stale_rows(ada)
         async with h.parts.users.open(ada.id) as store:
-            await h.parts.instance.run(lambda c: c.execute(f"DELETE FROM {store.alias}.main.facts"))
+            await h.parts.instance.run(lambda c: c.execute(f"DELETE FROM {store.alias}.main.packs"))
         answer = await ada.call("GET", "/v1/sync/facts/0/pull?limit=100")
         assert answer.status_code == 500 and "doctor" in answer.text
 

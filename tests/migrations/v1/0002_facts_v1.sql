@@ -1,6 +1,6 @@
 -- Version 1 of facts says where a fact came from. Those that are here were typed by their owner; a tombstone's is blank.
-UPDATE facts SET bodies = (
+UPDATE packs SET bodies = (
   SELECT to_json(list(json_merge_patch(body,
     CASE WHEN json_extract(body, '$._deleted') = 'true' THEN '{"origin": ""}' ELSE '{"origin": "typed"}' END)))
   FROM (SELECT unnest(json_extract(bodies, '$[*]')) AS body)
-);
+) WHERE collection = 'facts';

@@ -58,12 +58,6 @@ def pending(
     return tuple(m for m in known if m.name not in done)
 
 
-def tables_of(path: Path) -> set[str]:
-    """The names of the tables of a detached file."""
-    with duckdb.connect(path, config=CONFIG, read_only=True) as connection:
-        return {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-
-
 def applied_in(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
     """What an attached file says was applied to it; nothing if it has no record."""
     try:

@@ -1,7 +1,8 @@
-"""Packs: how rows lie in a user's file. A row of a table is a pack: what one commit wrote to that collection.
+"""Packs: how rows lie in a user's file. A row of the table `packs` is what one commit wrote to one collection.
 
-What a push costs is its statements and their columns, hardly its bytes, so fifty rows go in as one. A pack is named
-by its first `seq`. Rows that were written again since, or died, are stale: they stay in their pack, unread, until a
+What a push costs is its statements and their columns, hardly its bytes, so fifty rows go in as one. And what an open
+file costs is its tables, in memory and in time to attach, so all collections share one. A pack is named by its first
+`seq`. Rows that were written again since, or died, are stale: they stay in their pack, unread, until a
 delete touches it or half of it is stale; then it is written again without them. Memory knows where each row lies,
 and asks for packs by their names: the index finds each by itself, where a range would read 2,048 of them.
 """
@@ -28,6 +29,7 @@ Entry = tuple[int, str]  # seq and key of a row
 PackName = tuple[str, int]  # collection, and first seq
 Statement = tuple[str, list[Any]]
 _Row = tuple[int, msgspec.Raw, msgspec.Raw]  # seq, head, body
+COLUMNS = "first, collection, seqs, heads, bodies"
 
 _raws = msgspec.json.Decoder(list[msgspec.Raw])
 _seqs = msgspec.json.Decoder(list[int])
@@ -156,13 +158,12 @@ def _seq(change: Change) -> int:
 
 def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[Heads, Shelves]:
     """What memory holds of an attached file."""
-    parts = [
-        f"SELECT '{name}' AS name, first, seqs, heads FROM {alias}.main.\"{name}\"" for name in collections
-    ]
-    rows = cursor.execute(f"{' UNION ALL '.join(parts)} ORDER BY name, first").fetchall()
+    statement = f"SELECT collection, first, seqs, heads FROM {alias}.main.packs ORDER BY first"
     latest: dict[str, Head] = {}
     shelves = Shelves()
-    for name, first, seqs, heads in rows:
+    for name, first, seqs, heads in cursor.execute(statement).fetchall():
+        if name not in collections:
+            continue
         entries: list[Entry] = []
         for seq, stored in zip(_seqs.decode(seqs), _heads.decode(heads), strict=True):
             key = f"{name}/{stored.id}"
@@ -188,10 +189,10 @@ def _count_live(shelf: Shelf, heads: Heads) -> None:
 
 @dataclass(slots=True)
 class Places:
-    """Where to read: by collection the keys wanted by their seqs and the packs these lie in, and waiting rows."""
+    """Where to read: the keys wanted by their seqs, the packs these lie in, and waiting rows."""
 
-    keys: defaultdict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
-    firsts: defaultdict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    keys: dict[int, str] = field(default_factory=dict)
+    firsts: set[int] = field(default_factory=set)
     waiting: list[str] = field(default_factory=list)
 
 
@@ -208,35 +209,34 @@ def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
             firsts = shelves[name].firsts
             at = bisect_right(firsts, seq)
             known, low, high = name, firsts[at - 1], firsts[at] if at < len(firsts) else seq + 1
-            places.firsts[name].add(low)
-        places.keys[name][seq] = key
+            places.firsts.add(low)
+        places.keys[seq] = key
     return places
 
 
 def read(cursor: Cursor, alias: str, places: Places) -> dict[str, bytes]:
     """Key -> body. A row that a commit has moved meanwhile is missing: look again."""
     found: dict[str, bytes] = {}
-    for name, wanted in places.keys.items():
-        for seqs, bodies in _select(cursor, alias, name, "seqs, bodies", places.firsts[name]):
-            rows = zip(_seqs.decode(seqs), _raws.decode(bodies), strict=True)
-            found.update([(wanted[seq], bytes(body)) for seq, body in rows if seq in wanted])
+    wanted = places.keys
+    for seqs, bodies in _select(cursor, alias, "seqs, bodies", places.firsts):
+        rows = zip(_seqs.decode(seqs), _raws.decode(bodies), strict=True)
+        found.update([(wanted[seq], bytes(body)) for seq, body in rows if seq in wanted])
     if places.waiting:
         statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
         found.update((k, body.encode()) for k, body in cursor.execute(statement, [places.waiting]).fetchall())
     return found
 
 
-def _read_packs(cursor: Cursor, alias: str, name: str, firsts: set[int]) -> Iterator[tuple[int, list[_Row]]]:
-    for first, seqs, heads, bodies in _select(cursor, alias, name, "first, seqs, heads, bodies", firsts):
-        yield first, list(zip(_seqs.decode(seqs), _raws.decode(heads), _raws.decode(bodies), strict=True))
+def _read_packs(cursor: Cursor, alias: str, firsts: set[int]) -> Iterator[tuple[PackName, list[_Row]]]:
+    for first, name, seqs, heads, bodies in _select(cursor, alias, COLUMNS, firsts):
+        rows = zip(_seqs.decode(seqs), _raws.decode(heads), _raws.decode(bodies), strict=True)
+        yield (name, first), list(rows)
 
 
-def _select(
-    cursor: Cursor, alias: str, name: str, columns: str, firsts: set[int]
-) -> Iterator[tuple[Any, ...]]:
+def _select(cursor: Cursor, alias: str, columns: str, firsts: set[int]) -> Iterator[tuple[Any, ...]]:
     for some in _portions(sorted(firsts), LOOKUP_MAX):
         marks = ", ".join("?" * len(some))
-        statement = f'SELECT {columns} FROM {alias}.main."{name}" WHERE first IN ({marks})'
+        statement = f"SELECT {columns} FROM {alias}.main.packs WHERE first IN ({marks})"
         yield from cursor.execute(statement, some).fetchall()
 
 
@@ -269,33 +269,31 @@ def flush(
         return now is not None and now.seq == seq
 
     plans, fresh, touched = _plan(changes.values(), shelves)
-    for name, first in untidy:
-        touched[name].add(first)
-    statements = _waiting(alias, changes.values())
-    for name in fresh.keys() | touched.keys():
-        plan, shelf = plans[name], shelves[name]
-        gone = {first for first in touched[name] if shelf.live[first] == plan.stale[first]}
-        packs: list[list[Any]] = []
-        for first, rows in _read_packs(cursor, alias, name, touched[name] - gone):
-            kept = [row for row in rows if stays(name, row[0], row[1])]
-            plan.rewritten[first] = len(kept)
-            packs.append(_repacked(first, kept))
-        plan.rewritten.update(dict.fromkeys(gone, 0))
-        for some in _cut(fresh[name]):
-            plan.added.append([(_seq(change), change.key) for change in some])
-            packs.append(_packed(some))
-        statements += _replacing(f'{alias}.main."{name}"', sorted(plan.rewritten), packs)
-    commit(cursor, [*statements, *more])
+    touched.update(untidy)
+    packs: list[list[Any]] = []
+    left = {first for name, first in touched if shelves[name].live[first] > plans[name].stale[first]}
+    for name, first in touched:
+        plans[name].rewritten[first] = 0
+    for (name, first), rows in _read_packs(cursor, alias, left):
+        kept = [row for row in rows if stays(name, row[0], row[1])]
+        plans[name].rewritten[first] = len(kept)
+        packs.append(_repacked((name, first), kept))
+    for name, changed in fresh.items():
+        for some in _cut(changed):
+            plans[name].added.append([(_seq(change), change.key) for change in some])
+            packs.append(_packed(name, some))
+    replaced = sorted(first for _, first in touched)
+    commit(cursor, [*_waiting(alias, changes.values()), *_replacing(alias, replaced, packs), *more])
     return plans
 
 
 def _plan(
     changes: Iterable[Change], shelves: Shelves
-) -> tuple[defaultdict[str, Plan], defaultdict[str, list[Change]], defaultdict[str, set[int]]]:
-    """By collection: which packs get stale rows, the changes that come into new packs, and the packs to write again."""
+) -> tuple[defaultdict[str, Plan], defaultdict[str, list[Change]], set[PackName]]:
+    """By collection which packs get stale rows and the changes that come into new packs; and the packs to write again."""
     plans: defaultdict[str, Plan] = defaultdict(Plan)
     fresh: defaultdict[str, list[Change]] = defaultdict(list)
-    touched: defaultdict[str, set[int]] = defaultdict(set)
+    touched: set[PackName] = set()
     for change in changes:
         name = change.key.partition("/")[0]
         if change.head is not None and change.head.seq != WAITING:
@@ -306,7 +304,7 @@ def _plan(
             plans[name].stale[first] += 1
             left = shelf.live[first] - plans[name].stale[first]
             if change.head is None or change.head.deleted or 2 * left < shelf.totals[first]:
-                touched[name].add(first)
+                touched.add((name, first))
     return plans, fresh, touched
 
 
@@ -324,16 +322,17 @@ def _cut(changes: list[Change]) -> Iterator[list[Change]]:
         yield some
 
 
-def _packed(changes: list[Change]) -> list[Any]:
+def _packed(name: str, changes: list[Change]) -> list[Any]:
     seqs = [_seq(change) for change in changes]
     heads = [_stored(change.key.partition("/")[2], change.head) for change in changes]
     bodies = b",".join([change.body for change in changes]).decode()
-    return [seqs[0], _json(seqs), _json(heads), f"[{bodies}]"]
+    return [seqs[0], name, _json(seqs), _json(heads), f"[{bodies}]"]
 
 
-def _repacked(first: int, rows: list[_Row]) -> list[Any]:
+def _repacked(pack: PackName, rows: list[_Row]) -> list[Any]:
+    name, first = pack
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
-    return [first, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"]
+    return [first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"]
 
 
 def _stored(row_id: str, head: Head | None) -> StoredHead:
@@ -345,13 +344,14 @@ def _json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _replacing(table: str, gone: list[int], packs: list[list[Any]]) -> Iterator[Statement]:
+def _replacing(alias: str, gone: list[int], packs: list[list[Any]]) -> Iterator[Statement]:
+    table = f"{alias}.main.packs"
     if gone:
         yield f"DELETE FROM {table} WHERE first IN ({', '.join('?' * len(gone))})", list(gone)
     if packs:
-        marks = ", ".join(["(?, ?, ?, ?)"] * len(packs))
+        marks = ", ".join(["(?, ?, ?, ?, ?)"] * len(packs))
         yield (
-            f"INSERT INTO {table} (first, seqs, heads, bodies) VALUES {marks}",
+            f"INSERT INTO {table} ({COLUMNS}) VALUES {marks}",
             list(chain.from_iterable(packs)),
         )
 

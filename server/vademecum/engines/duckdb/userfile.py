@@ -71,7 +71,7 @@ class Opened:
 
 @dataclass
 class Files:
-    """How to open users' files: the collections that need tables, and the migrations that make them.
+    """How to open users' files: the collections that are served, and the migrations that make the tables.
 
     While one file is opened others are detached, so no statement here may look at all attached files, as
     `duckdb_tables()` does: a detach under its snapshot is one in name only.
@@ -81,7 +81,6 @@ class Files:
     collections: tuple[str, ...]
     migrations: tuple[migrate.Migration, ...]
     template: Path
-    added: tuple[str, ...] = ()  # collections of the registry that the migrations do not make
 
     def open(self, path: Path) -> Opened:
         """Attach, creating or migrating first if need be, and load the heads."""
@@ -93,10 +92,6 @@ class Files:
         alias, notice = migrate.attach_current(self.instance, path, self.migrations, where)
         cursor = self.instance.cursor()
         try:
-            for name in self.added:
-                table = f'{alias}.main."{name}"'
-                cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} AS FROM {alias}.main.documents LIMIT 0")
-                cursor.execute(f'CREATE INDEX IF NOT EXISTS "{name}_first" ON {table} (first)')
             meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
             if "epoch" not in meta or notice:
                 # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
@@ -120,7 +115,7 @@ class Files:
         publish_file(new, path)
 
     def prepare(self) -> None:
-        """Once, at the start: make the empty file that new users' files are copied from, and see what it lacks."""
+        """Once, at the start: make the empty file that new users' files are copied from."""
         for stale in self.template.parent.glob(".template-*"):
             if stale != self.template:
                 stale.unlink()
@@ -128,8 +123,6 @@ class Files:
             new = self.template.with_name(f"{self.template.name}.new")
             migrate.migrate_file(new, self.migrations)
             publish_file(new, self.template)
-        have = migrate.tables_of(self.template)
-        self.added = tuple(name for name in self.collections if name not in have)
 
     def rewrite(self, path: Path, seq_floor: int) -> None:
         """Write the live content into a new file and put it in place: the only way bytes leave a DuckDB file.
