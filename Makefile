@@ -4,6 +4,8 @@ DATA ?= $(HOME)/.local/share/vademecum
 BIN := .venv/bin
 STAMPS := .cache/stamps
 TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/model/rows.ts'
+# Two processes, a file of tests in one of them: many wait for a server, a disk or a clock.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help run install test soak lint format schemas bench lock clean
@@ -34,11 +36,11 @@ $(STAMPS)/web: $(STAMPS)/node $(shell find web -type f)
 	@touch $@
 
 test: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model lint ## every test
-	$(BIN)/python -m pytest
+	$(PYTEST)
 	npm test
 
 soak: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model ## the long versions of the same tests
-	SOAK=1 $(BIN)/python -m pytest
+	SOAK=1 $(PYTEST)
 	SOAK=1 npm test
 
 # Tests never ask the hub: their model comes from the offline package.
