@@ -206,8 +206,11 @@ def test_the_doctor_finds_nothing_wrong_with_a_healthy_folder(home):
         assert server.url in checks["server"]
 
 
-@pytest.mark.parametrize("pattern", ["users/*/*/records.duckdb", "accounts.duckdb"])
-def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(home, pattern):
+@pytest.mark.parametrize(
+    "pattern, cure",
+    [("users/*/*/records.duckdb", "restore"), ("accounts.duckdb", "of a backup in its place")],
+)
+def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(home, pattern, cure):
     home.keep("ada@example.org")
     (file,) = home.data.glob(pattern)
     content = b"this is not a database" * 1000
@@ -215,7 +218,7 @@ def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(h
     looked = home.run("doctor", "--json")
     assert looked.code == 1
     (users,) = [one for one in looked.json if one["check"] == "users"]
-    assert not users["ok"] and file.name in users["detail"] and "restore" in users["detail"]
+    assert not users["ok"] and file.name in users["detail"] and cure in users["detail"]
     listed = home.run("user", "list")
     assert file.name in (listed.refusal() if pattern == "accounts.duckdb" else listed.out)
     assert file.read_bytes() == content, "a look changes nothing"
@@ -238,3 +241,17 @@ def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_othe
     home.ok("user", "tier", "bob@example.org", "JIVE")
     home.ok("user", "remove", "ada@example.org", "--yes")
     assert [one["email"] for one in home.ok("user", "list", "--json").json] == ["bob@example.org"]
+
+
+def test_a_damaged_file_of_the_accounts_is_cured_by_that_of_a_backup(home, tmp_path):
+    """The refusal says so, and that the documents stay."""
+    home.keep("ada@example.org")
+    home.ok("backup", tmp_path / "copy")
+    home.keep("bob@example.org")
+    accounts = home.data / "accounts.duckdb"
+    accounts.write_bytes(b"this is not a database" * 1000)
+    refused = home.run("user", "list")
+    assert refused.code == 1 and "accounts.duckdb` of a backup in its place" in refused.err
+    shutil.copy(tmp_path / "copy" / "accounts.duckdb", accounts)
+    listed = {one["email"]: one for one in home.ok("user", "list", "--json").json}
+    assert listed["ada@example.org"]["usage"]["documents"] == 1 and "bob@example.org" not in listed

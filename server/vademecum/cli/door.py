@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -25,6 +26,7 @@ from vademecum.settings import Settings
 
 T = TypeVar("T")
 TIMEOUT_S = 600.0
+PATIENCE_S = 120.0  # with a server that says that it is busy
 
 
 @contextmanager
@@ -60,7 +62,7 @@ class Desk:
         headers = {"Authorization": f"Local {self._secret}"}
         if email:
             headers["X-Vademecum-User"] = quote(email)
-        answer = await self._client.request(method, path, headers=headers, **more)
+        answer = await self._patiently(method, path, headers=headers, **more)
         body = msgspec.json.decode(answer.content) if answer.content else None
         if answer.status_code >= 400:
             words = body if isinstance(body, dict) else {}
@@ -69,6 +71,16 @@ class Desk:
                 code=words.get("code", "ERROR"),
             )
         return body
+
+    async def _patiently(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """The answer; of a server that is busy, the one it gives when it is not, or after `PATIENCE_S`."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            answer = await self._client.request(method, path, **more)
+            wait = answer.headers.get("retry-after") if answer.status_code == 503 else None
+            if wait is None or time.monotonic() + int(wait) > end:
+                return answer
+            await asyncio.sleep(int(wait))
 
 
 @asynccontextmanager

@@ -36,6 +36,10 @@ REPAIRED = (
     "All accounts, tokens and passwords that were acknowledged are in the file. A change that was under way when the "
     "server died may be missing: make it again."
 )
+CURE = (
+    "else put the `accounts.duckdb` of a backup in its place while no server runs. Documents stay as they are; accounts, "
+    "tokens and passwords are then those of the backup, so revoke again what was revoked since"
+)
 _log = structlog.get_logger("vademecum.accounts")
 
 
@@ -121,7 +125,7 @@ class Accounts:
 
     def _attach(self) -> str:
         alias, notice = migrate.attach_current(
-            self._instance, self._path, self._migrations, "the accounts' file"
+            self._instance, self._path, self._migrations, "the accounts' file", CURE
         )
         if notice:
             self._on_notice(f"{notice} {REPAIRED}")

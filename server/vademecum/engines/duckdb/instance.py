@@ -49,6 +49,9 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
+RESTORE = "else restore it from a backup with `vademecum restore`"
+
+
 class Instance:
     def __init__(self, threads: int | None = None) -> None:
         self._connection = duckdb.connect(":memory:", config=CONFIG)
@@ -68,21 +71,23 @@ class Instance:
             cursor = self._local.cursor = self._connection.cursor()
         return cursor
 
-    def attach(self, path: Path) -> str:
-        """Attach a file that was left in order; returns its alias. Raises Broken."""
+    def attach(self, path: Path, cure: str = RESTORE) -> str:
+        """Attach a file that was left in order; returns its alias. Raises Broken, which names the `cure`."""
         try:
             return self._attach(path)
         except duckdb.Error as error:
-            raise _cannot_be_opened(path, error) from error
+            raise _cannot_be_opened(path, error, cure) from error
 
-    def attach_repaired(self, path: Path) -> tuple[str, str | None]:
+    def attach_repaired(self, path: Path, cure: str = RESTORE) -> tuple[str, str | None]:
         """Attach a file that a crash may have left. Returns its alias and, if a damaged write-ahead log had to be cut,
-        a sentence about it. Raises Broken."""
+        a sentence about it. Raises Broken, as `attach`."""
         try:
             return self._attach(path), None
         except duckdb.Error as error:
             notice = _cut_damaged_wal(path, error)
-            return self.attach(path), notice
+            if notice is None:
+                raise _cannot_be_opened(path, error, cure) from error
+            return self.attach(path, cure), notice
 
     def _attach(self, path: Path) -> str:
         alias = f"u{next(self._numbers)}"
@@ -104,19 +109,20 @@ def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-def _cannot_be_opened(path: Path, error: duckdb.Error) -> Broken:
+def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> Broken:
     return Broken(
         f"The file {path.name} of folder {path.parent.name} cannot be opened ({error}). If another process holds it, "
-        "stop that one; else restore it from a backup with `vademecum restore`."
+        f"stop that one; {cure}."
     )
 
 
-def _cut_damaged_wal(path: Path, error: duckdb.Error) -> str:
-    """Cut the log at the byte where replay failed, keeping a copy: every complete commit before it comes back."""
+def _cut_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
+    """Cut the log at the byte where replay failed, keeping a copy: every complete commit before it comes back. Returns
+    a sentence about it, or None when it is not the log that is damaged."""
     wal = path.with_name(path.name + ".wal")
     found = re.search(r"byte position (\d+)", str(error))
     if found is None or not wal.exists():
-        raise _cannot_be_opened(path, error) from error
+        return None
     kept = wal.with_name(wal.name + ".damaged")
     shutil.copy2(wal, kept)
     position = int(found.group(1))

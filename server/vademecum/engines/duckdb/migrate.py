@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from vademecum.engines.duckdb.instance import CONFIG, Cursor, Instance
+from vademecum.engines.duckdb.instance import RESTORE, CONFIG, Cursor, Instance
 from vademecum.errors import Broken
 
 _TABLE = "CREATE TABLE IF NOT EXISTS migrations (name VARCHAR, checksum VARCHAR)"
@@ -67,11 +67,11 @@ def applied_in(cursor: Cursor, alias: str) -> list[tuple[str, str]]:
 
 
 def attach_current(
-    instance: Instance, path: Path, known: tuple[Migration, ...], where: str
+    instance: Instance, path: Path, known: tuple[Migration, ...], where: str, cure: str = RESTORE
 ) -> tuple[str, str | None]:
     """Attach a file (a new one, if it is missing) and bring it up to date. The repair of its log comes first: nothing
     else can open it before. Returns the alias and a sentence about the repair, as `Instance.attach_repaired`."""
-    alias, notice = instance.attach_repaired(path)
+    alias, notice = instance.attach_repaired(path, cure)
     try:
         late = pending(known, applied_in(instance.cursor(), alias), where)
     except BaseException:

@@ -1,0 +1,75 @@
+"""How a command speaks with a running server."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import httpx
+import pytest
+
+from vademecum.cli import door
+from vademecum.cli.door import Desk
+from vademecum.errors import VademecumError
+
+
+@contextmanager
+def server(*answers):
+    """Gives these answers in turn, (status, headers, body) each, and the last one from then on. Yields its address and
+    the bodies it was sent."""
+    sent: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            sent.append(self.rfile.read(int(self.headers["content-length"])))
+            status, headers, body = answers[min(len(sent), len(answers)) - 1]
+            self.send_response(status)
+            for name, value in {**headers, "content-length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{httpd.server_port}", sent
+        finally:
+            httpd.shutdown()
+            thread.join()
+
+
+def upload(address):
+    async def call():
+        async with httpx.AsyncClient(base_url=address) as client:
+            return await Desk(client, "secret").call(
+                "POST", "/v1/documents", files={"file": ("a.txt", b"text")}
+            )
+
+    return asyncio.run(call())
+
+
+BUSY = (503, {"retry-after": "0"}, b'{"code": "BUSY", "detail": "Reading."}')
+
+
+def test_a_server_that_is_busy_is_asked_again_with_the_whole_file():
+    with server(BUSY, BUSY, (200, {}, b'{"ok": true}')) as (address, sent):
+        assert upload(address) == {"ok": True}
+        assert len(sent) == 3 and all(b"text" in body for body in sent)
+
+
+def test_a_server_that_stays_busy_is_believed_in_the_end(monkeypatch):
+    monkeypatch.setattr(door, "PATIENCE_S", 0.2)
+    with server(BUSY) as (address, sent), pytest.raises(VademecumError, match="Reading"):
+        upload(address)
+    assert len(sent) > 1
+
+
+def test_a_refusal_is_not_repeated():
+    with server((409, {"retry-after": "0"}, b'{"code": "CONFLICT", "detail": "No."}')) as (address, sent):
+        with pytest.raises(VademecumError, match="No"):
+            upload(address)
+        assert len(sent) == 1
