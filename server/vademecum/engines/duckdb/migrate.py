@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from vademecum.engines.duckdb.instance import RESTORE, CONFIG, Cursor, Instance
+from vademecum.engines.duckdb.instance import CONFIG, RESTORE, Cursor, Instance
 from vademecum.errors import Broken
 
 _TABLE = "CREATE TABLE IF NOT EXISTS migrations (name VARCHAR, checksum VARCHAR)"
