@@ -4,8 +4,9 @@ DATA ?= $(HOME)/.local/share/vademecum
 BIN := .venv/bin
 STAMPS := .cache/stamps
 TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/model/rows.ts'
-# Two processes, a file of tests in one of them: many wait for a server, a disk or a clock.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+# Two processes, a file of tests in one of them: many wait for a server, a disk or a clock. Not the fullest files first:
+# the slowest have few tests.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: help run install test soak lint format schemas bench lock clean
