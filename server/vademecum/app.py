@@ -16,7 +16,7 @@ from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.users import Users
 from vademecum.http import accounts as account_routes
-from vademecum.http import deletion, documents, operations, search, sync
+from vademecum.http import context, deletion, documents, operations, search, sync
 from vademecum.http import local as local_routes
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.openapi import openapi_config, page_files
@@ -26,6 +26,7 @@ from vademecum.services import local
 from vademecum.services.accounts import finish_leaving
 from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
+from vademecum.services.context import Contexts
 from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser
 from vademecum.services.follow import Bounds, Hub
@@ -125,6 +126,7 @@ async def open_parts(
             backstage=backstage,
             eraser=eraser,
             searcher=searcher,
+            contexts=Contexts(users, searcher, inference),
             local_secret=local.new_secret(),
             limiter=Limiter(settings.rates, time.monotonic),
             places=Places(),
@@ -159,6 +161,7 @@ def create_app(
             *sync.ROUTES,
             *documents.ROUTES,
             *search.ROUTES,
+            *context.ROUTES,
             *deletion.ROUTES,
             *account_routes.ROUTES,
             *operations.ROUTES,

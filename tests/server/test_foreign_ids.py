@@ -93,6 +93,7 @@ TABLE = {
     ],
     "GET /v1/documents/suggestions": [{"params": {"count": 100}}],
     "POST /v1/search": [{"json": {**QUESTION, "mode": mode}} for mode in ("words", "hybrid", "meaning")],
+    "POST /v1/context": [{"json": {"query": CANARY, "sessionId": "{session}", "systemPrompt": "Be brief."}}],
     "GET /v1/sync/{name}/{version}/pull": [
         {"name": name, "params": params}
         for name in COLLECTIONS

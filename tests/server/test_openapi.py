@@ -113,6 +113,8 @@ async def _documents(told, ada):
     await told.call(ada, "returnDocument", path=document | {"sessionId": "s2"})
     found = await told.call(ada, "search", json={"query": "mill lease", "sessionId": "s1"})
     assert found.json()["results"]
+    context = await told.call(ada, "makeContext", json={"query": "mill lease", "sessionId": "s1"})
+    assert "lease.txt" in context.json()["prompt"]
     await told.call(ada, "deleteDocument", path=document)
     await told.call(ada, "getDocument", 404, path=document)
     await told.call(ada, "uploadDocument", 422, files={"file": ("a.pdf", b"%PDF-1.7\n")})

@@ -25,7 +25,7 @@ MEANINGS = {
     "EPOCH": "The server was restored from a backup: begin all collections again from zero and push what you hold.",
     "DOCUMENT_LIMIT": "The account holds as many documents as it may.",
     "STORAGE_LIMIT": "The account holds as many bytes as it may.",
-    "TOO_LARGE": "The body or the file is over its bound.",
+    "TOO_LARGE": "The body, the file or the system prompt is over its bound.",
     "UNSUPPORTED_MEDIA_TYPE": "The body is not of a type that this operation reads.",
     **UNREADABLE,
     "OUTDATED": "Your schema version is older than the one served: update the app.",
@@ -53,7 +53,7 @@ DESCRIPTION = "\n".join(
 TAGS = {
     "sync": "Replication for RxDB and for anyone who keeps a copy: pull, push, follow.",
     "documents": "Files turned into text that can be searched, and the sessions that borrow them.",
-    "search": "Passages of borrowed documents.",
+    "search": "Passages of borrowed documents, and prompts made of them.",
     "sessions": "Deleting conversations and the projects that group them. They are made and changed by a push.",
     "account": "Signing in, one's own account and tokens, taking everything along, forgetting everything.",
     "administration": "Other people's accounts; for administrators.",

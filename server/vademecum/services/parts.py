@@ -14,6 +14,7 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.model.collections import Registry
 from vademecum.model.limits import Limits
 from vademecum.services.backstage import Backstage
+from vademecum.services.context import Contexts
 from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
 from vademecum.services.index import Indexer, Indexes
@@ -38,6 +39,7 @@ class Parts:
     backstage: Backstage
     eraser: Eraser
     searcher: Searcher
+    contexts: Contexts
     limiter: Limiter
     places: Places
     local_secret: str

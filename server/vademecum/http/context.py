@@ -1,0 +1,45 @@
+"""What a model should be told before a question of a session."""
+
+import msgspec
+from litestar import Request, post
+from litestar.datastructures import State
+from litestar.params import JSONBody
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import BadRequest, Busy, NotFound, TooLarge
+from vademecum.http.problems import problems
+from vademecum.services.context import Context
+from vademecum.services.parts import Parts
+
+Req = Request[Account, Token, State]
+
+
+class ContextQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    query: str
+    session_id: str
+    system_prompt: str = ""
+
+
+@post(
+    "/v1/context",
+    status_code=200,
+    opt={"rate": "search"},
+    operation_id="makeContext",
+    tags=["search"],
+    summary="Make the prompt for a question",
+    responses=problems(NotFound, TooLarge, Busy),
+)
+async def context_route(request: Req, data: JSONBody[ContextQuestion], state: State) -> Context:
+    """What to tell a model before the question, within the tier's budgets of tokens: the system prompt, the facts that
+    belong to the question, the session's latest turns and summaries, and passages of the documents it has borrowed.
+    The question itself is not in it. `dropped` names what did not fit, `scope` says what was looked at."""
+    parts: Parts = state.parts
+    if len(data.query) > 10_000:
+        raise BadRequest("The question is longer than 10,000 characters.")
+    account = request.user
+    return await parts.contexts.context(
+        account.id, account.tier, parts.limits(account), data.query, data.session_id, data.system_prompt
+    )
+
+
+ROUTES = [context_route]

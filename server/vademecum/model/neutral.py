@@ -1,0 +1,78 @@
+"""Text from outside, so that it cannot pass for a part of the prompt: neutral, and still readable.
+
+The prompt tells its parts by headers in brackets, lines of dashes and labels such as `Source:`. Text that people,
+files or models wrote may hold the same, by chance or by malice. What would be taken for a delimiter is changed as
+little as does it: brackets become parentheses, a line of dashes a line of dots, the colon of a label a dash. Letters
+are compared as the eye sees them: case, accents, widths, look-alikes of other alphabets and all that is invisible
+between them do not count. The browser mirrors this file; shared cases: tests/conformance/neutral.json.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
+# Never seen, so no reader misses them, and able to hide a second text from a person but not from a model: controls,
+# soft hyphens, zero-width spaces, changes of direction, tags. Joiners stay: emoji and Persian need them.
+_HIDDEN = re.compile(
+    "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e0fff]"
+)
+_OPEN = r"\[{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛"
+_CLOSE = r"\]}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜"
+# It starts where a run of brackets starts, or a long run would be tried from each of its places.
+_BRACKETED = re.compile(f"(?<![{_OPEN}])[{_OPEN}]+([^{_OPEN}{_CLOSE}]*)[{_CLOSE}]+")
+_HEADER_WORDS = ("context", "system", "assistant", "instruction", "prompt", "imstart", "imend")
+_HEADERS = ("inst", "sys", "user", "human")
+_HEADER_LETTERS = 60  # more is a sentence in brackets
+_LABELLED = re.compile("^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]", re.MULTILINE)
+_LABELS = ("source", "user", "human", "assistant", "system")
+_BLANK = " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u3000\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f"
+_DASH = r"\-\u2010-\u2015\u2212\u2500\u2501\u2550\ufe58\ufe63\uff0d"
+_RULE = re.compile(f"^[{_BLANK}]*(?:[{_DASH}][{_BLANK}]*){{3,}}$", re.MULTILINE)
+_DOTS = "· · ·"
+_QUOTE = re.compile('["＂“”„‟″〃]')
+_BREAKS = re.compile("[\n\t]+")
+_NO_LETTER = re.compile("[^a-z]+")
+# Cyrillic and Greek letters that look like Latin ones.
+_TWINS = str.maketrans(
+    "АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ", "ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux"
+)
+
+
+def neutral(text: str) -> str:
+    """`text` without anything that could pass for a delimiter of the prompt."""
+    text = _HIDDEN.sub("", _LINE_END.sub("\n", text))
+    text = _BRACKETED.sub(_without_brackets, text)
+    return _RULE.sub(_DOTS, _LABELLED.sub(_without_colon, text))
+
+
+def one_line(text: str) -> str:
+    """Neutral, and on one line: for names and for the lines of a list."""
+    return _BREAKS.sub(" ", neutral(text)).strip(" ")
+
+
+def quotation(text: str) -> str:
+    """Neutral, in double quotes. Those within become single ones, as in print, so that none ends it."""
+    return '"' + _QUOTE.sub("'", neutral(text)) + '"'
+
+
+def _without_brackets(found: re.Match[str]) -> str:
+    return f"({found[1]})" if _is_header(found[1]) else found[0]
+
+
+def _is_header(inside: str) -> bool:
+    letters = _letters(inside)
+    if letters in _HEADERS:
+        return True
+    return len(letters) <= _HEADER_LETTERS and any(word in letters for word in _HEADER_WORDS)
+
+
+def _without_colon(found: re.Match[str]) -> str:
+    return f"{found[1]} -" if _letters(found[1]) in _LABELS else found[0]
+
+
+def _letters(text: str) -> str:
+    """The Latin letters that the eye sees, in lower case, and nothing between them."""
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", text).translate(_TWINS).lower())

@@ -1,0 +1,61 @@
+/**
+ * Text from outside, so that it cannot pass for a part of the prompt: neutral, and still readable. The twin of
+ * server/vademecum/model/neutral.py, which says why; shared cases: tests/conformance/neutral.json.
+ */
+
+const LINE_END = /\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]/gu;
+const HIDDEN =
+  /[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
+const OPEN = "\\[\\{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛";
+const CLOSE = "\\]\\}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜";
+const BRACKETED = new RegExp(`(?<![${OPEN}])[${OPEN}]+([^${OPEN}${CLOSE}]*)[${CLOSE}]+`, "gu");
+const HEADER_WORDS = ["context", "system", "assistant", "instruction", "prompt", "imstart", "imend"];
+const HEADERS = ["inst", "sys", "user", "human"];
+const HEADER_LETTERS = 60;
+const LABELLED = /^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]/gmu;
+const LABELS = ["source", "user", "human", "assistant", "system"];
+const BLANK =
+  " \\t\\xa0\\u1680\\u2000-\\u200f\\u202f\\u205f\\u3000\\u034f\\u115f\\u1160\\u3164\\uffa0\\ufe00-\\ufe0f";
+const DASH = "\\-\\u2010-\\u2015\\u2212\\u2500\\u2501\\u2550\\ufe58\\ufe63\\uff0d";
+const RULE = new RegExp(`^[${BLANK}]*(?:[${DASH}][${BLANK}]*){3,}$`, "gmu");
+const DOTS = "· · ·";
+const QUOTE = /["＂“”„‟″〃]/gu;
+const BREAKS = /[\n\t]+/gu;
+const NO_LETTER = /[^a-z]+/gu;
+const LOOKS = [..."АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ"];
+const LATIN = [..."ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux"];
+const TWINS = new Map(LOOKS.map((look, at) => [look, LATIN[at] ?? look]));
+
+/** `text` without anything that could pass for a delimiter of the prompt. */
+export function neutral(text: string): string {
+  return text
+    .replace(LINE_END, "\n")
+    .replace(HIDDEN, "")
+    .replace(BRACKETED, (whole, inside: string) => (isHeader(inside) ? `(${inside})` : whole))
+    .replace(LABELLED, (whole, label: string) => (LABELS.includes(letters(label)) ? `${label} -` : whole))
+    .replace(RULE, DOTS);
+}
+
+/** Neutral, and on one line: for names and for the lines of a list. */
+export function oneLine(text: string): string {
+  return neutral(text)
+    .replace(BREAKS, " ")
+    .replace(/^ +| +$/gu, "");
+}
+
+/** Neutral, in double quotes. Those within become single ones, as in print, so that none ends it. */
+export function quotation(text: string): string {
+  return `"${neutral(text).replace(QUOTE, "'")}"`;
+}
+
+function isHeader(inside: string): boolean {
+  const read = letters(inside);
+  if (HEADERS.includes(read)) return true;
+  return read.length <= HEADER_LETTERS && HEADER_WORDS.some((word) => read.includes(word));
+}
+
+/** The Latin letters that the eye sees, in lower case, and nothing between them. */
+function letters(text: string): string {
+  const latin = Array.from(text.normalize("NFKD"), (letter) => TWINS.get(letter) ?? letter);
+  return latin.join("").toLowerCase().replace(NO_LETTER, "");
+}
