@@ -16,9 +16,10 @@ from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.users import Users
 from vademecum.http import accounts as account_routes
-from vademecum.http import deletion, documents, operations, search, sync
+from vademecum.http import deletion, documents, models, operations, search, sync
 from vademecum.http import local as local_routes
 from vademecum.http.auth import Authentication, renew_cookie
+from vademecum.http.headers import protect
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
@@ -159,6 +160,7 @@ def create_app(
             *sync.ROUTES,
             *documents.ROUTES,
             *search.ROUTES,
+            *models.ROUTES,
             *deletion.ROUTES,
             *account_routes.ROUTES,
             *operations.ROUTES,
@@ -167,7 +169,7 @@ def create_app(
         ],
         lifespan=[lifespan],
         middleware=[Authentication],
-        before_send=[renew_cookie],
+        before_send=[renew_cookie, protect],
         exception_handlers=HANDLERS,
         logging_config=None,
         openapi_config=openapi_config(served),

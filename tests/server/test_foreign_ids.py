@@ -28,6 +28,8 @@ PARAMETERS = {
     "token_id": "{token}",
     "account_id": "{account}",
     "version": "0",
+    "model": "{document}",
+    "path": "{session}",
 }
 
 
@@ -68,6 +70,8 @@ TABLE = {
     "GET /health": [{}],
     "GET /ready": [{}],
     "GET /metrics": [{}],
+    "GET /v1/models": [{}],
+    "GET /models/{model}/{path}": [{}],
     "GET /v1/me": [{}],
     "GET /v1/tokens": [{}],
     "DELETE /v1/tokens/{token_id}": [{}],
