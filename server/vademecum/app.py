@@ -21,6 +21,7 @@ from vademecum.http import local as local_routes
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
 from vademecum.http.openapi import openapi_config, page_files
+from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
 from vademecum.services import local
@@ -166,6 +167,7 @@ def create_app(
             *operations.ROUTES,
             *local_routes.ROUTES,
             *page_files(),
+            *page_routes(),
         ],
         lifespan=[lifespan],
         middleware=[Authentication],

@@ -119,12 +119,13 @@ TABLE = {
 
 
 def routes_of(app):
-    """METHOD /path of all that the app serves, but for the page that describes it: files, the same for everybody."""
+    """METHOD /path of all that the app serves, but for its pages: files, the same for everybody."""
+    pages = ("/schema", "/assets/", "/embedder.html")
     return {
         f"{method} {route.path_format}"
         for route in app.routes
         for method in getattr(route, "methods", ())
-        if method not in ("OPTIONS", "HEAD") and not route.path_format.startswith("/schema")
+        if method not in ("OPTIONS", "HEAD") and not route.path_format.startswith(pages)
     }
 
 

@@ -51,7 +51,7 @@ def answer(request: Request[Any, Any, Any], file: Served) -> ASGIResponse:
     etag = f'"{file.tag}"'
     headers = {"ETag": etag, "Cache-Control": file.cache, "Accept-Ranges": "bytes"}
     if file.encoding:
-        headers["Content-Encoding"] = file.encoding
+        headers |= {"Content-Encoding": file.encoding, "Vary": "Accept-Encoding"}
     if etag in request.headers.get("if-none-match", ""):
         return ASGIResponse(status_code=304, headers=headers)
     span = None
