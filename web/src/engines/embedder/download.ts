@@ -7,7 +7,7 @@
 import type { ModelFile } from "./messages.ts";
 
 const CACHE = "vademecum-models";
-const PIECE = 2 ** 21;
+const PIECE = 2 ** 20;
 const TRIES = 5;
 const FIRST_WAIT_MS = 500;
 
