@@ -50,6 +50,7 @@ test("a script inside a page does not run", async () => {
     return "ran" in window;
   });
   expect(ran).toBe(false);
+  expect(browser.complaints.at(-1)).toContain("Content Security Policy"); // complaints are heard
 });
 
 test("the page to try the API works", async () => {

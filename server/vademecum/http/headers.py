@@ -22,7 +22,7 @@ def content_policy(**more: str) -> str:
     return "; ".join(f"{name} {value}" for name, value in policy.items())
 
 
-# For a page of one file, or one that is not ours, with styles inside.
+# For a page of one file, with styles inside.
 INLINE_STYLES = {"Content-Security-Policy": content_policy(style_src="'self' 'unsafe-inline'")}
 _EVERYWHERE = {
     "Content-Security-Policy": content_policy(),

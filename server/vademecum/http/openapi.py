@@ -26,7 +26,6 @@ from vademecum import __version__
 from vademecum.errors import NotFound
 from vademecum.http.auth import COOKIE
 from vademecum.http.contract import DESCRIPTION, TAGS, complete
-from vademecum.http.headers import INLINE_STYLES
 from vademecum.model.collections import Collection
 
 # Made by `npm run build` from web/api/.
@@ -58,12 +57,10 @@ class TryIt(OpenAPIRenderPlugin):
         return page.read_bytes() if page.is_file() else _NOT_BUILT
 
 
-def _ours(response: Response[Any]) -> Response[Any]:
-    """Litestar answers unknown paths below /schema with a page of its own; an error here is always a problem. The
-    page of Swagger UI puts styles into itself."""
+def _no_page_of_litestar(response: Response[Any]) -> Response[Any]:
+    """Litestar answers unknown paths below /schema with a page of its own; an error here is always a problem."""
     if response.status_code == 404:
         raise NotFound("There is no such page.")
-    response.headers.update(INLINE_STYLES)
     return response
 
 
@@ -104,7 +101,7 @@ def openapi_config(collections: Mapping[str, Collection]) -> OpenAPIConfig:
             route_handlers=[],
             include_in_schema=False,
             opt={"public": True},
-            after_request=_ours,
+            after_request=_no_page_of_litestar,
         ),
     )
 
