@@ -16,7 +16,7 @@ from litestar.params import FromPath
 from litestar.response.base import ASGIResponse
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.engines.onnx.manifest import Manifest
+from vademecum.engines.onnx.manifest import Chunker, Manifest, Prefixes
 from vademecum.errors import NotFound
 from vademecum.http.files import IMMUTABLE, Served, answer
 from vademecum.http.openapi import PUBLIC
@@ -32,6 +32,9 @@ class Model(Manifest, frozen=True, kw_only=True):
     """A manifest as it is on the disk, and its hash: the `model` of every vector it makes."""
 
     digest: str = msgspec.field(name="hash")
+    # Without their defaults, which the API's document could not show: an answer has them always.
+    prefixes: Prefixes
+    chunker: Chunker
 
 
 class Models(msgspec.Struct):
