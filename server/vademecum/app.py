@@ -16,10 +16,12 @@ from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.users import Users
 from vademecum.http import accounts as account_routes
-from vademecum.http import context, deletion, documents, operations, search, sync
+from vademecum.http import context, deletion, documents, models, operations, search, sync
 from vademecum.http import local as local_routes
 from vademecum.http.auth import Authentication, renew_cookie
+from vademecum.http.headers import protect
 from vademecum.http.openapi import openapi_config, page_files
+from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
 from vademecum.services import local
@@ -162,15 +164,17 @@ def create_app(
             *documents.ROUTES,
             *search.ROUTES,
             *context.ROUTES,
+            *models.ROUTES,
             *deletion.ROUTES,
             *account_routes.ROUTES,
             *operations.ROUTES,
             *local_routes.ROUTES,
             *page_files(),
+            *page_routes(),
         ],
         lifespan=[lifespan],
         middleware=[Authentication],
-        before_send=[renew_cookie],
+        before_send=[renew_cookie, protect],
         exception_handlers=HANDLERS,
         logging_config=None,
         openapi_config=openapi_config(served),

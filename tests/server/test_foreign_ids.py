@@ -28,6 +28,8 @@ PARAMETERS = {
     "token_id": "{token}",
     "account_id": "{account}",
     "version": "0",
+    "model": "{document}",
+    "path": "{session}",
 }
 
 
@@ -68,6 +70,8 @@ TABLE = {
     "GET /health": [{}],
     "GET /ready": [{}],
     "GET /metrics": [{}],
+    "GET /v1/models": [{}],
+    "GET /models/{model}/{path}": [{}],
     "GET /v1/me": [{}],
     "GET /v1/tokens": [{}],
     "DELETE /v1/tokens/{token_id}": [{}],
@@ -116,12 +120,13 @@ TABLE = {
 
 
 def routes_of(app):
-    """METHOD /path of all that the app serves, but for the page that describes it: files, the same for everybody."""
+    """METHOD /path of all that the app serves, but for its pages: files, the same for everybody."""
+    pages = ("/schema", "/assets/", "/embedder.html")
     return {
         f"{method} {route.path_format}"
         for route in app.routes
         for method in getattr(route, "methods", ())
-        if method not in ("OPTIONS", "HEAD") and not route.path_format.startswith("/schema")
+        if method not in ("OPTIONS", "HEAD") and not route.path_format.startswith(pages)
     }
 
 

@@ -8,8 +8,10 @@ import pytest
 
 from property.rows import fact, project, session
 from server.house import house, run
+from server.test_models import install
 from server.test_streams import listen, on_the_wire
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.manifest import TOKENIZER
 from vademecum.errors import UnreadableFile, VademecumError
 from vademecum.http.contract import MEANINGS
 from vademecum.http.problems import CODES
@@ -80,6 +82,7 @@ def test_every_operation_answers_what_the_document_says(tmp_path):
     async def scenario(h, url, ada):
         told = await told_by(h, ada)
         await _documents(told, ada)
+        await _models(told, h, ada)
         await _sync(told, ada)
         await _account(told, h, ada)
         for name, path in {
@@ -119,6 +122,16 @@ async def _documents(told, ada):
     await told.call(ada, "getDocument", 404, path=document)
     await told.call(ada, "uploadDocument", 422, files={"file": ("a.pdf", b"%PDF-1.7\n")})
     await told.call(ada, "deleteAllDocuments")
+
+
+async def _models(told, h, ada):
+    install(h.parts.settings.models_folder, "small")
+    (model,) = (await told.call(ada, "listModels")).json()["models"]
+    path = {"model": model["hash"], "path": TOKENIZER}
+    await told.call(ada, "getModelFile", path=path)
+    await told.call(ada, "getModelFile", 206, path=path, headers={"Range": "bytes=1-"})
+    await told.call(ada, "getModelFile", 416, path=path, headers={"Range": "bytes=99-"})
+    await told.call(ada, "getModelFile", 404, path=path | {"path": "nothing"})
 
 
 async def _sync(told, ada):

@@ -118,7 +118,7 @@ def test_the_page_of_a_link_carries_nothing_but_the_link(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             page = await browser(h).get("/v1/sign-in", params={"link": '"><script>alert(1)</script>'})
-            assert "<script" not in page.text and page.headers["referrer-policy"] == "no-referrer"
+            assert "<script" not in page.text and page.headers["referrer-policy"] == "same-origin"
             assert page.headers["cache-control"] == "no-store"
 
     run(scenario)

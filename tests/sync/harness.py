@@ -3,6 +3,7 @@
 Prints one JSON line {"url", "admin"} and serves until its standard input closes. The server is a process of its
 own, so that it can be killed; the admin door makes users, kills and restarts, backs up and restores, revokes
 tokens, and loses the next answer of a push: a proxy in front of the server closes the connection after the commit.
+The proxy can also break a download off: it closes the connection in the middle of an answer.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Harness:
         self.port = free_port()
         self.process: asyncio.subprocess.Process | None = None
         self.lose: str | None = None
+        self.cut: list[int] = []
         self.secret = secrets.token_hex(16)
 
     async def start(self) -> None:
@@ -82,6 +84,9 @@ class Harness:
         if path == "freeze":
             self.lose = body["drop_next_answer"]
             return {}
+        if path == "cut":
+            self.cut = body["after"]
+            return {}
         if path == "dropped":
             return {"yes": self.lose is None}
         if path == "backup":
@@ -116,9 +121,12 @@ class Harness:
             writer.close()
             return
         doomed = {"yes": False}
+        left: dict[str, int] = {}
 
         async def up() -> None:
             while data := await reader.read(65536):
+                if self.cut and data.startswith(b"GET /models/"):
+                    left["bytes"] = self.cut.pop(0)
                 if self.lose and b"POST /v1/sync/" + self.lose.encode() + b"/" in data:
                     self.lose = None
                     doomed["yes"] = True
@@ -130,8 +138,12 @@ class Harness:
             while data := await upstream_reader.read(65536):
                 if doomed["yes"]:
                     break
+                if "bytes" in left:
+                    data, left["bytes"] = data[: left["bytes"]], left["bytes"] - len(data)
                 writer.write(data)
                 await writer.drain()
+                if left.get("bytes", 1) <= 0:
+                    break
             writer.close()
 
         tasks = [asyncio.create_task(up()), asyncio.create_task(down())]

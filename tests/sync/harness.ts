@@ -1,11 +1,17 @@
 /** Starts a real server for a test file (see harness.py) and speaks to the door beside it. */
 
 import { spawn, type ChildProcess } from "node:child_process";
+import { env } from "node:process";
 import { createInterface } from "node:readline";
 
 export interface User {
   userId: string;
   token: string;
+}
+
+export interface NewUser extends User {
+  /** The path of a one-time sign-in link. */
+  link: string;
 }
 
 export class Harness {
@@ -15,9 +21,11 @@ export class Harness {
     private readonly door: string,
   ) {}
 
-  static async start(): Promise<Harness> {
+  /** `settings`: environment variables of the server. */
+  static async start(settings: Record<string, string> = {}): Promise<Harness> {
     const process = spawn(".venv/bin/python", ["tests/sync/harness.py"], {
       stdio: ["pipe", "pipe", "inherit"],
+      env: { ...env, ...settings },
     });
     const line = await new Promise<string>((resolve, reject) => {
       createInterface({ input: process.stdout }).once("line", resolve);
@@ -40,8 +48,8 @@ export class Harness {
     return result;
   }
 
-  user(tier = "JIGGA"): Promise<User> {
-    return this.ask<User>("user", { tier });
+  user(tier = "JIGGA"): Promise<NewUser> {
+    return this.ask<NewUser>("user", { tier });
   }
 
   /** A request of the API, as this user. */

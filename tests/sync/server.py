@@ -18,7 +18,7 @@ from vademecum.cli.serve import Server
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.documents import new_id
-from vademecum.services.sign_in import digest
+from vademecum.services.sign_in import digest, new_link
 from vademecum.settings import from_environment
 
 SECRET = os.environ["HARNESS_SECRET"]
@@ -54,7 +54,8 @@ async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     await parts.accounts.add_account(account)
     secret = secrets.token_urlsafe(32)
     await parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
-    return {"userId": account.id, "token": secret}
+    link = await new_link(parts, account)
+    return {"userId": account.id, "token": secret, "link": link}
 
 
 @post("/test/revoke", opt={"public": True}, status_code=200)

@@ -13,6 +13,7 @@ from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Conflict, Forbidden, NotFound, SignedOut
 from vademecum.http.auth import entry_cookie, no_cookie
 from vademecum.http.documents import Deleted
+from vademecum.http.headers import INLINE_STYLES
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import problems
 from vademecum.http.rates import address_of
@@ -91,7 +92,7 @@ class SignedIn(msgspec.Struct, rename="camel"):
 async def link_page(link: FromQuery[str] = "") -> Response[str]:
     """A button, so that a mail program that looks at links ahead does not use this one up."""
     safe = "".join(c for c in link if c.isalnum() or c in "-_")
-    headers = {"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+    headers = {"Cache-Control": "no-store", **INLINE_STYLES}
     return Response(PAGE.format(link=safe), media_type=MediaType.HTML, headers=headers)
 
 

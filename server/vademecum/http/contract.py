@@ -27,6 +27,7 @@ MEANINGS = {
     "STORAGE_LIMIT": "The account holds as many bytes as it may.",
     "TOO_LARGE": "The body, the file or the system prompt is over its bound.",
     "UNSUPPORTED_MEDIA_TYPE": "The body is not of a type that this operation reads.",
+    "RANGE": "The file has no bytes where the request asks for some; `Content-Range` says how many it has.",
     **UNREADABLE,
     "OUTDATED": "Your schema version is older than the one served: update the app.",
     "RATE_LIMITED": "Too often: wait `Retry-After` seconds.",
@@ -54,6 +55,7 @@ TAGS = {
     "sync": "Replication for RxDB and for anyone who keeps a copy: pull, push, follow.",
     "documents": "Files turned into text that can be searched, and the sessions that borrow them.",
     "search": "Passages of borrowed documents, and prompts made of them.",
+    "models": "The embedding models, with which a browser makes the same vectors as the server.",
     "sessions": "Deleting conversations and the projects that group them. They are made and changed by a push.",
     "account": "Signing in, one's own account and tokens, taking everything along, forgetting everything.",
     "administration": "Other people's accounts; for administrators.",
@@ -71,6 +73,8 @@ PARAMETERS: dict[str, Json] = {
     "query sessionId": {"description": "The session that asks."},
     "query email": {"description": "Only the account with this email: a list of one, or of none."},
     "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
+    "path model": {"description": "The hash of a model.", "schema": {"type": "string", "maxLength": 64}},
+    "path path": {"description": "A file that the model's manifest lists.", "schema": {"type": "string", "maxLength": 255}},
     "query sessions": {"description": "What becomes of the project's sessions."},
 }  # fmt: skip
 RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
@@ -200,8 +204,8 @@ def _complete_success(answer: Json) -> None:
             "contentSchema": _ref("Event"),
             "description": "Events whose `data` is an `Event`; comments keep the connection alive.",
         }
-    if "application/zip" in content:
-        content["application/zip"]["schema"] = {"type": "string", "format": "binary"}
+    for media in content.keys() & {"application/zip", "application/octet-stream"}:
+        content[media]["schema"] = {"type": "string", "format": "binary"}
 
 
 def _complete_refusals(method: str, operation: Json) -> None:

@@ -11,6 +11,7 @@ from litestar.openapi.datastructures import ResponseSpec
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from vademecum.errors import Forbidden
+from vademecum.http.headers import INLINE_STYLES
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.rates import address_of, is_loopback
 from vademecum.services.parts import Parts
@@ -39,7 +40,7 @@ class Readiness(msgspec.Struct):
 
 @get("/", opt={"public": True}, include_in_schema=False)
 async def front_page() -> Response[str]:
-    return Response(PAGE, media_type=MediaType.HTML)
+    return Response(PAGE, media_type=MediaType.HTML, headers=INLINE_STYLES)
 
 
 @get(

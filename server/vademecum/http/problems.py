@@ -37,6 +37,7 @@ CODES = {
     405: "METHOD_NOT_ALLOWED",
     413: "TOO_LARGE",
     415: "UNSUPPORTED_MEDIA_TYPE",
+    416: "RANGE",
 }
 SEVERAL = {
     errors.LimitReached: "`DOCUMENT_LIMIT`, `STORAGE_LIMIT`",

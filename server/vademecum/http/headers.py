@@ -1,0 +1,44 @@
+"""What every answer says to a browser: whom it may speak to, what it may run, and who may look at it."""
+
+from litestar.datastructures import MutableScopeHeaders
+from litestar.types import Message, Scope
+
+_POLICY = {
+    "default-src": "'self'",
+    "script-src": "'self' 'wasm-unsafe-eval'",  # the model runs as WebAssembly
+    "worker-src": "'self'",
+    "connect-src": "'self'",
+    "img-src": "'self' data:",
+    "object-src": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'self'",
+    "frame-ancestors": "'none'",
+}
+
+
+def content_policy(**more: str) -> str:
+    """The Content-Security-Policy of all that is served; `more` is for a page that needs something else."""
+    policy = _POLICY | {name.replace("_", "-"): value for name, value in more.items()}
+    return "; ".join(f"{name} {value}" for name, value in policy.items())
+
+
+# For a page of one file, with styles inside.
+INLINE_STYLES = {"Content-Security-Policy": content_policy(style_src="'self' 'unsafe-inline'")}
+_EVERYWHERE = {
+    "Content-Security-Policy": content_policy(),
+    # Both together give a page threads that share memory: they make the model up to twice as quick.
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    # Not `no-referrer`: a form would then be sent with `Origin: null` and be taken for another site's.
+    "Referrer-Policy": "same-origin",
+}
+
+
+async def protect(message: Message, _: Scope) -> None:
+    """Before an answer goes out. What a route says itself stays."""
+    if message["type"] == "http.response.start":
+        headers = MutableScopeHeaders.from_message(message)
+        for name, value in _EVERYWHERE.items():
+            headers.setdefault(name, value)

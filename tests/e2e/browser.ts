@@ -1,0 +1,87 @@
+/** Chromium, driven by a test, and the model that the server under test has. */
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { chromium, type BrowserContext, type Page } from "playwright-core";
+import type { Manifest } from "../../web/src/engines/embedder/embedder.ts";
+import { Harness, type NewUser } from "../sync/harness.ts";
+
+// Without these it calls home by itself, and the tests count who is called.
+const ARGUMENTS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+export const MODELS = resolve(process.env["VADEMECUM_TEST_MODELS"] ?? ".cache/models");
+
+export class Browser {
+  /** Every request of every page, worker and thread. */
+  readonly requests: string[] = [];
+  /** What pages wrote to the console as a warning or an error. */
+  readonly complaints: string[] = [];
+
+  private constructor(
+    private readonly profile: string,
+    private readonly context: BrowserContext,
+  ) {
+    context.on("request", (request) => this.requests.push(request.url()));
+    context.on("console", (message) => {
+      if (["warning", "error"].includes(message.type())) this.complaints.push(message.text());
+    });
+    context.on("weberror", (error) => this.complaints.push(String(error.error())));
+  }
+
+  static async start(): Promise<Browser> {
+    const profile = mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
+    const executablePath = execFileSync("tests/e2e/chromium.sh", { encoding: "utf8" }).trim();
+    return new Browser(
+      profile,
+      await chromium.launchPersistentContext(profile, { executablePath, args: ARGUMENTS }),
+    );
+  }
+
+  async page(url: string): Promise<Page> {
+    const page = await this.context.newPage();
+    await page.goto(url);
+    return page;
+  }
+
+  async stop(): Promise<void> {
+    await this.context.close();
+    rmSync(this.profile, { recursive: true, force: true });
+  }
+}
+
+export let browser: Browser;
+export let harness: Harness;
+export let user: NewUser;
+
+/** For a test file: one server with the models of a folder, one browser, one user. */
+export function withBrowser(models = MODELS): void {
+  beforeAll(async () => {
+    harness = await Harness.start({ VADEMECUM_MODELS: models });
+    user = await harness.user();
+    browser = await Browser.start();
+  });
+  afterAll(async () => {
+    await browser?.stop();
+    await harness?.stop();
+  });
+}
+
+/** The manifest of the server's model, as the app gets it. */
+export async function currentModel(): Promise<Manifest & { id: string }> {
+  const { current, models } = await harness.call<{
+    current: string | null;
+    models: (Manifest & { id: string })[];
+  }>(user, "/v1/models");
+  const model = models.find(({ hash }) => hash === current);
+  if (!model) throw new Error("No model is installed: `make install` brings one.");
+  return model;
+}

@@ -1,0 +1,118 @@
+/** The download of a model goes on where it stopped, is checked, and is made once. */
+
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import type { Manifest, Progress } from "../../web/src/engines/embedder/embedder.ts";
+import { browser, currentModel, harness, withBrowser } from "./browser.ts";
+
+const PIECE = 2 ** 20;
+const models = mkdtempSync(join(tmpdir(), "vademecum-models-"));
+let model: Manifest;
+let graph: Manifest["files"][number];
+
+beforeAll(() => void execFileSync(".venv/bin/python", ["tests/e2e/small_model.py", models]));
+afterAll(() => rmSync(models, { recursive: true }));
+withBrowser(models);
+beforeAll(async () => {
+  model = await currentModel();
+  graph = model.files.find(({ path }) => path === "model.onnx")!;
+});
+
+/** Every test begins with an empty cache, in a page of its own. */
+let page: Page;
+beforeEach(async () => {
+  page = await fresh();
+  await page.evaluate(async () => Promise.all((await caches.keys()).map((name) => caches.delete(name))));
+});
+
+function fresh(): Promise<Page> {
+  return browser.page(`${harness.url}/embedder.html`);
+}
+
+/** Opens the model; answers with what the download said of itself, or why it ended. */
+function open(
+  page: Page,
+  manifest = model,
+  stopAt = Infinity,
+): Promise<{ progress: Progress[]; error: string | null }> {
+  return page.evaluate(
+    async ([manifest, stopAt]) => {
+      const progress: { loaded: number; total: number }[] = [];
+      const stop = new AbortController();
+      const onProgress = (now: { loaded: number; total: number }) => {
+        progress.push(now);
+        if (now.loaded >= stopAt) stop.abort("stopped");
+      };
+      const opening = window.embedder.open(manifest, { onProgress, signal: stop.signal });
+      const error = await opening.then(
+        (embedder) => (embedder.close(), null),
+        (error: unknown) => String(error),
+      );
+      return { progress, error };
+    },
+    [manifest, stopAt] as const,
+  );
+}
+
+async function asked(work: () => Promise<unknown>): Promise<number> {
+  const before = browser.requests.length;
+  await work();
+  return browser.requests.slice(before).filter((url) => url.endsWith(graph.path)).length;
+}
+
+const pieces = () => Math.ceil(graph.bytes / PIECE);
+
+test("a download that breaks off goes on with the piece that is missing", async () => {
+  await harness.ask("cut", { after: [PIECE / 2, PIECE / 4] });
+  let opened!: Awaited<ReturnType<typeof open>>;
+  const requests = await asked(async () => (opened = await open(page)));
+  expect(opened.error).toBe(null);
+  expect(requests).toBe(pieces() + 2); // the piece in which it broke, twice more
+  const loaded = opened.progress.map((now) => now.loaded);
+  expect(loaded).toEqual([...loaded].sort((a, b) => a - b));
+  expect(opened.progress.at(-1)!.loaded).toBe(opened.progress.at(-1)!.total);
+});
+
+test("a page that was closed in the middle goes on in the next one, and then asks for nothing more", async () => {
+  const first = await open(page, model, 3 * PIECE);
+  expect(first.error).toBe("stopped");
+  await page.close();
+  const next = await fresh();
+  const requests = await asked(async () => expect((await open(next)).error).toBe(null));
+  expect(requests).toBeLessThanOrEqual(pieces() - 3);
+  expect(await asked(async () => expect((await open(next)).error).toBe(null))).toBe(0);
+});
+
+test("a model that was damaged on this device is loaded again", async () => {
+  expect((await open(page)).error).toBe(null);
+  await page.evaluate(async () => {
+    const [name] = await caches.keys();
+    const cache = await caches.open(name!);
+    const key = (await cache.keys()).find(({ url }) => url.includes("model.onnx"))!;
+    const bytes = new Uint8Array(await (await cache.match(key))!.arrayBuffer());
+    bytes[bytes.length >> 1]! ^= 1;
+    await cache.put(key, new Response(bytes));
+  });
+  expect(await asked(async () => expect((await open(page)).error).toBe(null))).toBe(pieces());
+});
+
+test("a model that is not what its manifest says is refused", async () => {
+  const files = model.files.map((file) => (file === graph ? file : { ...file, sha256: "0".repeat(64) }));
+  expect((await open(page, { ...model, files })).error).toContain("does not arrive as the server has it");
+  expect((await open(page, { ...model, hash: "0".repeat(64) })).error).toContain("404");
+});
+
+test("a question and a passage are each given the prefix that the manifest says", async () => {
+  const same = await page.evaluate(async (manifest) => {
+    const bare = await window.embedder.open({ ...manifest, prefixes: { query: "", passage: "" } });
+    const model = await window.embedder.open(manifest);
+    const { query, passage } = manifest.prefixes;
+    const expected = await bare.passages([`${query}a bee`, `${passage}a bee`]);
+    const found = [...(await model.query("a bee")), ...(await model.passages(["a bee"]))];
+    return [query !== passage, found.join() === expected.join()];
+  }, model);
+  expect(same).toEqual([true, true]);
+});

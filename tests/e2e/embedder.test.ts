@@ -1,0 +1,147 @@
+/** The model in Chromium makes the ids and the vectors that the server makes, and calls nobody else. */
+
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import type { Embedder, Manifest } from "../../web/src/engines/embedder/embedder.ts";
+import { spelled, type Text } from "../conformance/cases.ts";
+import { browser, currentModel, harness, MODELS, withBrowser } from "./browser.ts";
+
+interface Made {
+  ids: number[];
+  count: number;
+  vector: number[];
+}
+
+const ALIKE = 0.9999;
+/** Random Unicode that the two tokenizers cut differently. There may be one in a hundred; now there is none. */
+const DIFFERENT: string[] = [];
+const cases = (
+  JSON.parse(readFileSync("tests/conformance/texts.json", "utf8")) as { name: string; text: Text }[]
+).map(({ name, text }) => ({ name, text: spelled(text) }));
+
+let model: Manifest & { id: string };
+let page: Page;
+
+withBrowser();
+beforeAll(async () => {
+  model = await currentModel();
+  page = await opened(0);
+});
+
+/** A page whose `model` is the open embedder. */
+async function opened(threads: number): Promise<Page> {
+  const page = await browser.page(`${harness.url}/embedder.html`);
+  await page.evaluate(
+    async ([manifest, threads]) => {
+      Object.assign(window, { model: await window.embedder.open(manifest, { threads }) });
+    },
+    [model, threads] as const,
+  );
+  return page;
+}
+
+declare const window: Window & { model: Embedder };
+
+/** What the browser makes of texts. */
+function make(page: Page, texts: string[]): Promise<Made[]> {
+  return page.evaluate(async (texts) => {
+    const { model } = window;
+    const [vectors, counts] = await Promise.all([model.passages(texts), model.countTokens(texts)]);
+    const ids = await Promise.all(texts.map((text) => model.tokens(model.manifest.prefixes.passage + text)));
+    const { dims } = model.manifest;
+    return texts.map((_, n) => ({
+      ids: ids[n]!,
+      count: counts[n]!,
+      vector: Array.from(vectors.subarray(n * dims, (n + 1) * dims)),
+    }));
+  }, texts);
+}
+
+/** What the server makes of all cases. */
+function made(): Record<string, Made> {
+  const program = [".venv/bin/python", "tests/e2e/vectors.py", join(MODELS, model.id)] as const;
+  const [command, ...rest] = program;
+  return JSON.parse(execFileSync(command, rest, { encoding: "utf8", maxBuffer: 2 ** 26 })) as Record<
+    string,
+    Made
+  >;
+}
+
+/** Of two vectors of length 1. */
+function cosine(a: readonly number[], b: readonly number[]): number {
+  return a.reduce((sum, value, n) => sum + value * b[n]!, 0);
+}
+
+test("token ids and vectors are the server's", { timeout: 120_000 }, async () => {
+  const expected = made();
+  const found = await make(
+    page,
+    cases.map(({ text }) => text),
+  );
+  expect(cases.length).toBeGreaterThanOrEqual(300);
+  const otherIds = cases.filter(({ name }, n) => expected[name]!.ids.join() !== found[n]!.ids.join());
+  expect(otherIds.map(({ name }) => name)).toEqual(DIFFERENT);
+  expect(DIFFERENT.length).toBeLessThanOrEqual(cases.length / 100);
+  expect(DIFFERENT.every((name) => name.startsWith("random "))).toBe(true);
+  const alike = cases.filter(({ name }) => !DIFFERENT.includes(name));
+  const counts = alike.map(({ name }) => [name, found[cases.findIndex((c) => c.name === name)]!.count]);
+  expect(counts).toEqual(alike.map(({ name }) => [name, expected[name]!.count]));
+  const far = cases
+    .map(({ name }, n) => ({ name, cosine: cosine(expected[name]!.vector, found[n]!.vector) }))
+    .filter(({ name, cosine }) => !DIFFERENT.includes(name) && !(cosine >= ALIKE && cosine <= 1.0001));
+  expect(far).toEqual([]);
+});
+
+test("a question overtakes passages", async () => {
+  const order = await page.evaluate(async () => {
+    const order: string[] = [];
+    const passages = window.model.passages(Array.from({ length: 8 }, (_, n) => `bee ${n}`));
+    const question = window.model.query("bees");
+    await Promise.all([
+      passages.then(() => order.push("passages")),
+      question.then(() => order.push("question")),
+    ]);
+    return order;
+  });
+  expect(order).toEqual(["question", "passages"]);
+});
+
+test("passages of a document that is deleted leave the queue", async () => {
+  const [reason, left] = await page.evaluate(async () => {
+    const deleted = new AbortController();
+    const texts = Array.from({ length: 1000 }, (_, n) => `A thousand texts would take a minute: ${n}.`);
+    const passages = window.model.passages(texts, deleted.signal).catch((error: unknown) => String(error));
+    deleted.abort("deleted");
+    return [await passages, (await window.model.passages(["what comes after"])).length];
+  });
+  expect(reason).toBe("deleted");
+  expect(left).toBe(model.dims);
+});
+
+test("two threads make the same vectors as one", async () => {
+  const texts = cases.filter(({ name }) => name.startsWith("en ")).map(({ text }) => text);
+  const before = browser.requests.length;
+  const threaded = await opened(2);
+  const [one, two] = [await make(page, texts), await make(threaded, texts)];
+  one.forEach((found, n) => expect(cosine(found.vector, two[n]!.vector)).toBeGreaterThan(0.999999));
+  const loads = browser.requests.slice(before).filter((url) => /ort-wasm.*\.mjs$/.test(url));
+  expect(loads.length).toBeGreaterThanOrEqual(2); // the worker's own, and its thread's
+});
+
+test("nobody but the server was asked for anything, and nothing was complained of", () => {
+  const urls = browser.requests.map((url) => new URL(url));
+  expect(urls.map(({ pathname }) => pathname)).toContain(`/models/${model.hash}/model.onnx`); // workers are heard
+  expect(urls.filter(({ origin, protocol }) => protocol !== "data:" && origin !== harness.url)).toEqual([]);
+  expect(browser.complaints).toEqual([]);
+});
+
+test("whoever waits when the embedder is closed is told", async () => {
+  const outcome = await page.evaluate(async () => {
+    const waiting = window.model.passages(["a", "b"]).catch((error: unknown) => String(error));
+    window.model.close();
+    return [await waiting, await window.model.query("c").catch((error: unknown) => String(error))];
+  });
+  expect(outcome).toEqual(["Error: The embedder is closed.", "Error: The embedder is closed."]);
+});

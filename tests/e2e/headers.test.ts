@@ -1,0 +1,73 @@
+/** What the headers promise, in a real browser: threads, nobody else is called, and the pages go on working. */
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { browser, harness, user, withBrowser } from "./browser.ts";
+
+withBrowser();
+
+test("a page is isolated from other origins, so that it may have threads", async () => {
+  const page = await browser.page(`${harness.url}/embedder.html`);
+  expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+});
+
+test("a request to another host is refused before it leaves", async () => {
+  const heard: string[] = [];
+  const foreign = createServer((request, answer) => {
+    heard.push(request.url ?? "");
+    answer
+      .writeHead(200, { "access-control-allow-origin": "*", "cross-origin-resource-policy": "cross-origin" })
+      .end();
+  }).listen(0, "127.0.0.1");
+  await once(foreign, "listening");
+  const url = `http://localhost:${(foreign.address() as AddressInfo).port}`;
+  const page = await browser.page(`${harness.url}/embedder.html`);
+  const refused = await page.evaluate(async (url) => {
+    const directives: string[] = [];
+    document.addEventListener("securitypolicyviolation", (event) =>
+      directives.push(event.effectiveDirective),
+    );
+    const failed = (element: HTMLElement) => new Promise((resolve) => (element.onerror = resolve));
+    const script = Object.assign(document.createElement("script"), { src: `${url}/script` });
+    const image = Object.assign(document.createElement("img"), { src: `${url}/image` });
+    const waiting = [failed(script), failed(image), fetch(`${url}/fetch`).catch(() => {})];
+    document.head.append(script, image);
+    await Promise.all(waiting);
+    return directives.sort();
+  }, url);
+  foreign.close();
+  expect(refused).toEqual(["connect-src", "img-src", "script-src-elem"]);
+  expect(heard).toEqual([]);
+});
+
+test("a script inside a page does not run", async () => {
+  const page = await browser.page(`${harness.url}/embedder.html`);
+  const ran = await page.evaluate(() => {
+    const script = document.createElement("script");
+    script.textContent = "window.ran = true";
+    document.body.append(script);
+    return "ran" in window;
+  });
+  expect(ran).toBe(false);
+  expect(browser.complaints.at(-1)).toContain("Content Security Policy"); // complaints are heard
+});
+
+test("the page to try the API works", async () => {
+  const before = browser.complaints.length;
+  const page = await browser.page(`${harness.url}/schema`);
+  const operation = page.locator("#operations-operations-getHealth");
+  await operation.getByRole("button").first().click();
+  await operation.getByRole("button", { name: "Try it out" }).click();
+  await operation.getByRole("button", { name: "Execute" }).click();
+  await operation.locator(".live-responses-table .response-col_status", { hasText: "200" }).waitFor();
+  expect(browser.complaints.slice(before)).toEqual([]);
+});
+
+test("a sign-in link signs a browser in", async () => {
+  const page = await browser.page(harness.url + user.link);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForURL(`${harness.url}/`);
+  const me = await page.evaluate(async () => (await fetch("/v1/me")).json());
+  expect(me).toMatchObject({ userId: user.userId });
+});

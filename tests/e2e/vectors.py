@@ -1,0 +1,39 @@
+"""What the server's engine makes of tests/conformance/texts.json: {"name": {"ids", "vector"}} on standard output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from vademecum.engines.onnx.embedder import Embedder
+
+TEXTS = Path(__file__).parents[1] / "conformance" / "texts.json"
+
+
+def spelled(text: str | list[tuple[str, int]]) -> str:
+    return text if isinstance(text, str) else "".join(piece * times for piece, times in text)
+
+
+async def main(model: Path) -> None:
+    cases: list[dict[str, Any]] = json.loads(TEXTS.read_text())
+    texts = [spelled(case["text"]) for case in cases]
+    embedder = Embedder(model)
+    vectors = await embedder.passages(texts)
+    prefix = embedder.manifest.prefixes.passage
+    answer = {
+        case["name"]: {
+            "ids": embedder.tokens(prefix + text),
+            "count": embedder.count_tokens(text),
+            "vector": vector,
+        }
+        for case, text, vector in zip(cases, texts, vectors.tolist(), strict=True)
+    }
+    embedder.close()
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

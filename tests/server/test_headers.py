@@ -1,0 +1,53 @@
+"""Every answer, also a refusal, tells the browser to speak to nobody else and to run nothing but what comes from here."""
+
+from server.house import browser, house, run
+
+PLACES = [
+    "/",
+    "/health",
+    "/v1/me",
+    "/nowhere",
+    "/schema",
+    "/schema/openapi.json",
+    "/schema/files/start.js",
+    "/v1/sign-in",
+]
+
+
+def directives(answer):
+    parts = (part.strip().partition(" ") for part in answer.headers["content-security-policy"].split(";"))
+    return {name: value for name, _, value in parts}
+
+
+def test_every_answer_says_what_a_page_may_do(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h, browser(h) as anyone:
+            for place in PLACES:
+                answer = await anyone.get(place)
+                policy = directives(answer)
+                assert policy["script-src"] == "'self' 'wasm-unsafe-eval'", place
+                assert policy["connect-src"] == policy["worker-src"] == policy["default-src"] == "'self'", (
+                    place
+                )
+                assert policy["object-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'", (
+                    place
+                )
+                assert answer.headers["cross-origin-opener-policy"] == "same-origin", place
+                assert answer.headers["cross-origin-embedder-policy"] == "require-corp", place
+                assert answer.headers["cross-origin-resource-policy"] == "same-origin", place
+                assert answer.headers["x-content-type-options"] == "nosniff", place
+                assert answer.headers["referrer-policy"] == "same-origin", place
+
+    run(scenario)
+
+
+def test_styles_inside_a_page_are_for_the_pages_that_have_some(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h, browser(h) as anyone:
+            for place in PLACES:
+                answer = await anyone.get(place)
+                inline = "<style" in answer.text
+                allowed = "'unsafe-inline'" in directives(answer).get("style-src", "")
+                assert allowed == inline, place
+
+    run(scenario)
