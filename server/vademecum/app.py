@@ -18,11 +18,12 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.http import accounts as account_routes
 from vademecum.http import deletion, documents, operations, search, sync
 from vademecum.http import local as local_routes
+from vademecum.http import reembed as reembed_routes
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
-from vademecum.services import local
+from vademecum.services import local, reembed
 from vademecum.services.accounts import finish_leaving
 from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
@@ -34,7 +35,9 @@ from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
 from vademecum.services.parts import Parts
 from vademecum.services.places import Places
+from vademecum.services.progress import Teller
 from vademecum.services.rates import Limiter
+from vademecum.services.reembed import Reembedding
 from vademecum.services.search import Searcher
 from vademecum.services.sign_in import forgetting_expired
 from vademecum.settings import Settings
@@ -80,7 +83,9 @@ async def open_parts(
         def knows(user_id: str) -> bool:
             return user_id in accounts.accounts
 
-        inference = Inference(settings)
+        plan, behind = reembed.resume(settings)
+        before = settings.models_folder / plan.before if plan is not None else None
+        inference = Inference(settings, before, filter(knows, behind))
         stack.push_async_callback(inference.close)
         hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(hub, inference, settings.tidy_delay_s)
@@ -102,13 +107,16 @@ async def open_parts(
         indexes = Indexes(settings.data, settings.index_cache_bytes, inference, knows)
         stack.push_async_callback(indexes.close)
         indexer = Indexer(users, indexes)
-        eraser = Eraser(settings.data, users, indexes, indexer)
+        reembedding = Reembedding(settings, plan, users, inference, indexer, backstage.ask)
+        eraser = Eraser(settings.data, users, indexes, indexer, reembedding.prune)
         jobs = settings.data / "jobs"
         index_job = backstage.add(Job("index", jobs, indexer.work, delay_s=INDEX_DELAY_S, parallel=2))
-        backstage.add(Job("embed", jobs, EmbedJob(users, inference).work, parallel=2))
+        backstage.add(Job("embed", jobs, EmbedJob(users, inference, Teller(hub)).work, parallel=2))
+        backstage.add(Job("reembed", jobs, reembedding.work))
         backstage.add(Job("erase", jobs, eraser.work, delay_s=settings.erase_delay_s))
         backstage.start(settings.data)
         stack.push_async_callback(backstage.close)
+        await reembedding.start()
         await stack.enter_async_context(checkpointing(users))
         searcher = Searcher(users, indexes, indexer, index_job, inference, settings.search_wait_s)
         stack.callback(hub.close)
@@ -124,6 +132,7 @@ async def open_parts(
             indexer=indexer,
             backstage=backstage,
             eraser=eraser,
+            reembedding=reembedding,
             searcher=searcher,
             local_secret=local.new_secret(),
             limiter=Limiter(settings.rates, time.monotonic),
@@ -162,6 +171,7 @@ def create_app(
             *deletion.ROUTES,
             *account_routes.ROUTES,
             *operations.ROUTES,
+            *reembed_routes.ROUTES,
             *local_routes.ROUTES,
             *page_files(),
         ],
