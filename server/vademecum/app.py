@@ -63,6 +63,21 @@ def migrations_folder() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "migrations"
 
 
+def open_users(
+    settings: Settings,
+    files: Files,
+    registry: Registry,
+    knows: Callable[[str], bool],
+    clock: Callable[[], str],
+    backstage: Backstage,
+) -> Users:
+    """All users' files, without what a crash left half-made."""
+    told = backstage.on_commit, say_repaired
+    users = Users(settings.data, files, registry, knows, clock, *told, settings.attached_max)
+    users.sweep()
+    return users
+
+
 @asynccontextmanager
 async def open_parts(
     settings: Settings,
@@ -92,17 +107,7 @@ async def open_parts(
         template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
         files = Files(instance, tuple(registry), records, template)
         files.prepare()
-        users = Users(
-            settings.data,
-            files,
-            registry,
-            knows,
-            clock,
-            backstage.on_commit,
-            say_repaired,
-            settings.attached_max,
-        )
-        users.sweep()
+        users = open_users(settings, files, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
         indexes = Indexes(settings.data, settings.index_cache_bytes, inference, knows)
         stack.push_async_callback(indexes.close)
