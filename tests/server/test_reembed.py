@@ -334,7 +334,10 @@ def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path, inst
             await h.parts.accounts.change_account(ada.id, promote)
             for name in ("../old", "", ".", "unknown"):
                 answer = await ada.call("PUT", "/v1/reembedding", json={"model": name})
-                assert answer.status_code in (400, 500) and answer.json()["code"] in ("BAD_REQUEST", "MODEL")
+                assert answer.status_code in (400, 409) and answer.json()["code"] in (
+                    "BAD_REQUEST",
+                    "CONFLICT",
+                )
             refused(await ada.call("POST", "/v1/reembedding/pause"), 409, "CONFLICT")
             begun = await ada.call("PUT", "/v1/reembedding", json={"model": "new"})
             assert begun.status_code == 200 and begun.json()["before"] == "old"

@@ -6,7 +6,7 @@ from litestar.datastructures import State
 from litestar.params import JSONBody
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import Broken, Conflict, Forbidden
+from vademecum.errors import BadRequest, Conflict, Forbidden
 from vademecum.http.problems import problems
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Status
@@ -45,7 +45,7 @@ async def status_route(request: Req) -> Status:
     operation_id="useModel",
     tags=["administration"],
     summary="Change the model, or go back",
-    responses=problems(Forbidden, Conflict, Broken),
+    responses=problems(BadRequest, Forbidden, Conflict),
 )
 async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
     """For administrators. All vectors are made anew in the background; until an account's are whole it is searched by the

@@ -19,6 +19,7 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import MatrixCache, VectorIndex
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import BadRequest, Broken, Busy, Conflict, NotFound
 from vademecum.model import vectors
 from vademecum.model.draft import WAITING, Draft
@@ -93,11 +94,14 @@ class Reembedding:
             await self._go_on()
 
     async def use(self, name: str, user_ids: Iterable[str]) -> None:
-        """Make `name` the model of the data folder. Raises ModelError, and Conflict while another change is under way."""
+        """Make `name` the model of the data folder. Raises Conflict."""
         folder = self._settings.models_folder / name
         if folder.parent != self._settings.models_folder or name in ("", ".", ".."):
             raise BadRequest(f"{name!r} is no name of a model.")
-        manifest = await asyncio.to_thread(manifests.verify, folder, deep=False)
+        try:
+            manifest = await asyncio.to_thread(manifests.verify, folder, deep=False)
+        except ModelError as error:
+            raise Conflict(f"{error.message} Nothing was changed.") from error
         async with self._changing:
             now = await self._inference.get()
             if now is not None and now.model == manifest.hash:
