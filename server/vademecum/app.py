@@ -18,13 +18,14 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.http import accounts as account_routes
 from vademecum.http import context, deletion, documents, models, operations, search, sync
 from vademecum.http import local as local_routes
+from vademecum.http import reembed as reembed_routes
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
-from vademecum.services import local
+from vademecum.services import local, reembed
 from vademecum.services.accounts import finish_leaving
 from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
@@ -37,7 +38,9 @@ from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
 from vademecum.services.parts import Parts
 from vademecum.services.places import Places
+from vademecum.services.progress import Teller
 from vademecum.services.rates import Limiter
+from vademecum.services.reembed import Reembedding
 from vademecum.services.search import Searcher
 from vademecum.services.sign_in import forgetting_expired
 from vademecum.settings import Settings
@@ -63,6 +66,21 @@ def migrations_folder() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "migrations"
 
 
+def open_users(
+    settings: Settings,
+    files: Files,
+    registry: Registry,
+    knows: Callable[[str], bool],
+    clock: Callable[[], str],
+    backstage: Backstage,
+) -> Users:
+    """All users' files, without what a crash left half-made."""
+    told = backstage.on_commit, say_repaired
+    users = Users(settings.data, files, registry, knows, clock, *told, settings.attached_max)
+    users.sweep()
+    return users
+
+
 @asynccontextmanager
 async def open_parts(
     settings: Settings,
@@ -83,35 +101,30 @@ async def open_parts(
         def knows(user_id: str) -> bool:
             return user_id in accounts.accounts
 
-        inference = Inference(settings)
+        plan, behind = reembed.resume(settings)
+        before = settings.models_folder / plan.before if plan is not None else None
+        inference = Inference(settings, before, filter(knows, behind))
         stack.push_async_callback(inference.close)
         hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(hub, inference, settings.tidy_delay_s)
         template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
         files = Files(instance, tuple(registry), records, template)
         files.prepare()
-        users = Users(
-            settings.data,
-            files,
-            registry,
-            knows,
-            clock,
-            backstage.on_commit,
-            say_repaired,
-            settings.attached_max,
-        )
-        users.sweep()
+        users = open_users(settings, files, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
         indexes = Indexes(settings.data, settings.index_cache_bytes, inference, knows)
         stack.push_async_callback(indexes.close)
         indexer = Indexer(users, indexes)
-        eraser = Eraser(settings.data, users, indexes, indexer)
+        reembedding = Reembedding(settings, plan, users, inference, indexer, backstage.ask)
+        eraser = Eraser(settings.data, users, indexes, indexer, reembedding.prune)
         jobs = settings.data / "jobs"
         index_job = backstage.add(Job("index", jobs, indexer.work, delay_s=INDEX_DELAY_S, parallel=2))
-        backstage.add(Job("embed", jobs, EmbedJob(users, inference).work, parallel=2))
+        backstage.add(Job("embed", jobs, EmbedJob(users, inference, Teller(hub)).work, parallel=2))
+        backstage.add(Job("reembed", jobs, reembedding.work))
         backstage.add(Job("erase", jobs, eraser.work, delay_s=settings.erase_delay_s))
         backstage.start(settings.data)
         stack.push_async_callback(backstage.close)
+        await reembedding.start()
         await stack.enter_async_context(checkpointing(users))
         searcher = Searcher(users, indexes, indexer, index_job, inference, settings.search_wait_s)
         stack.callback(hub.close)
@@ -127,6 +140,7 @@ async def open_parts(
             indexer=indexer,
             backstage=backstage,
             eraser=eraser,
+            reembedding=reembedding,
             searcher=searcher,
             contexts=Contexts(users, searcher, inference),
             local_secret=local.new_secret(),
@@ -168,6 +182,7 @@ def create_app(
             *deletion.ROUTES,
             *account_routes.ROUTES,
             *operations.ROUTES,
+            *reembed_routes.ROUTES,
             *local_routes.ROUTES,
             *page_files(),
             *page_routes(),

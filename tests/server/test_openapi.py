@@ -171,6 +171,10 @@ async def _account(told, h, ada):
     await h.parts.accounts.change_account(boss.id, lambda a: msgspec.structs.replace(a, admin=True))
     bob = (await told.call(boss, "createAccount", 201, json={"email": "bob@example.org"})).json()
     await told.call(boss, "createAccount", 409, json={"email": "bob@example.org"})
+    await told.call(boss, "getReembedding")
+    await told.call(boss, "useModel", 409, json={"model": "none"})
+    await told.call(boss, "pauseReembedding", 409)
+    await told.call(boss, "resumeReembedding", 409)
     assert len((await told.call(boss, "listAccounts")).json()) == 3
     path = {"accountId": bob["userId"]}
     await told.call(boss, "changeAccount", path=path, json={"tier": "JIVE", "resetPassword": True})

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 import msgspec
@@ -83,15 +83,17 @@ def models() -> None:
 @data_option
 @json_option
 def list_models(data: Path, as_json: bool) -> None:
-    """Models that are known, installed, in use."""
+    """Models that are known, installed, in use; while one replaces another, how far that is."""
     settings = settings_for(data)
     current = using.current(settings)
+    plan = using.load_plan(settings)
     rows = [
         {
             "id": name,
             "licence": model.licence,
             "installed": fetch.installed(model, settings.models_folder, deep=False),
             "inUse": current is not None and current.name == name,
+            "beingReplaced": plan is not None and plan.before == name,
         }
         for name, model in known.KNOWN.items()
     ]
@@ -99,8 +101,11 @@ def list_models(data: Path, as_json: bool) -> None:
         click.echo(msgspec.json.encode(rows).decode())
         return
     for row in rows:
-        state = "in use" if row["inUse"] else "installed" if row["installed"] else "-"
+        states = {"in use": "inUse", "being replaced": "beingReplaced", "installed": "installed"}
+        state = next((words for words, field in states.items() if row[field]), "-")
         click.echo(f"{row['id']:20} {row['licence']:12} {state}")
+    if plan is not None:
+        click.echo(_change(at_desk(settings, lambda desk: desk.call("GET", "/v1/reembedding"))))
 
 
 @models.command("pull")
@@ -135,14 +140,43 @@ def pull(name: str, data: Path) -> None:
 @MODEL
 @data_option
 def use(name: str, data: Path) -> None:
-    """Use another model from the next start on; all vectors are made anew in the background."""
+    """Use another model. All vectors are made anew in the background while the server runs; until an account's are
+    whole it is searched by the old ones. Naming the old model goes back."""
     settings = settings_for(data)
     if not fetch.installed(known.get(name), settings.models_folder, deep=False):
         raise ModelError(
             f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
         )
-    using.choose(settings, name)
-    click.echo(f"{name} is used from the next start of the server on.")
+    body = {"model": name}
+    click.echo(_change(at_desk(settings, lambda desk: desk.call("PUT", "/v1/reembedding", json=body))))
+
+
+@models.command("pause")
+@data_option
+def pause(data: Path) -> None:
+    """Make no more new vectors for now. What is done is kept."""
+    settings = settings_for(data)
+    click.echo(_change(at_desk(settings, lambda desk: desk.call("POST", "/v1/reembedding/pause"))))
+
+
+@models.command("resume")
+@data_option
+def resume(data: Path) -> None:
+    """Go on making new vectors."""
+    settings = settings_for(data)
+    click.echo(_change(at_desk(settings, lambda desk: desk.call("POST", "/v1/reembedding/resume"))))
+
+
+def _change(status: dict[str, Any]) -> str:
+    """How far a change of the model is, in words."""
+    if status["before"] is None:
+        return f"{status['current']} is in use."
+    users, blocks = status["users"], status["blocks"]
+    paused = ", paused; `vademecum models resume` goes on" if status["paused"] else ""
+    return (
+        f"{status['before']} -> {status['current']}: {blocks['done']} of {blocks['of']} blocks, "
+        f"{users['done']} of {users['of']} accounts{paused}"
+    )
 
 
 @models.command("verify")
@@ -150,10 +184,16 @@ def use(name: str, data: Path) -> None:
 def verify(data: Path) -> None:
     """Check every byte of the installed models."""
     settings = settings_for(data)
+    damaged = False
     for name in known.KNOWN:
         if (settings.models_folder / name).exists():
-            manifest.verify(settings.models_folder / name)
-            click.echo(f"{name}: whole")
+            try:
+                manifest.verify(settings.models_folder / name)
+                click.echo(f"{name}: whole")
+            except ModelError as error:
+                damaged = True
+                click.echo(f"{name}: {error} `vademecum models pull {name}` brings it anew.", err=True)
+    sys.exit(1 if damaged else 0)
 
 
 class Finding(NamedTuple):

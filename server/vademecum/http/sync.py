@@ -128,7 +128,10 @@ async def pull_stream_route(
     request: Req, name: FromPath[str], version: FromPath[int], state: State
 ) -> Stream:
     """Each commit of the account as an event, for as long as the connection is held. Subscribe first, then pull: what
-    comes in between arrives twice rather than never. When the server closes the stream, pull and subscribe again."""
+    comes in between arrives twice rather than never. When the server closes the stream, pull and subscribe again.
+
+    A stream of `documents` has events named `progress`, too, which are no rows: `{documentId, done, of}` says how many
+    chunks of a document have been embedded, at most twice a second."""
     parts: Parts = state.parts
     served(parts.registry, name, version)
     return _stream(parts, request, frozenset({name}), named=False)
@@ -179,7 +182,7 @@ async def _events(
                 continue
             if event is None or not is_valid(parts, token):
                 return
-            yield b"data: " + event + b"\n\n" if event else b": hb\n\n"
+            yield event or b": hb\n\n"
 
 
 ROUTES = [pull_route, push_route, pull_stream_route, stream_route]

@@ -14,13 +14,15 @@ from vademecum.services import sign_in
 from vademecum.services.backup import note_left, read_left
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
+from vademecum.services.reembed import Progress
 
 OWNER = "owner@localhost"
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 
 
 class Profile(msgspec.Struct, rename="camel"):
-    """An account as its owner or an administrator sees it. `problem`: why its file cannot be opened; then no `usage`."""
+    """An account as its owner or an administrator sees it. `problem`: why its file cannot be opened; then no `usage`.
+    `reembedding`: how many blocks another model has embedded, while the server changes its model."""
 
     user_id: str
     email: str
@@ -29,6 +31,7 @@ class Profile(msgspec.Struct, rename="camel"):
     limits: Limits
     usage: Usage | None
     problem: str | None = None
+    reembedding: Progress | None = None
 
 
 class TokenInfo(msgspec.Struct, rename="camel"):
@@ -87,12 +90,14 @@ def listed(parts: Parts, email: str | None) -> list[Account]:
 async def profile(parts: Parts, account: Account) -> Profile:
     usage: Usage | None = None
     problem: str | None = None
+    progress: Progress | None = None
     try:
         usage = await _usage(parts, account)
+        progress = await parts.reembedding.progress(account.id)
     except Broken as error:  # of one user: an administrator must see it, and the others
         problem = error.message
     limits = parts.limits(account)
-    return Profile(account.id, account.email, account.tier, account.admin, limits, usage, problem)
+    return Profile(account.id, account.email, account.tier, account.admin, limits, usage, problem, progress)
 
 
 async def _usage(parts: Parts, account: Account) -> Usage:
@@ -132,6 +137,7 @@ async def remove(parts: Parts, account: Account) -> None:
 
 async def _erase(parts: Parts, account_id: str) -> None:
     parts.backstage.forget_user(account_id)
+    await parts.reembedding.forget(account_id)
     await parts.indexes.remove(account_id)
     await parts.users.remove(account_id)
     parts.backstage.forget_user(account_id)  # the last commits have asked for more

@@ -26,9 +26,13 @@ class Backstage:
         self.jobs[job.name] = job
         return job
 
+    def ask(self, job: str, user_id: str) -> None:
+        self.jobs[job].ask(user_id)
+
     def on_commit(self, user_id: str, epoch: str, changes: list[Change]) -> None:
         self._hub.publish(user_id, epoch, changes)
         if any(c.key.startswith("vectorEmbeddings/") for c in changes):
+            self._inference.cancel(user_id, embed.gone(changes))
             self.jobs["index"].ask(user_id)
         if embed.needs_work(changes):
             self.jobs["embed"].ask(user_id)

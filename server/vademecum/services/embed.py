@@ -21,6 +21,7 @@ from vademecum.model.collections import Json
 from vademecum.model.draft import WAITING, Change, Draft
 from vademecum.services.documents import cards, live_keys
 from vademecum.services.models import Inference
+from vademecum.services.progress import Teller
 
 COLLECTION = "vectorEmbeddings"
 ATTEMPTS = 3
@@ -53,10 +54,20 @@ def _is_news(change: Change) -> bool:
     return head.chunks > 0
 
 
+def gone(changes: list[Change]) -> set[str]:
+    """Ids of the blocks that a commit has buried."""
+    return {
+        change.key.partition("/")[2]
+        for change in changes
+        if change.key.startswith(f"{COLLECTION}/") and (change.head is None or change.head.deleted)
+    }
+
+
 class EmbedJob:
-    def __init__(self, users: Users, inference: Inference) -> None:
+    def __init__(self, users: Users, inference: Inference, teller: Teller) -> None:
         self._users = users
         self._inference = inference
+        self._teller = teller
         self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, block, its seq)
 
     async def work(self, user_id: str) -> None:
@@ -64,7 +75,7 @@ class EmbedJob:
 
         Raises Broken when blocks failed that are worth another attempt.
         """
-        embedder = await self._inference.get()
+        embedder = await self._inference.for_user(user_id)
         failed: list[tuple[str, int]] = []
         if embedder is not None:
             async with self._users.open(user_id) as store:
@@ -74,6 +85,7 @@ class EmbedJob:
             for block in todo:
                 if not await self._attempt(user_id, block, embedder):
                     failed.append(block)
+            self._teller.over(user_id)
         hopeless = [
             block_id for block_id, seq in failed if self._failures[user_id, block_id, seq] >= ATTEMPTS
         ]
@@ -102,7 +114,10 @@ class EmbedJob:
         if body is None or head is None or head.deleted:
             return
         row: Json = msgspec.json.decode(body)
-        matrix = await embedder.passages([c["text"] for c in row["chunks"]])
+        texts = [chunk["text"] for chunk in row["chunks"]]
+        matrix = await self._inference.passages(embedder, user_id, row["id"], texts)
+        if matrix is None:
+            return
         filled = {**row, "model": embedder.model, "dims": embedder.dims, "embedding": vectors.encode(matrix)}
         encoded = msgspec.json.encode(filled)
 
@@ -113,6 +128,7 @@ class EmbedJob:
 
         async with self._users.open(user_id) as store:
             await store.write(store_vectors)
+            self._teller.tell(store, row["documentId"], embedder.model)
 
 
 async def _settle(store: UserStore, model: str | None, hopeless: list[str]) -> None:

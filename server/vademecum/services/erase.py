@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
 from vademecum.engines.duckdb.users import Users, user_folder
@@ -20,14 +20,25 @@ NEEDLE_MIN = 8  # bytes; shorter ones are found by chance
 
 
 class Eraser:
-    def __init__(self, data: Path, users: Users, indexes: Indexes, indexer: Indexer) -> None:
+    """`prune`: erases what is staged of a user's dead blocks."""
+
+    def __init__(
+        self,
+        data: Path,
+        users: Users,
+        indexes: Indexes,
+        indexer: Indexer,
+        prune: Callable[[str], Awaitable[None]],
+    ) -> None:
         self._data = data
         self._users = users
         self._indexes = indexes
         self._indexer = indexer
+        self._prune = prune
 
     async def work(self, user_id: str) -> None:
         """Rewrite the user's records and index without what was deleted."""
+        await self._prune(user_id)
         await self._users.rewrite(user_id)
         await self._indexer.work(user_id)
         await self._indexes.write(user_id, lambda index: index.erase())
@@ -36,6 +47,7 @@ class Eraser:
         """As `work`, when nothing is left alive: the index folder goes as a whole. Returns the files touched."""
         folder = user_folder(self._data, user_id)
         files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
+        await self._prune(user_id)
         await self._users.rewrite(user_id)
         await self._indexer.drop(user_id)
         return files

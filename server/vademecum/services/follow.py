@@ -54,12 +54,17 @@ class Run:
     @cached_property
     def plain(self) -> bytes:
         """For a stream of one collection."""
-        return envelope(self._bodies, self._seq, self._epoch)
+        return frame(envelope(self._bodies, self._seq, self._epoch))
 
     @cached_property
     def named(self) -> bytes:
         """For a stream of several."""
-        return envelope(self._bodies, self._seq, self._epoch, self.collection)
+        return frame(envelope(self._bodies, self._seq, self._epoch, self.collection))
+
+
+def frame(data: bytes, event: str = "") -> bytes:
+    """A server-sent event. One with a name is no replication: clients that do not know the name pass over it."""
+    return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + data + b"\n\n"
 
 
 def cut(epoch: str, changes: list[Change]) -> list[Run]:
@@ -76,7 +81,7 @@ def cut(epoch: str, changes: list[Change]) -> list[Run]:
 
 
 class Subscription:
-    """A bounded queue of events, each one SSE `data:` payload."""
+    """A bounded queue of server-sent events."""
 
     def __init__(self, collections: frozenset[str], named: bool, bounds: Bounds) -> None:
         self.closed = False
@@ -99,6 +104,13 @@ class Subscription:
             return
         for run in wanted:
             event = run.named if self._named else run.plain
+            self._queue.put_nowait(event)
+            self._bytes += len(event)
+
+    def mention(self, collection: str, event: bytes) -> None:
+        """Queue what may as well be missed: it is left out of a queue that is half full, and never ends the stream."""
+        has_room = 2 * self._queue.qsize() < self._bounds.events
+        if has_room and not self.closed and collection in self._collections:
             self._queue.put_nowait(event)
             self._bytes += len(event)
 
@@ -137,6 +149,14 @@ class Hub:
             runs = cut(epoch, changes)
             for subscription in subscriptions:
                 subscription.offer(runs)
+
+    def mention(self, user_id: str, collection: str, event: bytes) -> None:
+        """Tell the user's streams of this collection something that is no row and is kept nowhere."""
+        for subscription in self._subscriptions.get(user_id, ()):
+            subscription.mention(collection, event)
+
+    def is_followed(self, user_id: str) -> bool:
+        return user_id in self._subscriptions
 
     @contextmanager
     def subscribe(self, user_id: str, collections: frozenset[str], *, named: bool) -> Iterator[Subscription]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ import msgspec
 
 from vademecum.engines.duckdb.users import Users, user_folder
 from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, VectorIndex
-from vademecum.errors import NotFound
+from vademecum.errors import Broken, NotFound
 from vademecum.model import vectors
 from vademecum.model.collections import Json
 from vademecum.services.models import Inference
@@ -27,6 +27,10 @@ T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
 PAGE = 50  # blocks read and written at a time
 OPEN_MAX = 64
+
+
+class IndexReplaced(Exception):
+    """The index is now one of another model. A question's vector has to be made anew for it."""
 
 
 @dataclass(slots=True)
@@ -49,9 +53,9 @@ class Indexes:
         self._knows = knows
         self._writes: set[asyncio.Future[Any]] = set()
 
-    async def model(self) -> str | None:
-        """The hash of the model whose vectors are indexed."""
-        embedder = await self._inference.get()
+    async def model(self, user_id: str) -> str | None:
+        """The hash of the model whose vectors this user's index holds."""
+        embedder = await self._inference.for_user(user_id)
         return embedder.model if embedder is not None else None
 
     @asynccontextmanager
@@ -81,35 +85,67 @@ class Indexes:
                     entry.index.close()
 
     async def read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        """Raises IndexReplaced when another model's index took its place meanwhile: ask again."""
         async with self._entry(user_id) as entry:
             index = await self._ensure(user_id, entry)
-            return await asyncio.to_thread(work, index)
+            try:
+                return await asyncio.to_thread(work, index)
+            except RuntimeError as error:
+                if entry.index is index:
+                    raise
+                raise IndexReplaced from error
 
     async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         """Not cut off half-way: the next writer waits until this one is really done, even if its caller gave up."""
-        task = asyncio.ensure_future(self._write(user_id, work))
+        return await self._to_the_end(self._write(user_id, work))
+
+    async def adopt(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
+        """The index in `folder` takes the place of the user's; `then` is called when no other can be opened any more
+        and this one not yet."""
+        await self._to_the_end(self._adopt(user_id, folder, then))
+
+    async def _adopt(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
+        async with self._entry(user_id) as entry:
+            old = await self._ensure(user_id, entry)
+            async with entry.writing:
+                self._check(user_id)
+                entry.index = None
+                then()
+                await asyncio.to_thread(old.drop)
+                await asyncio.to_thread(folder.rename, user_folder(self._data, user_id) / "vectors")
+
+    async def _to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.ensure_future(work)
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)
         return await asyncio.shield(task)
 
     async def _write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         async with self._entry(user_id) as entry:
-            index = await self._ensure(user_id, entry)
-            async with entry.writing:
-                self._check(user_id)
-                return await asyncio.to_thread(work, index)
+            while True:
+                index = await self._ensure(user_id, entry)
+                async with entry.writing:
+                    self._check(user_id)
+                    if entry.index is index:  # else another model's has taken its place
+                        return await asyncio.to_thread(work, index)
 
     async def _ensure(self, user_id: str, entry: _Open) -> VectorIndex:
-        if entry.index is None:
-            async with entry.writing:
-                if entry.index is None:
-                    folder = user_folder(self._data, user_id) / "vectors"
-                    embedder = await self._inference.get()
-                    model, dims = (embedder.model, embedder.dims) if embedder is not None else (None, None)
-                    entry.index = await asyncio.to_thread(
-                        VectorIndex.open, folder, model, dims, cache=self._cache
-                    )
-        return entry.index
+        """The user's index, opened if it is not open yet for the model that serves the user."""
+        index = entry.index
+        if index is not None and index.model == await self.model(user_id):
+            return index
+        async with entry.writing:
+            embedder = await self._inference.for_user(user_id)
+            model, dims = (embedder.model, embedder.dims) if embedder is not None else (None, None)
+            if entry.index is not None and entry.index.model != model:
+                entry.index.close()
+                entry.index = None
+            if entry.index is None:
+                folder = user_folder(self._data, user_id) / "vectors"
+                entry.index = await asyncio.to_thread(
+                    VectorIndex.open, folder, model, dims, cache=self._cache
+                )
+            return entry.index
 
     async def drop(self, user_id: str) -> None:
         """Remove the user's index from the disk; it is begun anew when there is something to index."""
@@ -149,6 +185,41 @@ class Indexer:
             async with self._turns[user_id]:
                 done = await self._step(user_id)
 
+    async def renew(
+        self,
+        user_id: str,
+        swap: Callable[[], Awaitable[bool]],
+        new: VectorIndex,
+        folder: Path,
+        then: Callable[[], None],
+    ) -> bool:
+        """Change the vectors of the rows (`swap`) and the index with them. Until `new` is whole the old one serves, as
+        it was: it would lose the vectors it no longer finds in the rows. False when `swap` has changed nothing."""
+        async with self._turns[user_id]:
+            if not await swap():
+                return False
+            seen = await self._build(user_id, new)
+            await self._indexes.adopt(user_id, folder, then)
+            self._seen[user_id] = seen
+        return True
+
+    async def _build(self, user_id: str, index: VectorIndex) -> tuple[str, int]:
+        """Index all rows there are; returns the checkpoint. `index` is closed."""
+        async with self._users.open(user_id) as store:
+            epoch = store.epoch
+        after, full = 0, True
+        while full:
+            async with self._users.open(user_id) as store:
+                if store.epoch != epoch:
+                    raise Broken("The records were restored while they were being indexed.")
+                latest = store.seq
+                page = await store.page(COLLECTION, after, PAGE)
+            full = len(page) == PAGE
+            after = page[-1][0] if full else latest
+            await asyncio.to_thread(_apply, index, page, index.model, (epoch, after))
+        index.close()
+        return epoch, after
+
     async def drop(self, user_id: str) -> None:
         """Remove the user's index. A step that has read rows by now is over first: it cannot bring them back."""
         async with self._turns[user_id]:
@@ -167,7 +238,7 @@ class Indexer:
         seq = page[-1][0] if len(page) == PAGE else latest
         try:
             if page or seq != after:
-                model = await self._indexes.model()
+                model = await self._indexes.model(user_id)
                 await self._indexes.write(user_id, lambda index: _apply(index, page, model, (epoch, seq)))
         except IndexDamaged:
             return False

@@ -1,15 +1,21 @@
-"""Which model this data folder uses: the one it was begun with, until a command changes it."""
+"""Which model this data folder uses: the one it was begun with, until a command changes it.
+
+While a change is under way there are two: users whose rows hold the vectors of the one before are served by that one
+(`for_user`), the others by the new one. Vectors of two models are never compared.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.model.vectors import Vectors
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum.models")
@@ -20,11 +26,18 @@ def chosen_file(settings: Settings) -> Path:
     return settings.data / "model"
 
 
+def chosen(settings: Settings) -> str:
+    """The name of the model that was chosen; empty when none was."""
+    try:
+        return chosen_file(settings).read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        return ""
+
+
 def current(settings: Settings) -> Path | None:
     """The folder of the model in use, or None: words-only search. Remembers the choice of the first time."""
-    remembered = chosen_file(settings)
-    if remembered.exists():
-        folder = settings.models_folder / remembered.read_text(encoding="utf-8").strip()
+    if remembered := chosen(settings):
+        folder = settings.models_folder / remembered
         return folder if (folder / "manifest.json").exists() else None
     for name in PREFERRED:
         if (settings.models_folder / name / "manifest.json").exists():
@@ -34,19 +47,69 @@ def current(settings: Settings) -> Path | None:
 
 
 def choose(settings: Settings, name: str) -> None:
-    chosen_file(settings).write_text(name + "\n", encoding="utf-8")
+    _replace(chosen_file(settings), name.encode() + b"\n")
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of the model that is under way, kept in `<data>/reembed.json`. `model`: the new one's hash. `users` and
+    `blocks`: how many are done."""
+
+    before: str
+    target: str
+    model: str
+    paused: bool = False
+    users: int = 0
+    blocks: int = 0
+
+
+def plan_file(settings: Settings) -> Path:
+    return settings.data / "reembed.json"
+
+
+def load_plan(settings: Settings) -> Plan | None:
+    try:
+        return msgspec.json.decode(plan_file(settings).read_bytes(), type=Plan)
+    except FileNotFoundError:
+        return None
+
+
+def save_plan(settings: Settings, plan: Plan) -> None:
+    _replace(plan_file(settings), msgspec.json.encode(plan))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    new = path.with_name(path.name + ".new")
+    new.write_bytes(data)
+    new.replace(path)
 
 
 class Inference:
-    """The embedder, opened in the background so that the first sync need not wait for it."""
+    """The embedder, opened in the background so that the first sync need not wait for it.
 
-    def __init__(self, settings: Settings) -> None:
-        self._opening = asyncio.create_task(asyncio.to_thread(_open, settings))
+    `before`: the folder of the model that is being replaced, `behind`: the users it still serves.
+    """
+
+    def __init__(self, settings: Settings, before: Path | None = None, behind: Iterable[str] = ()) -> None:
+        self.behind = set(behind)
+        self._opening = asyncio.create_task(asyncio.to_thread(_open, current(settings)))
+        self._before: asyncio.Task[Embedder | None] | None = None
+        if before is not None:
+            self._before = asyncio.create_task(asyncio.to_thread(_open, before))
+        self._running: dict[tuple[str, str, str], asyncio.Task[Vectors]] = {}  # (user, block, model)
 
     async def get(self) -> Embedder | None:
         """The embedder once it is open; None when no model is installed, or it is damaged: /ready tells which."""
         await asyncio.wait([self._opening])
         return self.now()
+
+    async def for_user(self, user_id: str) -> Embedder | None:
+        """The embedder of the model whose vectors this user's rows and index hold."""
+        if user_id not in self.behind:
+            return await self.get()
+        if self._before is None:
+            return None
+        await asyncio.wait([self._before])
+        return _result(self._before)
 
     def settled(self) -> bool:
         """Is it known which model there is, if any?"""
@@ -54,8 +117,45 @@ class Inference:
 
     def now(self) -> Embedder | None:
         """The embedder if it is open already."""
-        done = self._opening.done() and not self._opening.cancelled() and self._opening.exception() is None
-        return self._opening.result() if done else None
+        return _result(self._opening)
+
+    async def passages(
+        self, embedder: Embedder, user_id: str, block_id: str, texts: Sequence[str]
+    ) -> Vectors | None:
+        """The vectors of a block's texts; None when `cancel` was called for it meanwhile."""
+        place = user_id, block_id, embedder.model
+        self._running[place] = task = asyncio.create_task(embedder.passages(texts))
+        try:
+            await asyncio.wait([task])
+            return None if task.cancelled() else task.result()
+        finally:
+            task.cancel()  # nothing, unless who waits was cancelled
+            if self._running.get(place) is task:
+                del self._running[place]
+
+    def cancel(self, user_id: str, block_ids: Set[str]) -> None:
+        """These blocks are gone: their texts leave the embedder's queue at once."""
+        for (owner, block_id, _), task in self._running.items():
+            if owner == user_id and block_id in block_ids:
+                task.cancel()
+
+    async def change(self, folder: Path, behind: Iterable[str]) -> None:
+        """Use the model in `folder` from now on; `behind` go on with the one in use until now."""
+        then = self._opening
+        if (back := _result(self._before)) is not None and back.manifest.id == folder.name:
+            assert self._before is not None
+            opening = self._before
+        else:
+            opening = asyncio.create_task(asyncio.to_thread(_open, folder))
+            await opening
+        self._opening, self._before, self.behind = opening, then, set(behind)
+
+    async def end_change(self) -> None:
+        """Nobody is behind any more: let go of the model before, after the questions it has by now."""
+        before, self._before = self._before, None
+        self.behind.clear()
+        if before is not None and (embedder := _result(before)) is not None:
+            await embedder.aclose(finish=True)
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the model's tokenizer, or, without a model, a guess: four bytes a token."""
@@ -65,13 +165,20 @@ class Inference:
         return await asyncio.to_thread(lambda: [embedder.count_tokens(text) for text in texts])
 
     async def close(self) -> None:
-        embedder = await self.get()
-        if embedder is not None:
-            await embedder.aclose()
+        opened = [opening for opening in (self._opening, self._before) if opening is not None]
+        await asyncio.wait(opened)
+        for opening in opened:
+            if (embedder := _result(opening)) is not None:
+                await embedder.aclose()
 
 
-def _open(settings: Settings) -> Embedder | None:
-    folder = current(settings)
+def _result(opening: asyncio.Task[Embedder | None] | None) -> Embedder | None:
+    if opening is None or not opening.done() or opening.cancelled() or opening.exception() is not None:
+        return None
+    return opening.result()
+
+
+def _open(folder: Path | None) -> Embedder | None:
     if folder is None:
         _log.warning("no model: search by words only; `vademecum models pull` brings one")
         return None

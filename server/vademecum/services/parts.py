@@ -21,6 +21,7 @@ from vademecum.services.index import Indexer, Indexes
 from vademecum.services.models import Inference
 from vademecum.services.places import Places
 from vademecum.services.rates import Limiter
+from vademecum.services.reembed import Reembedding
 from vademecum.services.search import Searcher
 from vademecum.settings import Settings
 
@@ -38,6 +39,7 @@ class Parts:
     indexer: Indexer
     backstage: Backstage
     eraser: Eraser
+    reembedding: Reembedding
     searcher: Searcher
     contexts: Contexts
     limiter: Limiter

@@ -16,13 +16,14 @@ import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.lance import Hit, IndexDamaged
-from vademecum.engines.onnx.embedder import Embedder
+from vademecum.engines.lance import Hit, IndexDamaged, VectorIndex
+from vademecum.engines.onnx.errors import EmbedderClosed
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
 from vademecum.model.ranking import fuse
+from vademecum.model.vectors import Vectors
 from vademecum.services.documents import borrowed_by, filenames
-from vademecum.services.index import Indexer, Indexes
+from vademecum.services.index import Indexer, Indexes, IndexReplaced
 from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
 
@@ -91,8 +92,7 @@ class Searcher:
             raise TierTooLow(
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
             )
-        embedder = await self._inference.get()
-        possible: Mode = mode if embedder is not None else "words"
+        possible: Mode = mode if await self._inference.for_user(user_id) is not None else "words"
         async with self._users.open(user_id) as store:
             scope = borrowed_by(store, session_id)
             epoch, seq = store.epoch, store.seq
@@ -100,11 +100,13 @@ class Searcher:
             return Found(Scope(session_id, [], possible, True), [])
         complete = await self._wait(user_id, epoch, seq)
         try:
-            hits = await self._hits(user_id, embedder, query, scope, max(k, DEPTH), possible)
+            hits = await self._hits(user_id, query, scope, max(k, DEPTH), possible)
         except IndexDamaged:  # it was emptied; it is rebuilt from the records
             self._indexer.forget(user_id)
             complete = await self._wait(user_id, epoch, seq)
-            hits = await self._hits(user_id, embedder, query, scope, max(k, DEPTH), possible)
+            hits = await self._hits(user_id, query, scope, max(k, DEPTH), possible)
+        except (IndexReplaced, EmbedderClosed):  # the model was changed meanwhile
+            hits = await self._hits(user_id, query, scope, max(k, DEPTH), possible)
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
             active = borrowed_by(store, session_id)
@@ -125,18 +127,20 @@ class Searcher:
     async def _hits(
         self,
         user_id: str,
-        embedder: Embedder | None,
         query: str,
         scope: Iterable[str],
         depth: int,
         mode: Mode,
     ) -> list[tuple[Hit, float]]:
         ids = list(scope)
+        embedder = await self._inference.for_user(user_id)
         meaning: list[Hit] = []
         words: list[Hit] = []
         if mode != "words" and embedder is not None and query.strip():
-            vector = await embedder.query(query)
-            meaning = await self._indexes.read(user_id, lambda index: index.meaning(vector, ids, depth))
+            vector, model = await embedder.query(query), embedder.model
+            meaning = await self._indexes.read(
+                user_id, lambda index: _meaning(index, model, vector, ids, depth)
+            )
         if mode != "meaning":
             words = await self._indexes.read(user_id, lambda index: index.words(query, ids, depth))
         if mode == "meaning":
@@ -150,6 +154,13 @@ class Searcher:
             depth,
         )
         return [(by_place[place], score) for place, score in fused]
+
+
+def _meaning(index: VectorIndex, model: str, vector: Vectors, ids: list[str], depth: int) -> list[Hit]:
+    """Raises IndexReplaced: vectors of two models are never compared."""
+    if index.model != model:
+        raise IndexReplaced
+    return index.meaning(vector, ids, depth)
 
 
 async def _read_back(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,6 +26,8 @@ class Hub(ThreadingHTTPServer):
         """Bytes after which every connection breaks off."""
         self.drops = 0
         """How many more times it does."""
+        self.stall_s = 0.0
+        """For how long a connection that is to break off stays silent before it does."""
         self.statuses: list[int] = []
         """Answers given instead, one a request."""
         self.ranges = True
@@ -67,6 +70,9 @@ class _Handler(BaseHTTPRequestHandler):
             hub.drops -= 1
             body = body[: hub.drop_after]
             self.close_connection = True
+            self.wfile.write(body)
+            time.sleep(hub.stall_s)
+            return None
         self.wfile.write(body)
         return None
 

@@ -149,6 +149,18 @@ def test_connections_that_drop_are_resumed(tiny: tuple[Known, Path], tmp_path: P
     assert len(set(ranges)) == len(ranges)
 
 
+def test_a_hub_that_falls_silent_is_given_up_and_asked_again(
+    tiny: tuple[Known, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "READ_S", 0.5)
+    hub.drop_after, hub.drops, hub.stall_s = 1000, 1, 4.0
+    began = time.monotonic()
+    pull(tiny, tmp_path, hub)
+    assert time.monotonic() - began < 4.0, "it does not wait for the end of the silence"
+    assert fetch.installed(tiny[0], tmp_path)
+    assert any(wanted for _, wanted in hub.log), "what had come was kept"
+
+
 def test_a_download_goes_on_in_the_next_run(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
     class Stop(Exception):
         pass

@@ -136,10 +136,11 @@ class UserStore:
         ]
         return [block_id for _, block_id in sorted(blocks)]
 
-    def chunk_count(self, document_id: str) -> int:
-        """How many chunks of this document are here."""
+    def chunk_count(self, document_id: str, model: str | None = None) -> int:
+        """How many chunks of this document are here, or have vectors of `model`."""
         names = self.heads.dependents.get(f"documents/{document_id}", ())
-        return sum(self.heads.rows[name].chunks for name in names)
+        heads = [self.heads.rows[name] for name in names]
+        return sum(head.chunks for head in heads if model is None or head.model == model)
 
     # -- writing ------------------------------------------------------------------------------------------------
 

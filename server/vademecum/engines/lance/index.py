@@ -78,6 +78,11 @@ class VectorIndex:
         self._sweep()
 
     @property
+    def model(self) -> str | None:
+        """The model whose vectors it holds."""
+        return self._empty.model
+
+    @property
     def checkpoint(self) -> tuple[str, int]:
         """Epoch and seq up to which the index has read; ("", 0) when it holds nothing."""
         return self._state.epoch, self._state.seq

@@ -1,0 +1,98 @@
+"""Staged vectors: what a change of the model has made of a user's blocks so far, beside the rows and not yet in them.
+
+`<user's folder>/reembed/<model's hash>/` exists for as long as the user's rows hold the vectors of the model before;
+a file in it is one block's new vectors, named by the block and the `seq` they were made from. So a listing says what
+is done, a crash costs one block, and what a deleted block leaves here is found by its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+
+from vademecum.engines.duckdb.users import user_folder
+from vademecum.model.vectors import Vectors
+
+FOLDER = "reembed"
+INDEX = "index"  # the search index of the new vectors, until it takes the old one's place
+
+
+class Staging:
+    """One user's staged vectors of one model. Blocking, and quick enough for a thread."""
+
+    def __init__(self, data: Path, user_id: str, model: str) -> None:
+        self.folder = user_folder(data, user_id) / FOLDER / model
+
+    @property
+    def index(self) -> Path:
+        return self.folder.with_name(INDEX)
+
+    def end(self) -> None:
+        """The user is done, or needs it no more."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.index, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty: another change of the model has begun
+            self.folder.parent.rmdir()
+
+    def seqs(self) -> dict[str, int]:
+        """Block -> the `seq` of the state that its staged vectors were made from."""
+        found: dict[str, int] = {}
+        for path in self.folder.iterdir():
+            block_id, at, seq = path.name.partition("@")
+            if at and seq.isdigit():
+                found[block_id] = max(int(seq), found.get(block_id, 0))
+        return found
+
+    def put(self, block_id: str, seq: int, vectors: Vectors) -> None:
+        """Whole or not at all. Makes no folder: one that is gone belongs to a user who has left."""
+        path = self._path(block_id, seq)
+        new = path.with_name(path.name + ".new")
+        with new.open("wb") as file:
+            file.write(vectors.astype("<f4").tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+
+    def read(self, blocks: Iterable[tuple[str, int]], dims: int) -> dict[str, Vectors]:
+        """Block -> its n × dims vectors. A file that the disk has damaged is removed, and so made again."""
+        found: dict[str, Vectors] = {}
+        for block_id, seq in blocks:
+            data = self._path(block_id, seq).read_bytes()
+            if not data or len(data) % (4 * dims):
+                self._path(block_id, seq).unlink()
+                continue
+            found[block_id] = np.frombuffer(data, dtype="<f4").astype(np.float32).reshape(-1, dims)
+        return found
+
+    def _path(self, block_id: str, seq: int) -> Path:
+        return self.folder / f"{block_id}@{seq}"
+
+
+def begin(data: Path, user_ids: Iterable[str], model: str) -> None:
+    for user_id in user_ids:
+        Staging(data, user_id, model).folder.mkdir(parents=True, exist_ok=True)
+
+
+def behind(data: Path, model: str) -> set[str]:
+    """The users whose rows still hold the vectors of the model before `model`."""
+    return {path.parents[1].name for path in (data / "users").glob(f"*/*/{FOLDER}/{model}")}
+
+
+def sweep(data: Path, keep: str | None) -> None:
+    """At the start: take away what belongs to no change that is under way."""
+    for path in (data / "users").glob(f"*/*/{FOLDER}/*"):
+        if path.name != keep:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def prune(data: Path, user_id: str, stands: Callable[[str, int], bool]) -> None:
+    """Take away the vectors of blocks that are gone or have changed."""
+    for path in (user_folder(data, user_id) / FOLDER).glob("*/*@*"):
+        block_id, _, seq = path.name.partition("@")
+        if not (seq.isdigit() and stands(block_id, int(seq))):
+            path.unlink(missing_ok=True)

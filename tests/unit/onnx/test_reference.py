@@ -1,0 +1,31 @@
+"""The ONNX graph against torch: `golden/*.json` is what `reference.py` had from it, with weights made from a seed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from unit.onnx import bert
+from vademecum.engines.onnx.graph import BertConfig, build
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("name", ["small", "e5-shaped"])
+def test_the_graph_computes_what_torch_computes(name: str) -> None:
+    golden = json.loads((GOLDEN / f"{name}.json").read_bytes())
+    fields = {
+        key: value for key, value in bert.config(**golden["changes"]).items() if key != "type_vocab_size"
+    }
+    shape = BertConfig(**fields)  # type: ignore[arg-type]
+    session = ort.InferenceSession(build(shape, bert.random_weights(shape, golden["seed"])))
+    for ids, expected in zip(golden["ids"], golden["vectors"], strict=True):
+        row = np.array([ids], dtype=np.int64)
+        vector = session.run(None, {"input_ids": row, "attention_mask": np.ones_like(row)})[0][0]
+        assert len(vector) == shape.hidden_size
+        assert np.abs(vector - np.array(expected)).max() < 1e-4
+        assert float(vector @ np.array(expected)) > 0.99999
