@@ -29,8 +29,8 @@ from vademecum.services.models import Inference
 Mode = Literal["hybrid", "meaning", "words"]
 
 
-class Place(msgspec.Struct, rename="camel"):
-    """Where the same passage stands too."""
+class Repeat(msgspec.Struct, rename="camel"):
+    """Another place where the same passage stands."""
 
     document_id: str
     filename: str
@@ -51,7 +51,7 @@ class Result(msgspec.Struct, rename="camel"):
     section: str | None
     text: str
     score: float
-    also: list[Place] = []
+    also: list[Repeat] = []
 
 
 class _StoredChunk(msgspec.Struct):
@@ -165,7 +165,7 @@ async def _read_back(
 ) -> list[Result]:
     """The first `k` passages that still stand in the records; hardly more blocks are read than that takes."""
     standing: list[Result] = []
-    candidates = iter(await asyncio.to_thread(_repeats, hits))
+    candidates = iter(await asyncio.to_thread(_grouped, hits))
     while (missing := k - len(_shown_once(standing))) > 0 and (groups := list(islice(candidates, missing))):
         active = borrowed_by(store, session_id)
         some = [
@@ -187,7 +187,7 @@ async def _read_back(
     )
 
 
-def _repeats(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
+def _grouped(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
     """Hits grouped by what they say, the best of a group first."""
     groups: dict[str, list[tuple[Hit, float]]] = {}
     for hit, score in hits:
@@ -201,14 +201,14 @@ def _shown_once(results: Iterable[Result]) -> list[Result]:
     for result in results:
         groups.setdefault(same_text(result.text), []).append(result)
     return [
-        msgspec.structs.replace(first, also=[_place(other) for other in others])
+        msgspec.structs.replace(first, also=[_repeat(other) for other in others])
         for first, *others in groups.values()
     ]
 
 
-def _place(result: Result) -> Place:
+def _repeat(result: Result) -> Repeat:
     place = result.document_id, result.filename, result.block, result.chunk_index
-    return Place(*place, result.page, result.section)
+    return Repeat(*place, result.page, result.section)
 
 
 def _block(found: Hit | Result) -> str:
