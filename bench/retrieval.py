@@ -35,6 +35,7 @@ SEED = 7
 ARTICLE = 5  # consecutive paragraphs of XQuAD are one article
 BATCH = 256
 KS = {"xquad": 1, "locomo": 10, "locomo_session": 5}
+WEIGHTS = {"xquad": ranking.MEANING, "locomo": ranking.MEANING_OF_TURNS, "locomo_session": ranking.MEANING}
 MODES = ("words", "meaning", "hybrid")
 
 
@@ -162,20 +163,20 @@ def top(scores: np.ndarray, floor: float) -> Hits:
     )
 
 
-def ranked(words: Hits, meaning: Hits, mode: str) -> Hits:
+def ranked(words: Hits, meaning: Hits, mode: str, weight: float) -> Hits:
     if mode == "hybrid":
-        return ranking.hybrid(words[: ranking.DEPTH], meaning[: ranking.DEPTH], 2 * ranking.DEPTH)
+        return ranking.hybrid(words[: ranking.DEPTH], meaning[: ranking.DEPTH], 2 * ranking.DEPTH, weight)
     return words if mode == "words" else meaning
 
 
 def recalls(
-    given: Any, found: Sequence[tuple[Asked, Any]], mode: str, *, fitting: bool
+    given: Any, found: Sequence[tuple[Asked, Any]], mode: str, weight: float, *, fitting: bool
 ) -> tuple[list[float], int]:
     """Recall of each question of one half, and how many foreign documents were shown."""
     values, leaks = [], 0
     for asked, arms_of in found:
         for question in (q for q, _ in asked.questions if (q in asked.fitting) == fitting):
-            rows = [row for row, _ in ranked(*arms_of[question], mode)]
+            rows = [row for row, _ in ranked(*arms_of[question], mode, weight)]
             shown = list(dict.fromkeys(asked.names[asked.document[row]] for row in rows))[: KS[given.name]]
             right = given.qrels[question]
             values.append(len(right.keys() & set(shown)) / len(right))
@@ -193,7 +194,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 def table(given: Any, found: Sequence[tuple[Asked, Any]]) -> str:
     cells, leaks = [], 0
     for mode in MODES:
-        values, leaked = recalls(given, found, mode, fitting=False)
+        values, leaked = recalls(given, found, mode, WEIGHTS[given.name], fitting=False)
         leaks += leaked
         cells.append("{:.3f} ({:.3f}-{:.3f})".format(*interval(values)))
     return f"| {given.name}, recall@{KS[given.name]} | {' | '.join(cells)} | {leaks} |"
@@ -201,12 +202,9 @@ def table(given: Any, found: Sequence[tuple[Asked, Any]]) -> str:
 
 def sweep(given: Any, found: Sequence[tuple[Asked, Any]]) -> None:
     """Weights of meaning beside words 1.0, on the half for fitting."""
-    chosen = ranking.WEIGHTS["meaning"]
     for weight in (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0, 2.0):
-        ranking.WEIGHTS["meaning"] = weight
-        values, _ = recalls(given, found, "hybrid", fitting=True)
+        values, _ = recalls(given, found, "hybrid", weight, fitting=True)
         print(f"{given.name}: meaning {weight}: {np.mean(values):.4f}", file=sys.stderr, flush=True)
-    ranking.WEIGHTS["meaning"] = chosen
 
 
 def main() -> None:

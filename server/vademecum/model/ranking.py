@@ -22,8 +22,9 @@ Key = TypeVar("Key", bound=Hashable)
 # BM25's usual constants: how soon repeats stop counting, and how much a long chunk's length is held against it.
 K1 = 1.2
 B = 0.75
-# What the best match by words, and the best by meaning, count for in a hybrid search.
-WEIGHTS = {"words": 1.0, "meaning": 0.5}
+# What the best match in meaning counts for beside the best by words, 1: of documents' chunks, and of turns of talk.
+MEANING = 1.0
+MEANING_OF_TURNS = 0.4
 # How many hits of each arm are fused.
 DEPTH = 100
 # What a row takes of the scores of the rows one and two places away.
@@ -305,11 +306,11 @@ def fuse(
 
 
 def hybrid(
-    words: Sequence[tuple[Key, float]], meaning: Sequence[tuple[Key, float]], k: int
+    words: Sequence[tuple[Key, float]], meaning: Sequence[tuple[Key, float]], k: int, weight: float = MEANING
 ) -> list[tuple[Key, float]]:
     """The k best of what the words fit and what is near in meaning: BM25 and cosines, best first, `DEPTH` of each."""
     lists = [relative(words, zero=0.0), relative(meaning)]
-    return fuse(lists, [WEIGHTS["words"], WEIGHTS["meaning"]], k)
+    return fuse(lists, [1.0, weight], k)
 
 
 def same_text(text: str) -> str:
