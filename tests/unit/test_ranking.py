@@ -14,7 +14,12 @@ from vademecum.model.ranking import (
     count_terms,
     fold,
     fuse,
+    hybrid,
+    lift,
     query_terms,
+    relative,
+    same_text,
+    stem,
     term_key,
     terms,
 )
@@ -43,7 +48,9 @@ def test_fold(text: str, folded: str) -> None:
     ("text", "indexed", "asked"),
     [
         ("Don't panic: 3.14!", ["don", "t", "panic", "3", "14"], ["don", "t", "panic", "3", "14"]),
-        ("snake_case a-b", ["snake", "case", "a", "b"], ["snake", "case", "a", "b"]),
+        ("What was the fee?", ["what", "was", "the", "fee"], ["fee"]),
+        ("The planned visits", ["the", "plan", "visit"], ["plan", "visit"]),
+        ("snake_case a-b", ["snak", "cas", "a", "b"], ["snak", "cas", "b"]),
         ("to be or to be", ["to", "be", "or", "to", "be"], ["to", "be", "or"]),
         ("猫", ["猫"], ["猫"]),
         ("図書館", ["図", "書", "館", "図書", "書館"], ["図書", "書館"]),
@@ -128,23 +135,83 @@ def test_best_keeps_all_that_tie_with_the_last() -> None:
     assert best(np.full(3, -np.inf), 2).size == 0
 
 
-def test_fuse_ranks_by_weighted_reciprocal_rank() -> None:
-    assert fuse([["a", "b"], ["b", "c"]], [1, 1], 3) == [
-        ("b", 1 / 62 + 1 / 61),
-        ("a", 1 / 61),
-        ("c", 1 / 62),
-    ]
-    assert [key for key, _ in fuse([["a", "b"], ["c"]], [1, 2], 2)] == ["c", "a"]
+@pytest.mark.parametrize(
+    ("words", "root"),
+    [
+        (["plan", "plans", "planned", "planning"], "plan"),
+        (["party", "parties"], "parti"),
+        (["hope", "hoped", "hoping", "hopes"], "hop"),
+        (["class", "classes"], "class"),
+        (["quick", "quickly"], "quick"),
+        (["visit", "visits", "visited", "visiting"], "visit"),
+    ],
+)
+def test_forms_of_an_english_word_share_a_stem(words: list[str], root: str) -> None:
+    assert {stem(word) for word in words} == {root}
+
+
+@pytest.mark.parametrize(
+    "word", ["bus", "sing", "this", "x86", "http2s", "gas", "елки", "本", "virus", "red"]
+)
+def test_what_is_short_or_no_english_word_is_its_own_stem(word: str) -> None:
+    assert stem(word) == word
+
+
+def test_a_question_of_stop_words_alone_keeps_them() -> None:
+    assert query_terms("to be or not to be") == ["not"]
+    assert query_terms("To be, or to be?") == ["to", "be", "or"]
+
+
+def test_turns_take_a_share_of_their_neighbours_within_a_session() -> None:
+    scores, session = np.array([0.0, 8.0, 0.0, 0.0, 0.0, 4.0]), np.array([1, 1, 1, 1, 2, 2])
+    assert lift(scores, session).tolist() == [4.0, 8.0, 4.0, 2.0, 2.0, 4.0]
+    assert lift(scores[:1], session[:1]).tolist() == [0.0]
+    assert lift(scores[:0], session[:0]).tolist() == []
+
+
+def test_a_row_without_a_vector_lends_nothing_and_stays_out() -> None:
+    assert lift(np.array([1.0, -np.inf, 1.0]), np.array([1, 1, 1])).tolist() == [1.25, -np.inf, 1.25]
+
+
+def test_relative_scores_reach_from_nought_to_one() -> None:
+    assert relative([("a", 0.9), ("b", 0.8), ("c", 0.7)]) == [("a", 1), ("b", pytest.approx(0.5)), ("c", 0)]
+    assert relative([("a", 8.0), ("b", 2.0)], zero=0.0) == [("a", 1), ("b", 0.25)]
+    assert relative([("a", 0.9)]) == [("a", 1)] and relative([]) == []
+
+
+def test_fuse_takes_the_weighted_mean_and_nought_where_a_list_lacks_a_key() -> None:
+    assert fuse([[("a", 1.0), ("b", 0.5)], [("b", 1.0)]], [3, 1], 3) == [("a", 0.75), ("b", 0.625)]
+    assert [key for key, _ in fuse([[("a", 1.0)], [("b", 1.0)]], [1, 2], 2)] == ["b", "a"]
+    assert [key for key, _ in fuse([[("a", 1.0)], [("b", 1.0)]], [1, 2], 1)] == ["b"]
 
 
 def test_fuse_breaks_ties_by_where_a_key_is_first_met() -> None:
-    assert [key for key, _ in fuse([["x"], ["a"]], [1, 1], 5)] == ["x", "a"]
-    assert [key for key, _ in fuse([["x", "y"], ["y", "x"]], [1, 1], 5)] == ["x", "y"]
+    assert [key for key, _ in fuse([[("x", 1.0)], [("a", 1.0)]], [1, 1], 5)] == ["x", "a"]
 
 
-def test_fuse_counts_a_key_once_a_list_and_ignores_lists_without_weight() -> None:
-    assert fuse([["a", "a", "b"]], [1], 5) == [("a", 1 / 61), ("b", 1 / 62)]
-    assert fuse([["a"], ["b"]], [0, 1], 5) == [("b", 1 / 61)]
-    assert fuse([], [], 5) == [] and fuse([["a"]], [1], 0) == []
+def test_fuse_ignores_lists_without_weight() -> None:
+    assert fuse([[("a", 1.0)], [("b", 1.0)]], [0, 1], 5) == [("b", 1.0)]
+    assert fuse([], [], 5) == [] and fuse([[("a", 1.0)]], [1], 0) == []
     with pytest.raises(ValueError):
-        fuse([["a"]], [1, 2], 5)
+        fuse([[("a", 1.0)]], [1, 2], 5)
+
+
+def test_hybrid_ranks_by_how_far_scores_lie_apart() -> None:
+    """A clear match by words is not outvoted by a slight lead in meaning, as it would be if only places counted."""
+    words, meaning = [("clear", 20.0), ("faint", 2.0)], [("faint", 0.82), ("clear", 0.81), ("far", 0.7)]
+    assert [key for key, _ in hybrid(words, meaning, 2)] == ["clear", "faint"]
+    words, meaning = [("a", 20.0), ("b", 19.0)], [("b", 0.9), ("a", 0.7)]
+    assert [key for key, _ in hybrid(words, meaning, 2)] == ["b", "a"]
+
+
+def test_hybrid_does_not_depend_on_where_a_models_cosines_lie() -> None:
+    words, meaning = [("a", 5.0), ("b", 4.0)], [("b", 0.6), ("c", 0.4), ("a", 0.2)]
+    squeezed = [(key, 0.7 + score * 0.3) for key, score in meaning]
+    assert hybrid(words, meaning, 3) == [
+        (key, pytest.approx(score)) for key, score in hybrid(words, squeezed, 3)
+    ]
+
+
+def test_texts_that_differ_in_blanks_and_case_only_are_the_same() -> None:
+    assert same_text(" The  FEE\nis due ") == same_text("the fee is due")
+    assert same_text("the fee is 10") != same_text("the fee is 11")

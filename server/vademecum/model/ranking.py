@@ -1,8 +1,7 @@
-"""Ranking: words folded to terms, BM25 over postings, and the fusing of ranked lists.
+"""Ranking: words folded to terms, BM25 over postings, and the fusing of scored lists.
 
 Rule: pure and repeatable. The same texts and the same query give the same order, here and in the browser, which
-mirrors this file; nothing in a query is syntax. Words are not stemmed: a stemmer must be told the language,
-guesses wrong on short questions, and the vectors already bridge inflection.
+mirrors this file; nothing in a query is syntax. The constants were fitted and measured by bench/retrieval.py.
 """
 
 import re
@@ -23,8 +22,13 @@ Key = TypeVar("Key", bound=Hashable)
 # BM25's usual constants: how soon repeats stop counting, and how much a long chunk's length is held against it.
 K1 = 1.2
 B = 0.75
-# Reciprocal rank fusion's usual constant: the larger, the less the top places of a list stand out.
-SMOOTHING = 60
+# What the best match in meaning counts for beside the best by words, 1: of documents' chunks, and of turns of talk.
+MEANING = 1.0
+MEANING_OF_TURNS = 0.4
+# How many hits of each arm are fused.
+DEPTH = 100
+# What a row takes of the scores of the rows one and two places away.
+SHARES = (0.5, 0.25)
 # A longer "word" is a blob (base64, the tail of a URL); its beginning is enough to find it again.
 LONGEST_TERM = 64
 # Scores are compared after rounding to this many digits, so that a last bit, which depends on the order of
@@ -52,6 +56,17 @@ _DENSE = (
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 
+# Words that make a question and say nothing of what is asked. English, as most of the questions we can measure; in
+# another language they drop little, and a question of nothing else keeps them.
+STOP_WORDS = frozenset(
+    re.findall(
+        "[a-z]+",
+        "a an and are as at be been but by did do does for from had has have how i in is it its of on or s that the "
+        "their they this to was were what when where which who whom whose why will with would",
+    )
+)
+_STEMMED = re.compile("[a-z]{4,}")
+
 
 def _marks() -> str:
     """All combining marks as the inside of a regex class. They belong to a word, but never begin one."""
@@ -78,14 +93,47 @@ def fold(text: str) -> str:
 
 def terms(text: str) -> list[str]:
     """The terms a chunk is found by, in order. Dense runs give their characters and their pairs of characters."""
-    return [term for run, dense in _runs(text) for term in (_dense_terms(run) if dense else [run])]
+    return [term for run, dense in _runs(text) for term in (_dense_terms(run) if dense else [stem(run)])]
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms of a question, in order. Single dense characters only where nothing stands beside them:
-    they are in nearly every chunk of such a language."""
-    found = (term for run, dense in _runs(text) for term in (_pairs(run) or [run] if dense else [run]))
+    """The distinct terms of a question, in order, without stop words if anything else is asked. Single dense
+    characters only where nothing stands beside them: they are in nearly every chunk of such a language."""
+    runs = list(_runs(text))
+    telling = [run for run in runs if run[0] not in STOP_WORDS] or runs
+    found = (term for run, dense in telling for term in (_pairs(run) or [run] if dense else [stem(run)]))
     return list(dict.fromkeys(found))
+
+
+def stem(word: str) -> str:
+    """An English word without its common endings: plural, -ing, -ed, -ly, a last e; a last y as i. Crude, but the
+    same for question and text, so that a wrong cut costs little in other languages too. Others stay as they are."""
+    if not _STEMMED.fullmatch(word):
+        return word
+    word = _without_ending(_singular(word))
+    if word.endswith("ly") and len(word) > 5:
+        word = word[:-2]
+    if word.endswith("e") and len(word) > 3:
+        word = word[:-1]
+    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    if word.endswith("sses"):
+        return word[:-2]
+    return word if not word.endswith("s") or word.endswith(("ss", "us", "is")) else word[:-1]
+
+
+def _without_ending(word: str) -> str:
+    """Without -ing or -ed, if a word is left; a consonant doubled for it (planned) is single again."""
+    ending = next((some for some in ("ing", "ed") if word.endswith(some)), "")
+    left = word.removesuffix(ending)
+    if not ending or len(left) < 3 or not any(letter in "aeiouy" for letter in left):
+        return word
+    doubled = len(left) > 3 and left[-1] == left[-2] and left[-1] not in "lsz"
+    return left[:-1] if doubled else left
 
 
 def _runs(text: str) -> Iterable[tuple[str, bool]]:
@@ -219,16 +267,52 @@ def best(scores: NDArray[Any], k: int, floor: float = -np.inf) -> NDArray[np.int
     return kept
 
 
+def lift(scores: NDArray[np.float64], group: NDArray[Any]) -> NDArray[np.float64]:
+    """Each row's score with a share of its neighbours': rows in order, neighbours only within one group. For turns of
+    a conversation, where an answer seldom repeats the words of what it answers; chunks of documents are long enough
+    to speak for themselves, and lifting them favoured long documents."""
+    lifted = scores.copy()
+    shared = np.where(np.isfinite(scores), scores, 0.0)
+    for away, share in enumerate(SHARES, start=1):
+        together = share * (group[away:] == group[:-away])
+        lifted[away:] += together * shared[:-away]
+        lifted[:-away] += together * shared[away:]
+    return lifted
+
+
+def relative(hits: Sequence[tuple[Key, float]], zero: float | None = None) -> list[tuple[Key, float]]:
+    """Scores rescaled so that the best is 1 and `zero`, or else the lowest of them, is 0. A cosine has no zero of its
+    own (E5's lie in 0.7..1), BM25 has."""
+    scores = [score for _, score in hits]
+    lowest = min(scores, default=0.0) if zero is None else zero
+    span = max(scores, default=0.0) - lowest
+    return [(key, (score - lowest) / span if span > 0 else 1.0) for key, score in hits]
+
+
 def fuse(
-    lists: Sequence[Sequence[Key]], weights: Sequence[float], k: int, smoothing: int = SMOOTHING
+    lists: Sequence[Sequence[tuple[Key, float]]], weights: Sequence[float], k: int
 ) -> list[tuple[Key, float]]:
-    """Weighted reciprocal rank fusion: the k best keys with their scores. Equal scores keep the order in which the
-    keys are first met, list by list; a key repeated within a list counts where it first stands."""
+    """Relative score fusion: the k keys with the highest weighted mean of their scores, 0 where a list lacks them.
+    Equal scores keep the order in which the keys are first met, list by list."""
+    total = sum(weights) or 1.0
     scores: dict[Key, float] = {}
-    for ranked, weight in zip(lists, weights, strict=True):
+    for hits, weight in zip(lists, weights, strict=True):
         if weight <= 0:
             continue
-        for rank, key in enumerate(dict.fromkeys(ranked), start=1):
-            scores[key] = scores.get(key, 0.0) + weight / (smoothing + rank)
+        for key, score in hits:
+            scores[key] = scores.get(key, 0.0) + weight * score / total
     ordered = sorted(scores.items(), key=lambda item: -round(item[1], 12))
     return ordered[: max(k, 0)]
+
+
+def hybrid(
+    words: Sequence[tuple[Key, float]], meaning: Sequence[tuple[Key, float]], k: int, weight: float = MEANING
+) -> list[tuple[Key, float]]:
+    """The k best of what the words fit and what is near in meaning: BM25 and cosines, best first, `DEPTH` of each."""
+    lists = [relative(words, zero=0.0), relative(meaning)]
+    return fuse(lists, [1.0, weight], k)
+
+
+def same_text(text: str) -> str:
+    """Equal for texts that differ only in case, accents, widths and blanks: such chunks say the same."""
+    return " ".join(fold(text).split())

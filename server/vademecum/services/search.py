@@ -20,7 +20,7 @@ from vademecum.engines.lance import Hit, IndexDamaged, VectorIndex
 from vademecum.engines.onnx.errors import EmbedderClosed
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
-from vademecum.model.ranking import fuse
+from vademecum.model.ranking import DEPTH, hybrid, same_text
 from vademecum.model.vectors import Vectors
 from vademecum.services.documents import borrowed_by, filenames
 from vademecum.services.index import Indexer, Indexes, IndexReplaced
@@ -28,11 +28,22 @@ from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
 
 Mode = Literal["hybrid", "meaning", "words"]
-WEIGHTS = {"meaning": 1.0, "words": 1.0}
-DEPTH = 50  # hits taken from each arm before they are fused
+
+
+class Repeat(msgspec.Struct, rename="camel"):
+    """Another place where the same passage stands."""
+
+    document_id: str
+    filename: str
+    block: int
+    chunk_index: int
+    page: int | None
+    section: str | None
 
 
 class Result(msgspec.Struct, rename="camel"):
+    """A passage. `also` names the other places where it stands word for word; it is shown once."""
+
     document_id: str
     filename: str
     block: int
@@ -41,6 +52,7 @@ class Result(msgspec.Struct, rename="camel"):
     section: str | None
     text: str
     score: float
+    also: list[Repeat] = []
 
 
 class _StoredChunk(msgspec.Struct):
@@ -148,11 +160,7 @@ class Searcher:
         if mode == "words":
             return [(hit, hit.score) for hit in words]
         by_place = {hit.place: hit for hit in (*meaning, *words)}
-        fused = fuse(
-            [[h.place for h in meaning], [h.place for h in words]],
-            [WEIGHTS["meaning"], WEIGHTS["words"]],
-            depth,
-        )
+        fused = hybrid([(h.place, h.score) for h in words], [(h.place, h.score) for h in meaning], depth)
         return [(by_place[place], score) for place, score in fused]
 
 
@@ -166,21 +174,52 @@ def _meaning(index: VectorIndex, model: str, vector: Vectors, ids: list[str], de
 async def _read_back(
     store: UserStore, session_id: str, hits: Iterable[tuple[Hit, float]], k: int
 ) -> list[Result]:
-    """The first `k` hits that still stand in the records; hardly more blocks are read than that takes."""
-    results: list[Result] = []
-    candidates = iter(hits)
-    while len(results) < k and (some := list(islice(candidates, k - len(results)))):
+    """The first `k` passages that still stand in the records; hardly more blocks are read than that takes."""
+    standing: list[Result] = []
+    candidates = iter(await asyncio.to_thread(_grouped, hits))
+    while (missing := k - len(_shown_once(standing))) > 0 and (groups := list(islice(candidates, missing))):
         active = borrowed_by(store, session_id)
-        some = [(hit, score) for hit, score in some if hit.document_id in active and store.live(_block(hit))]
+        some = [
+            (hit, score)
+            for group in groups
+            for hit, score in group
+            if hit.document_id in active and store.live(_block(hit))
+        ]
         bodies = await store.bodies(list({_block(hit) for hit, _ in some}))
-        results += await asyncio.to_thread(_standing, some, bodies)
-    names = await filenames(store, {result.document_id for result in results})
+        standing += await asyncio.to_thread(_standing, some, bodies)
+    names = await filenames(store, {result.document_id for result in standing})
     active = borrowed_by(store, session_id)  # asked last: what died or was returned meanwhile is dropped
+    return _shown_once(
+        [
+            msgspec.structs.replace(result, filename=names[result.document_id])
+            for result in standing
+            if result.document_id in active and result.document_id in names and store.live(_block(result))
+        ]
+    )
+
+
+def _grouped(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
+    """Hits grouped by what they say, the best of a group first."""
+    groups: dict[str, list[tuple[Hit, float]]] = {}
+    for hit, score in hits:
+        groups.setdefault(same_text(hit.text), []).append((hit, score))
+    return list(groups.values())
+
+
+def _shown_once(results: Iterable[Result]) -> list[Result]:
+    """Every passage once, where it fits best; where else it stands is named beside it."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(same_text(result.text), []).append(result)
     return [
-        msgspec.structs.replace(result, filename=names[result.document_id])
-        for result in results
-        if result.document_id in active and result.document_id in names and store.live(_block(result))
+        msgspec.structs.replace(first, also=[_repeat(other) for other in others])
+        for first, *others in groups.values()
     ]
+
+
+def _repeat(result: Result) -> Repeat:
+    place = result.document_id, result.filename, result.block, result.chunk_index
+    return Repeat(*place, result.page, result.section)
 
 
 def _block(found: Hit | Result) -> str:

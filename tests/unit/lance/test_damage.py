@@ -98,7 +98,9 @@ def test_another_model_begins_again(opened: Opener, model: str | None, dims: int
 def test_another_layout_begins_again(opened: Opener, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     filled(opened)
     path = tmp_path / "user" / "vectors" / states.FILE
-    path.write_bytes(path.read_bytes().replace(b'"layout":1', b'"layout":99'))
+    older = f'"layout":{states.LAYOUT - 1}'.encode()
+    path.write_bytes(path.read_bytes().replace(f'"layout":{states.LAYOUT}'.encode(), older))
+    assert older in path.read_bytes()
     assert rebuilt(opened())
 
 
