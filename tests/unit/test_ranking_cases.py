@@ -58,9 +58,7 @@ def of_search(case: Case) -> Case:
     unit = vector / np.linalg.norm(vector)
 
     def arms(depth: int) -> tuple[list[Hit], list[Hit]]:
-        return snapshot.meaning(unit, scope, depth), snapshot.words(
-            query_terms(case["query"]), scope, depth
-        )
+        return snapshot.meaning(unit, scope, depth), snapshot.words(query_terms(case["query"]), scope, depth)
 
     meaning, words = arms(k)
     lists = [[name(hit) for hit in hits] for hits in arms(max(k, DEPTH))]
@@ -97,9 +95,14 @@ def cases() -> list[Case]:
 
 @pytest.mark.parametrize("case", cases() if CASES.exists() else [], ids=lambda case: case["name"])
 def test_the_shared_case_is_answered_as_written(case: Case) -> None:
-    for part, wanted in answer(case).items():
-        expected = spelled(case[part]) if part == "folded" else case[part]
-        assert wanted == expected, part
+    for part, got in answer(case).items():
+        if part == "meaning":  # another machine adds a matrix product's numbers in another order
+            assert [key for key, _ in got] == [key for key, _ in case[part]]
+            assert [score for _, score in got] == pytest.approx(
+                [score for _, score in case[part]], abs=1.5e-6
+            )
+        else:
+            assert got == (spelled(case[part]) if part == "folded" else case[part]), part
 
 
 def rewrite() -> None:
