@@ -136,7 +136,10 @@ function makeUnit(vector: Float32Array): boolean {
 
 /** Four sums side by side: the processor need not wait for one addition to begin the next. */
 function dot(matrix: Float32Array, begin: number, unit: Float32Array): number {
-  let [a, b, c, d] = [0, 0, 0, 0];
+  let a = 0;
+  let b = 0;
+  let c = 0;
+  let d = 0;
   const fours = unit.length - (unit.length % 4);
   for (let at = 0; at < fours; at += 4) {
     a += matrix[begin + at]! * unit[at]!;

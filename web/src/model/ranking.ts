@@ -109,6 +109,9 @@ function pairs(run: string): string[] {
 
 /** Which rows hold which term: those of the term with ordinal i are `rows.slice(starts[i], starts[i + 1])`. */
 export class Postings {
+  /** How many terms all rows have. */
+  readonly total: number;
+
   private constructor(
     private readonly ordinals: ReadonlyMap<string, number>,
     private readonly starts: Uint32Array,
@@ -116,7 +119,9 @@ export class Postings {
     private readonly counts: Uint16Array,
     /** How many terms each row has, repeats counted. */
     readonly lengths: Float64Array,
-  ) {}
+  ) {
+    this.total = sum(lengths);
+  }
 
   /** From plain texts, one a row. */
   static ofTexts(texts: readonly string[]): Postings {
@@ -167,7 +172,7 @@ function counted(all: readonly string[]): Map<string, number> {
  */
 export function bm25(parts: readonly Postings[], wanted: readonly string[]): Float64Array {
   const rows = sum(parts.map((part) => part.lengths.length));
-  const average = sum(parts.map((part) => sum(part.lengths))) / rows || 1;
+  const average = sum(parts.map((part) => part.total)) / rows || 1;
   const scores = new Float64Array(rows);
   for (const term of wanted) {
     const found = parts.map((part) => part.find(term));
@@ -208,9 +213,10 @@ export function best(scores: Float64Array, k: number, floor = -Infinity): number
   for (let at = 0; at < scores.length; at++) if (scores[at]! > floor) above.push(at);
   if (above.length <= k) return above;
   if (k < 1) return [];
-  const sorted = Float64Array.from(above, (at) => rounded(scores[at]!)).sort();
-  const last = sorted[sorted.length - k]!;
-  return above.filter((at) => rounded(scores[at]!) >= last);
+  const compared = new Float64Array(above.length);
+  for (let at = 0; at < above.length; at++) compared[at] = rounded(scores[above[at]!]!);
+  const last = compared.slice().sort()[above.length - k]!;
+  return above.filter((_, at) => compared[at]! >= last);
 }
 
 /**
