@@ -30,7 +30,7 @@ type Row = [place: string, score: number];
 export type RankingCase = { name: string } & (
   | { kind: "terms"; text: Spelling; folded: Spelling; terms: string[]; queryTerms: string[] }
   | { kind: "bm25"; texts: Spelling[]; query: string; k: number; scores: number[]; best: number[] }
-  | { kind: "fuse"; lists: string[][]; weights: number[]; k: number; fused: Row[] }
+  | { kind: "fuse"; lists: Row[][]; weights: number[]; k: number; fused: Row[] }
   | {
       kind: "search";
       documents: Record<string, { block: number; chunks: [number, string][]; vectors: number[][] | null }[]>;
@@ -118,7 +118,7 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
       ),
       ...difference(
         `${one.name}, both`,
-        toRows(passages.search(one.query, vector, one.scope, one.k)),
+        near(passages.search(one.query, vector, one.scope, one.k), one.both),
         one.both,
       ),
     ];
@@ -138,7 +138,7 @@ function toRows(hits: readonly Hit[]): Row[] {
 function near(hits: readonly Hit[], wanted: readonly Row[]): Row[] {
   return toRows(hits).map(([key, score], at): Row => {
     const other = wanted[at]?.[1] ?? Infinity;
-    return [key, Math.abs(score - other) < 1.5e-6 ? other : score];
+    return [key, Math.abs(score - other) < 1e-5 ? other : score];
   });
 }
 

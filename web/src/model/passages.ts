@@ -4,7 +4,7 @@
  * or removed whole: it has its own postings and its own matrix of unit vectors, so nothing is ever compacted.
  */
 
-import { best, bm25, DEPTH, fuse, indexedText, Postings, queryTerms, rounded, WEIGHTS } from "./ranking.ts";
+import { best, bm25, DEPTH, hybrid, indexedText, Postings, queryTerms, rounded } from "./ranking.ts";
 
 /** Consecutive chunks of a document. `vectors` is chunks × dims, or null: found by words only. */
 export interface Block {
@@ -64,7 +64,8 @@ export class Passages {
     if (!vector) return words.slice(0, k);
     const meaning = this.meaning(vector, scope, depth);
     const hits = new Map([...meaning, ...words].map((hit) => [place(hit), hit]));
-    const fused = fuse([meaning.map(place), words.map(place)], [WEIGHTS.meaning, WEIGHTS.words], k);
+    const scored = (hit: Hit): [string, number] => [place(hit), hit.score];
+    const fused = hybrid(words.map(scored), meaning.map(scored), k);
     return fused.map(([key, score]) => ({ ...hits.get(key)!, score }));
   }
 

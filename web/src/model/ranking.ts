@@ -7,13 +7,11 @@
 import { changeKnown, inClass, isAscii, KNOWN, MARKS } from "./unicode.ts";
 
 /** What each arm's rank counts for, and how many hits are taken from each before they are fused. */
-export const WEIGHTS = { meaning: 1.0, words: 1.0 };
-export const DEPTH = 50;
+export const WEIGHTS = { words: 1.0, meaning: 0.5 };
+export const DEPTH = 100;
 /** BM25's constants: how soon repeats stop counting, and how much a long chunk's length is held against it. */
 export const K1 = 1.2;
 export const B = 0.75;
-/** Reciprocal rank fusion's constant: the larger, the less the top places of a list stand out. */
-export const SMOOTHING = 60;
 /** A longer "word" is a blob; its beginning is enough to find it again. */
 export const LONGEST_TERM = 64;
 /** Scores are compared after rounding to this many digits, so that a last bit never decides an order. */
@@ -52,6 +50,14 @@ const IS_SPELT = new RegExp(`[${[...SPELT.keys()].join("")}]`, "g");
 const DENSE =
   "\\u0e00-\\u0eff\\u1000-\\u109f\\u1100-\\u11ff\\u1780-\\u17ff\\u3005\\u3007\\u3040-\\u31bf\\u31f0-\\u31ff\\u3400-\\u4dbf" +
   "\\u4e00-\\u9fff\\ua960-\\ua97f\\uac00-\\ud7ff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
+/** Words that make a question and say nothing of what is asked. */
+const STOP_WORDS = new Set(
+  (
+    "a an and are as at be been but by did do does for from had has have how i in is it its of on or s that the " +
+    "their they this to was were what when where which who whom whose why will with would"
+  ).split(" "),
+);
+const STEMMED = /^[a-z]{4,}$/;
 const ASCII_WORD = /[a-z0-9]+/g;
 const LETTER = `[[\\p{L}\\p{N}]&&[${inClass(KNOWN)}]]`;
 /** The marks below U+1F000, which belong to a word but never begin one. */
@@ -75,16 +81,45 @@ export function fold(text: string): string {
 
 /** The terms a chunk is found by, in order. Dense runs give their characters and their pairs of characters. */
 export function terms(text: string): string[] {
-  return runs(text).flatMap(([run, dense]) => (dense ? [...run, ...pairs(run)] : [run]));
+  return runs(text).flatMap(([run, dense]) => (dense ? [...run, ...pairs(run)] : [stem(run)]));
 }
 
-/** The distinct terms of a question, in order. Single dense characters only where nothing stands beside them. */
+/**
+ * The distinct terms of a question, in order, without stop words if anything else is asked. Single dense characters
+ * only where nothing stands beside them.
+ */
 export function queryTerms(text: string): string[] {
-  const found = runs(text).flatMap(([run, dense]) => {
-    const couples = dense ? pairs(run) : [];
+  const all = runs(text);
+  const telling = all.filter(([run]) => !STOP_WORDS.has(run));
+  const found = (telling.length ? telling : all).flatMap(([run, dense]) => {
+    if (!dense) return [stem(run)];
+    const couples = pairs(run);
     return couples.length ? couples : [run];
   });
   return [...new Set(found)];
+}
+
+/** An English word without its common endings. Crude, but the same for question and text. */
+export function stem(word: string): string {
+  if (!STEMMED.test(word)) return word;
+  let left = withoutEnding(singular(word));
+  if (left.endsWith("ly") && left.length > 5) left = left.slice(0, -2);
+  if (left.endsWith("e") && left.length > 3) left = left.slice(0, -1);
+  return left.endsWith("y") && left.length > 3 ? left.slice(0, -1) + "i" : left;
+}
+
+function singular(word: string): string {
+  if (word.endsWith("ies")) return word.slice(0, -3) + "y";
+  if (word.endsWith("sses")) return word.slice(0, -2);
+  return /[^sui]s$/.test(word) ? word.slice(0, -1) : word;
+}
+
+/** Without -ing or -ed, if a word is left; a consonant doubled for it (planned) is single again. */
+function withoutEnding(word: string): string {
+  const left = word.replace(/(?:ing|ed)$/, "");
+  if (left === word || left.length < 3 || !/[aeiouy]/.test(left)) return word;
+  const doubled = left.length > 3 && left.at(-1) === left.at(-2) && !/[lsz]$/.test(left);
+  return doubled ? left.slice(0, -1) : left;
 }
 
 function runs(text: string): [run: string, dense: boolean][] {
@@ -219,26 +254,39 @@ export function best(scores: Float64Array, k: number, floor = -Infinity): number
   return above.filter((_, at) => compared[at]! >= last);
 }
 
+type Scored = readonly [key: string, score: number];
+
+/** Scores rescaled so that the best is 1 and `zero`, or else the lowest of them, is 0. */
+export function relative(hits: readonly Scored[], zero?: number): [key: string, score: number][] {
+  const scores = hits.map(([, score]) => score);
+  const lowest = zero ?? Math.min(...scores);
+  const span = Math.max(...scores) - lowest;
+  return hits.map(([key, score]) => [key, span > 0 ? (score - lowest) / span : 1]);
+}
+
 /**
- * Weighted reciprocal rank fusion: the k best keys with their scores. Equal scores keep the order in which the keys are
- * first met, list by list; a key repeated within a list counts where it first stands.
+ * Relative score fusion: the k keys with the highest weighted mean of their scores, 0 where a list lacks them. Equal
+ * scores keep the order in which the keys are first met, list by list.
  */
 export function fuse(
-  lists: readonly (readonly string[])[],
+  lists: readonly (readonly Scored[])[],
   weights: readonly number[],
   k: number,
-  smoothing = SMOOTHING,
 ): [key: string, score: number][] {
   if (lists.length !== weights.length) throw new RangeError("Each list has a weight.");
+  const total = sum(weights) || 1;
   const scores = new Map<string, number>();
-  for (const [number, ranked] of lists.entries()) {
+  for (const [number, hits] of lists.entries()) {
     const weight = weights[number]!;
     if (weight <= 0) continue;
-    for (const [at, key] of [...new Set(ranked)].entries()) {
-      scores.set(key, (scores.get(key) ?? 0) + weight / (smoothing + at + 1));
-    }
+    for (const [key, score] of hits) scores.set(key, (scores.get(key) ?? 0) + (weight * score) / total);
   }
   const compared = (score: number): number => Number(score.toFixed(12));
   const ordered = [...scores].sort(([, a], [, b]) => compared(b) - compared(a));
   return ordered.slice(0, Math.max(k, 0));
+}
+
+/** The k best of what the words fit and what is near in meaning. */
+export function hybrid(words: readonly Scored[], meaning: readonly Scored[], k: number): [string, number][] {
+  return fuse([relative(words, 0), relative(meaning)], [WEIGHTS.words, WEIGHTS.meaning], k);
 }
