@@ -7,8 +7,10 @@ tests/unit/test_normalise.py` writes the expected values anew; read the differen
 from __future__ import annotations
 
 import json
+import re
 import time
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,10 @@ from vademecum.model.normalise import MARK_RUN, MARKS, for_tokenizer, normalise
 CASES = Path(__file__).parents[1] / "conformance" / "normalise.json"
 
 
-def spelled(text: str | list[tuple[str, int]]) -> str:
+Text = str | list[tuple[str, int]]
+
+
+def spelled(text: Text) -> str:
     return text if isinstance(text, str) else "".join(piece * times for piece, times in text)
 
 
@@ -72,11 +77,29 @@ def test_the_table_holds_every_mark_this_python_knows() -> None:
     assert all(unicodedata.category(chr(code))[0] == "M" for code in table)
 
 
+def as_pieces(source: Text, change: Callable[[str], str], wanted: str) -> Text:
+    """`wanted` as short as its source: pieces, if the change of each makes the change of the whole."""
+    if isinstance(source, str):
+        return wanted
+    pieces = [(change(piece), times) for piece, times in source]
+    return pieces if len(wanted) > 1000 and spelled(pieces) == wanted else wanted
+
+
+def test_the_browser_has_the_same_table_of_marks() -> None:
+    """The cases cannot show every mark; what the server and the browser bound and glue must be one list."""
+    source = (CASES.parents[2] / "web" / "src" / "model" / "unicode.ts").read_text()
+    literal = source.partition("export const MARKS =")[2].partition(";")[0]
+    assert "".join(re.findall('"([^"]*)"', literal)) == MARKS
+
+
 def rewrite() -> None:
     found = cases()
     for case in found:
         text = normalise(spelled(case["text"]))
-        case["normalised"], case["forTokenizer"] = text, for_tokenizer(text)
+        case["normalised"] = as_pieces(case["text"], normalise, text)
+        case["forTokenizer"] = as_pieces(
+            case["text"], lambda piece: for_tokenizer(normalise(piece)), for_tokenizer(text)
+        )
     rows = ",\n".join(json.dumps(case, ensure_ascii=True) for case in found)
     CASES.write_text(f"[\n{rows}\n]\n")
 

@@ -1,0 +1,156 @@
+/**
+ * Runs the shared cases of tests/conformance/ through the TypeScript and tells where it differs from what the Python
+ * wrote there. No Node here: the same runner works in a browser.
+ */
+
+import { chunk, documentText, join } from "../../web/src/model/chunk.ts";
+import { forTokenizer, normalise } from "../../web/src/model/normalise.ts";
+import { type Hit, Passages } from "../../web/src/model/passages.ts";
+import { best, bm25, fold, fuse, Postings, queryTerms, rounded, terms } from "../../web/src/model/ranking.ts";
+
+/** A text, or pieces to be put together, each with how often it is repeated. */
+type Spelling = string | [piece: string, times: number][];
+
+export interface NormaliseCase {
+  name: string;
+  text: Spelling;
+  normalised: Spelling;
+  forTokenizer: Spelling;
+}
+
+export interface ChunkCase {
+  name: string;
+  parts: { text: Spelling; page?: number | null; section?: string | null }[];
+  units: number;
+  chunks: [start: number, length: number, page: number | null, section: string | null][];
+}
+
+type Row = [place: string, score: number];
+
+export type RankingCase = { name: string } & (
+  | { kind: "terms"; text: Spelling; folded: Spelling; terms: string[]; queryTerms: string[] }
+  | { kind: "bm25"; texts: Spelling[]; query: string; k: number; scores: number[]; best: number[] }
+  | { kind: "fuse"; lists: Row[][]; weights: number[]; k: number; fused: Row[] }
+  | {
+      kind: "search";
+      documents: Record<string, { block: number; chunks: [number, string][]; vectors: number[][] | null }[]>;
+      scope: string[];
+      query: string;
+      vector: number[];
+      k: number;
+      words: Row[];
+      meaning: Row[];
+      both: Row[];
+    }
+);
+
+export function runNormalise(cases: readonly NormaliseCase[]): string[] {
+  return cases.flatMap((one) => {
+    const text = normalise(spelled(one.text));
+    return [
+      ...difference(one.name, text, spelled(one.normalised)),
+      ...difference(`${one.name}, again`, normalise(text), text),
+      ...difference(`${one.name}, for the tokenizer`, forTokenizer(text), spelled(one.forTokenizer)),
+    ];
+  });
+}
+
+export function runChunk(cases: readonly ChunkCase[]): string[] {
+  return cases.flatMap((one) => {
+    const parts = one.parts.map(({ text, page, section }) => ({
+      text: spelled(text),
+      page: page ?? undefined,
+      section: section ?? undefined,
+    }));
+    const text = documentText(parts);
+    const chunks = chunk(parts);
+    const rows = chunks.map(({ start, text, page, section }) => [
+      start,
+      text.length,
+      page ?? null,
+      section ?? null,
+    ]);
+    const joined = join(chunks).replace(/\s/g, "") === text.replace(/\s/g, "");
+    return [
+      ...difference(`${one.name}, units`, text.length, one.units),
+      ...difference(one.name, rows, one.chunks),
+      ...difference(
+        `${one.name}, is a slice`,
+        chunks.filter((c) => !text.startsWith(c.text, c.start)),
+        [],
+      ),
+      ...difference(`${one.name}, joined`, joined, true),
+    ];
+  });
+}
+
+export function runRanking(cases: readonly RankingCase[]): string[] {
+  return cases.flatMap((one) => {
+    if (one.kind === "terms") {
+      const text = spelled(one.text);
+      return [
+        ...difference(`${one.name}, folded`, fold(text), spelled(one.folded)),
+        ...difference(`${one.name}, terms`, terms(text), one.terms),
+        ...difference(`${one.name}, query terms`, queryTerms(text), one.queryTerms),
+      ];
+    }
+    if (one.kind === "bm25") {
+      const scores = bm25([Postings.ofTexts(one.texts.map(spelled))], queryTerms(one.query));
+      return [
+        ...difference(`${one.name}, scores`, [...scores].map(rounded), one.scores),
+        ...difference(`${one.name}, best`, best(scores, one.k, 0), one.best),
+      ];
+    }
+    if (one.kind === "fuse") {
+      const fused = fuse(one.lists, one.weights, one.k);
+      return difference(one.name, fused, one.fused);
+    }
+    const passages = new Passages(one.vector.length);
+    for (const [documentId, blocks] of Object.entries(one.documents))
+      passages.add(documentId, blocks.map(toBlock));
+    const vector = Float32Array.from(one.vector);
+    return [
+      ...difference(`${one.name}, words`, toRows(passages.words(one.query, one.scope, one.k)), one.words),
+      ...difference(
+        `${one.name}, meaning`,
+        near(passages.meaning(vector, one.scope, one.k), one.meaning),
+        one.meaning,
+      ),
+      ...difference(
+        `${one.name}, both`,
+        near(passages.search(one.query, vector, one.scope, one.k), one.both),
+        one.both,
+      ),
+    ];
+  });
+}
+
+function toBlock(block: { block: number; chunks: [number, string][]; vectors: number[][] | null }) {
+  const chunks = block.chunks.map(([index, text]) => ({ index, text }));
+  return { block: block.block, chunks, vectors: block.vectors && Float32Array.from(block.vectors.flat()) };
+}
+
+function toRows(hits: readonly Hit[]): Row[] {
+  return hits.map((hit) => [`${hit.documentId}.${hit.block}.${hit.index}`, hit.score]);
+}
+
+/** The hits as rows. A cosine takes the wanted one's last digit if that is all they differ in: numpy adds in float32. */
+function near(hits: readonly Hit[], wanted: readonly Row[]): Row[] {
+  return toRows(hits).map(([key, score], at): Row => {
+    const other = wanted[at]?.[1] ?? Infinity;
+    return [key, Math.abs(score - other) < 1e-5 ? other : score];
+  });
+}
+
+function spelled(text: Spelling): string {
+  return typeof text === "string" ? text : text.map(([piece, times]) => piece.repeat(times)).join("");
+}
+
+function difference(name: string, got: unknown, wanted: unknown): string[] {
+  const [a, b] = [JSON.stringify(got), JSON.stringify(wanted)];
+  if (a === b) return [];
+  let at = 0;
+  while (a[at] === b[at]) at++;
+  const shown = (text: string): string => text.slice(Math.max(0, at - 40), at + 80);
+  return [`${name}: ${shown(a)} instead of ${shown(b)}`];
+}

@@ -1,0 +1,70 @@
+/** The chunks in memory: what comes and goes with a document, and what is no vector. */
+
+import { type Block, Passages } from "../../web/src/model/passages.ts";
+
+const vector = Float32Array.of(1, 0);
+
+function block(number: number, texts: string[], vectors: number[] | null): Block {
+  const chunks = texts.map((text, at) => ({ index: number * 16 + at, text }));
+  return { block: number, chunks, vectors: vectors && Float32Array.from(vectors) };
+}
+
+function filled(): Passages {
+  const passages = new Passages(2);
+  passages.add("a", [block(0, ["red fox", "blue fox"], [1, 0, 0, 1]), block(1, ["green fox"], [3, 3])]);
+  passages.add("b", [block(0, ["red hen"], [2, 0])]);
+  return passages;
+}
+
+test("an empty scope and an unknown document give an empty answer", () => {
+  const passages = filled();
+  for (const scope of [[], ["c"]]) {
+    expect(passages.words("fox", scope, 5)).toEqual([]);
+    expect(passages.meaning(vector, scope, 5)).toEqual([]);
+    expect(passages.search("fox", vector, scope, 5)).toEqual([]);
+  }
+});
+
+test("a document outside the scope is neither found nor counted", () => {
+  const alone = new Passages(2);
+  alone.add("b", [block(0, ["red hen"], [2, 0])]);
+  expect(filled().words("red", ["b"], 5)).toEqual(alone.words("red", ["b"], 5));
+  expect(filled().words("red", ["b"], 5)[0]!.documentId).toBe("b");
+});
+
+test("a removed document is gone from words and meaning", () => {
+  const passages = filled();
+  passages.remove("a");
+  expect(passages.words("fox", ["a", "b"], 5)).toEqual([]);
+  expect(passages.meaning(vector, ["a", "b"], 5).map((hit) => hit.documentId)).toEqual(["b"]);
+});
+
+test("a document added again replaces what it had", () => {
+  const passages = filled();
+  passages.add("a", [block(0, ["brown bear"], null)]);
+  expect(passages.words("fox", ["a"], 5)).toEqual([]);
+  expect(passages.words("bear", ["a"], 5)).toHaveLength(1);
+  expect(passages.meaning(vector, ["a"], 5)).toEqual([]);
+});
+
+test("equal scores stand in the order of their places, whatever order the scope has", () => {
+  const hits = filled().meaning(vector, ["b", "a", "b"], 3);
+  expect(hits.map((hit) => [hit.documentId, hit.index, hit.score])).toEqual([
+    ["a", 0, 1],
+    ["b", 0, 1],
+    ["a", 16, 0.707107],
+  ]);
+});
+
+test("what is no vector is found by words only", () => {
+  const passages = new Passages(2);
+  passages.add("a", [block(0, ["fox"], [0, 0]), block(1, ["fox"], [NaN, 1]), block(2, ["fox"], [1])]);
+  expect(passages.meaning(vector, ["a"], 5)).toEqual([]);
+  expect(passages.words("fox", ["a"], 5)).toHaveLength(3);
+  expect(passages.search("fox", null, ["a"], 2)).toHaveLength(2);
+});
+
+test("a question's vector of another model's size is refused, one that points nowhere finds nothing", () => {
+  expect(() => filled().meaning(Float32Array.of(1), ["a"], 5)).toThrow(RangeError);
+  expect(filled().meaning(Float32Array.of(0, 0), ["a"], 5)).toEqual([]);
+});

@@ -1,0 +1,292 @@
+/**
+ * Ranking: words folded to terms, BM25 over postings, and the fusing of ranked lists: the same as
+ * server/vademecum/model/ranking.py (the rule is stated there), so that a question has the same answer offline.
+ * tests/conformance/ranking.json holds the two together.
+ */
+
+import { changeKnown, inClass, isAscii, KNOWN, MARKS } from "./unicode.ts";
+
+/** What each arm's rank counts for, and how many hits are taken from each before they are fused. */
+export const WEIGHTS = { words: 1.0, meaning: 0.5 };
+export const DEPTH = 100;
+/** BM25's constants: how soon repeats stop counting, and how much a long chunk's length is held against it. */
+export const K1 = 1.2;
+export const B = 0.75;
+/** A longer "word" is a blob; its beginning is enough to find it again. */
+export const LONGEST_TERM = 64;
+/** Scores are compared after rounding to this many digits, so that a last bit never decides an order. */
+export const DIGITS = 6;
+const MOST_COUNTED = 0xffff;
+
+/** Accents that may go without making another word, and what is invisible inside words. */
+const DROPPED = new RegExp(
+  "[\\u00ad\\u0300-\\u036f\\u0591-\\u05bd\\u05bf\\u05c1\\u05c2\\u05c4\\u05c5\\u05c7\\u0610-\\u061a\\u0640\\u064b-\\u065f" +
+    "\\u0670\\u1ab0-\\u1aff\\u1dc0-\\u1dff\\u200c\\u200d\\u2060\\u20d0-\\u20ff\\ufe00-\\ufe0f\\ufe20-\\ufe2f\\ufeff]",
+  "g",
+);
+/** What Unicode does not take apart but people type as something else. */
+const SPELT = new Map<string, string>([
+  ...([
+    ["ß", "ss"],
+    ["æ", "ae"],
+    ["œ", "oe"],
+    ["þ", "th"],
+    ["ς", "σ"],
+    ["ø", "o"],
+    ["đ", "d"],
+  ] as const),
+  ...([
+    ["ð", "d"],
+    ["ł", "l"],
+    ["ħ", "h"],
+    ["ı", "i"],
+    ["ى", "ي"],
+    ["ی", "ي"],
+    ["ک", "ك"],
+  ] as const),
+]);
+const IS_SPELT = new RegExp(`[${[...SPELT.keys()].join("")}]`, "g");
+/** Scripts written without spaces, and Hangul, whose particles cling to the words: cut into pairs of characters. */
+const DENSE =
+  "\\u0e00-\\u0eff\\u1000-\\u109f\\u1100-\\u11ff\\u1780-\\u17ff\\u3005\\u3007\\u3040-\\u31bf\\u31f0-\\u31ff\\u3400-\\u4dbf" +
+  "\\u4e00-\\u9fff\\ua960-\\ua97f\\uac00-\\ud7ff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
+/** Words that make a question and say nothing of what is asked. */
+const STOP_WORDS = new Set(
+  (
+    "a an and are as at be been but by did do does for from had has have how i in is it its of on or s that the " +
+    "their they this to was were what when where which who whom whose why will with would"
+  ).split(" "),
+);
+const STEMMED = /^[a-z]{4,}$/;
+const ASCII_WORD = /[a-z0-9]+/g;
+const LETTER = `[[\\p{L}\\p{N}]&&[${inClass(KNOWN)}]]`;
+/** The marks below U+1F000, which belong to a word but never begin one. */
+const WORD_MARKS = inClass(MARKS.slice(0, MARKS.lastIndexOf(" ")));
+const WORD = new RegExp(`${LETTER}[${LETTER}${WORD_MARKS}]*`, "gv");
+const RUN = new RegExp(`([${DENSE}]+)|[^${DENSE}]+`, "gu");
+
+/** What of a chunk its words are taken from. */
+export function indexedText(chunk: { text: string }): string {
+  return chunk.text;
+}
+
+/** Case, accents, widths and typographic variants folded away. */
+export function fold(text: string): string {
+  if (isAscii(text)) return text.toLowerCase();
+  const apart = changeKnown(text, (stretch) => stretch.normalize("NFKD")).replace(DROPPED, "");
+  const lower = changeKnown(apart, (stretch) => stretch.toLowerCase()).replace(DROPPED, "");
+  const spelt = lower.replace(IS_SPELT, (letter) => SPELT.get(letter)!);
+  return changeKnown(spelt, (stretch) => stretch.normalize("NFKC"));
+}
+
+/** The terms a chunk is found by, in order. Dense runs give their characters and their pairs of characters. */
+export function terms(text: string): string[] {
+  return runs(text).flatMap(([run, dense]) => (dense ? [...run, ...pairs(run)] : [stem(run)]));
+}
+
+/**
+ * The distinct terms of a question, in order, without stop words if anything else is asked. Single dense characters
+ * only where nothing stands beside them.
+ */
+export function queryTerms(text: string): string[] {
+  const all = runs(text);
+  const telling = all.filter(([run]) => !STOP_WORDS.has(run));
+  const found = (telling.length ? telling : all).flatMap(([run, dense]) => {
+    if (!dense) return [stem(run)];
+    const couples = pairs(run);
+    return couples.length ? couples : [run];
+  });
+  return [...new Set(found)];
+}
+
+/** An English word without its common endings. Crude, but the same for question and text. */
+export function stem(word: string): string {
+  if (!STEMMED.test(word)) return word;
+  let left = withoutEnding(singular(word));
+  if (left.endsWith("ly") && left.length > 5) left = left.slice(0, -2);
+  if (left.endsWith("e") && left.length > 3) left = left.slice(0, -1);
+  return left.endsWith("y") && left.length > 3 ? left.slice(0, -1) + "i" : left;
+}
+
+function singular(word: string): string {
+  if (word.endsWith("ies")) return word.slice(0, -3) + "y";
+  if (word.endsWith("sses")) return word.slice(0, -2);
+  return /[^sui]s$/.test(word) ? word.slice(0, -1) : word;
+}
+
+/** Without -ing or -ed, if a word is left; a consonant doubled for it (planned) is single again. */
+function withoutEnding(word: string): string {
+  const left = word.replace(/(?:ing|ed)$/, "");
+  if (left === word || left.length < 3 || !/[aeiouy]/.test(left)) return word;
+  const doubled = left.length > 3 && left.at(-1) === left.at(-2) && !/[lsz]$/.test(left);
+  return doubled ? left.slice(0, -1) : left;
+}
+
+function runs(text: string): [run: string, dense: boolean][] {
+  const folded = fold(text);
+  if (isAscii(folded)) return (folded.match(ASCII_WORD) ?? []).map((word) => [beginning(word), false]);
+  const words = folded.match(WORD) ?? [];
+  return words.flatMap((word) =>
+    Array.from(word.matchAll(RUN), ([run, dense]): [string, boolean] =>
+      dense === undefined ? [beginning(run), false] : [run, true],
+    ),
+  );
+}
+
+function beginning(word: string): string {
+  return word.length > LONGEST_TERM ? [...word].slice(0, LONGEST_TERM).join("") : word;
+}
+
+function pairs(run: string): string[] {
+  const characters = [...run];
+  return characters.slice(1).map((character, at) => characters[at]! + character);
+}
+
+/** Which rows hold which term: those of the term with ordinal i are `rows.slice(starts[i], starts[i + 1])`. */
+export class Postings {
+  /** How many terms all rows have. */
+  readonly total: number;
+
+  private constructor(
+    private readonly ordinals: ReadonlyMap<string, number>,
+    private readonly starts: Uint32Array,
+    private readonly rows: Uint32Array,
+    private readonly counts: Uint16Array,
+    /** How many terms each row has, repeats counted. */
+    readonly lengths: Float64Array,
+  ) {
+    this.total = sum(lengths);
+  }
+
+  /** From plain texts, one a row. */
+  static ofTexts(texts: readonly string[]): Postings {
+    const found = new Map<string, [row: number, count: number][]>();
+    const lengths = new Float64Array(texts.length);
+    for (const [row, text] of texts.entries()) {
+      for (const [term, times] of counted(terms(text))) {
+        const entry: [number, number] = [row, Math.min(times, MOST_COUNTED)];
+        lengths[row]! += entry[1];
+        const entries = found.get(term);
+        if (entries) entries.push(entry);
+        else found.set(term, [entry]);
+      }
+    }
+    const ordinals = new Map([...found.keys()].map((term, ordinal) => [term, ordinal]));
+    const starts = new Uint32Array(found.size + 1);
+    for (const [ordinal, entries] of [...found.values()].entries()) {
+      starts[ordinal + 1] = starts[ordinal]! + entries.length;
+    }
+    const flat = [...found.values()].flat();
+    const rows = Uint32Array.from(flat, ([row]) => row);
+    return new Postings(
+      ordinals,
+      starts,
+      rows,
+      Uint16Array.from(flat, ([, count]) => count),
+      lengths,
+    );
+  }
+
+  /** The rows that hold a term, and how often each does. */
+  find(term: string): { rows: Uint32Array; counts: Uint16Array } {
+    const ordinal = this.ordinals.get(term);
+    const [begin, end] = ordinal === undefined ? [0, 0] : [this.starts[ordinal], this.starts[ordinal + 1]];
+    return { rows: this.rows.subarray(begin, end), counts: this.counts.subarray(begin, end) };
+  }
+}
+
+function counted(all: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const term of all) counts.set(term, (counts.get(term) ?? 0) + 1);
+  return counts;
+}
+
+/**
+ * BM25 of the wanted terms for every row of all parts, one part's rows after the other's. Only these rows count for
+ * how rare a term and how long a chunk is: another scope, another statistic.
+ */
+export function bm25(parts: readonly Postings[], wanted: readonly string[]): Float64Array {
+  const rows = sum(parts.map((part) => part.lengths.length));
+  const average = sum(parts.map((part) => part.total)) / rows || 1;
+  const scores = new Float64Array(rows);
+  for (const term of wanted) {
+    const found = parts.map((part) => part.find(term));
+    const holding = sum(found.map((entries) => entries.rows.length));
+    const rarity = Math.log1p((rows - holding + 0.5) / (holding + 0.5));
+    let begin = 0;
+    for (const [number, entries] of found.entries()) {
+      const { lengths } = parts[number]!;
+      for (let at = 0; at < entries.rows.length; at++) {
+        const row = entries.rows[at]!;
+        const count = entries.counts[at]!;
+        const damping = K1 * (1 - B + (B * lengths[row]!) / average);
+        scores[begin + row]! += (rarity * count * (K1 + 1)) / (count + damping);
+      }
+      begin += lengths.length;
+    }
+  }
+  return scores;
+}
+
+function sum(numbers: Iterable<number>): number {
+  let total = 0;
+  for (const number of numbers) total += number;
+  return total;
+}
+
+/** A score as it is compared: rounded as numpy rounds, halves to the even neighbour. */
+export function rounded(score: number): number {
+  const scaled = score * 10 ** DIGITS;
+  const nearest = Math.round(scaled);
+  const half = nearest - scaled === 0.5 && nearest % 2 !== 0;
+  return (half ? nearest - 1 : nearest) / 10 ** DIGITS;
+}
+
+/** The positions of the k highest scores above the floor and of all that tie with the last of them; unsorted. */
+export function best(scores: Float64Array, k: number, floor = -Infinity): number[] {
+  const above: number[] = [];
+  for (let at = 0; at < scores.length; at++) if (scores[at]! > floor) above.push(at);
+  if (above.length <= k) return above;
+  if (k < 1) return [];
+  const compared = new Float64Array(above.length);
+  for (let at = 0; at < above.length; at++) compared[at] = rounded(scores[above[at]!]!);
+  const last = compared.slice().sort()[above.length - k]!;
+  return above.filter((_, at) => compared[at]! >= last);
+}
+
+type Scored = readonly [key: string, score: number];
+
+/** Scores rescaled so that the best is 1 and `zero`, or else the lowest of them, is 0. */
+export function relative(hits: readonly Scored[], zero?: number): [key: string, score: number][] {
+  const scores = hits.map(([, score]) => score);
+  const lowest = zero ?? Math.min(...scores);
+  const span = Math.max(...scores) - lowest;
+  return hits.map(([key, score]) => [key, span > 0 ? (score - lowest) / span : 1]);
+}
+
+/**
+ * Relative score fusion: the k keys with the highest weighted mean of their scores, 0 where a list lacks them. Equal
+ * scores keep the order in which the keys are first met, list by list.
+ */
+export function fuse(
+  lists: readonly (readonly Scored[])[],
+  weights: readonly number[],
+  k: number,
+): [key: string, score: number][] {
+  if (lists.length !== weights.length) throw new RangeError("Each list has a weight.");
+  const total = sum(weights) || 1;
+  const scores = new Map<string, number>();
+  for (const [number, hits] of lists.entries()) {
+    const weight = weights[number]!;
+    if (weight <= 0) continue;
+    for (const [key, score] of hits) scores.set(key, (scores.get(key) ?? 0) + (weight * score) / total);
+  }
+  const compared = (score: number): number => Number(score.toFixed(12));
+  const ordered = [...scores].sort(([, a], [, b]) => compared(b) - compared(a));
+  return ordered.slice(0, Math.max(k, 0));
+}
+
+/** The k best of what the words fit and what is near in meaning. */
+export function hybrid(words: readonly Scored[], meaning: readonly Scored[], k: number): [string, number][] {
+  return fuse([relative(words, 0), relative(meaning)], [WEIGHTS.words, WEIGHTS.meaning], k);
+}
