@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.stored import halved
 
 OPSET = 17
 IR_VERSION = 8
@@ -72,14 +73,19 @@ def read_weights(path: Path) -> dict[str, Array]:
 
 def build(config: BertConfig, weights: dict[str, Array]) -> bytes:
     """The bytes of the ONNX file."""
+    model: bytes = halved(plain(config, weights)).SerializeToString(deterministic=True)
+    return model
+
+
+def plain(config: BertConfig, weights: dict[str, Array]) -> ModelProto:
+    """The graph with its weights as they are published, in float32."""
     graph = _Graph(config, weights)
     hidden = graph.embed()
     bias = graph.mask_bias()
     for layer in range(config.num_hidden_layers):
         hidden = graph.layer(f"encoder.layer.{layer}", hidden, bias)
     graph.pool(hidden)
-    model: bytes = graph.model().SerializeToString(deterministic=True)
-    return model
+    return graph.model()
 
 
 class _Graph:
