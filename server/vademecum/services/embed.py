@@ -7,6 +7,7 @@ cannot take holds up no other; after some attempts its document says so.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import msgspec
@@ -14,7 +15,8 @@ import structlog
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.onnx.embedder import Embedder
+from vademecum.engines.onnx.embedder import Embedder, Vectors
+from vademecum.engines.onnx.errors import EmbedderBusy
 from vademecum.errors import Broken
 from vademecum.model import vectors
 from vademecum.model.collections import Json
@@ -102,7 +104,7 @@ class EmbedJob:
         if body is None or head is None or head.deleted:
             return
         row: Json = msgspec.json.decode(body)
-        matrix = await embedder.passages([c["text"] for c in row["chunks"]])
+        matrix = await _passages(embedder, [c["text"] for c in row["chunks"]])
         filled = {**row, "model": embedder.model, "dims": embedder.dims, "embedding": vectors.encode(matrix)}
         encoded = msgspec.json.encode(filled)
 
@@ -113,6 +115,15 @@ class EmbedJob:
 
         async with self._users.open(user_id) as store:
             await store.write(store_vectors)
+
+
+async def _passages(embedder: Embedder, texts: list[str]) -> Vectors:
+    """This job can wait: that the queue is full is no fault of the block's."""
+    while True:
+        try:
+            return await embedder.passages(texts)
+        except EmbedderBusy as busy:
+            await asyncio.sleep(busy.retry_after_s or 1)
 
 
 async def _settle(store: UserStore, model: str | None, hopeless: list[str]) -> None:

@@ -10,9 +10,11 @@ import structlog
 
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.errors import Busy
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum.models")
+OPENING_S = 10.0  # the longest that a person waits for the model to be opened, at the start of the server
 PREFERRED = ("e5-small-v2", "all-minilm-l6-v2")
 
 
@@ -43,9 +45,14 @@ class Inference:
     def __init__(self, settings: Settings) -> None:
         self._opening = asyncio.create_task(asyncio.to_thread(_open, settings))
 
-    async def get(self) -> Embedder | None:
-        """The embedder once it is open; None when no model is installed, or it is damaged: /ready tells which."""
-        await asyncio.wait([self._opening])
+    async def get(self, patience_s: float | None = None) -> Embedder | None:
+        """The embedder once it is open; None when no model is installed, or it is damaged: /ready tells which.
+
+        Raises Busy if it is not open within `patience_s`.
+        """
+        opened, _ = await asyncio.wait([self._opening], timeout=patience_s)
+        if not opened:
+            raise Busy("The model is still being opened. Try again in 5 seconds.", retry_after_s=5)
         return self.now()
 
     def settled(self) -> bool:
@@ -59,7 +66,7 @@ class Inference:
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the model's tokenizer, or, without a model, a guess: four bytes a token."""
-        embedder = await self.get()
+        embedder = await self.get(OPENING_S)
         if embedder is None:
             return [-(-len(text.encode(errors="replace")) // 4) for text in texts]
         return await asyncio.to_thread(lambda: [embedder.count_tokens(text) for text in texts])
