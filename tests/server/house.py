@@ -100,12 +100,13 @@ class House:
 async def house(
     data: Path,
     *,
-    model: bool = False,
+    model: bool | Path = False,
     registry: Registry | None = None,
     migrations: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[House]:
-    models = MODELS if model else data / "no-models"
+    """`model`: the one that tests use, or a folder of models."""
+    models = model if isinstance(model, Path) else MODELS if model else data / "no-models"
     configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, **settings})
     app = create_app(configured, registry, migrations=migrations)
     async with app.lifespan():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +47,7 @@ class Indexes:
         self._inference = inference
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._knows = knows
-        self._writes: set[asyncio.Future[Any]] = set()
+        self._working: set[asyncio.Future[Any]] = set()
 
     async def model(self) -> str | None:
         """The hash of the model whose vectors are indexed."""
@@ -81,16 +81,23 @@ class Indexes:
                     entry.index.close()
 
     async def read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        return await self._whole(self._read(user_id, work))
+
+    async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        return await self._whole(self._write(user_id, work))
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """Not cut off half-way, even if the caller gives up: the next writer waits until this one is really done, and no
+        index is closed while it is read."""
+        task = asyncio.ensure_future(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return await asyncio.shield(task)
+
+    async def _read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         async with self._entry(user_id) as entry:
             index = await self._ensure(user_id, entry)
             return await asyncio.to_thread(work, index)
-
-    async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
-        """Not cut off half-way: the next writer waits until this one is really done, even if its caller gave up."""
-        task = asyncio.ensure_future(self._write(user_id, work))
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        return await asyncio.shield(task)
 
     async def _write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         async with self._entry(user_id) as entry:
@@ -124,8 +131,8 @@ class Indexes:
                     await asyncio.to_thread(entry.index.drop)
 
     async def close(self) -> None:
-        """Waits for the writes whose callers have given up."""
-        await asyncio.gather(*self._writes, return_exceptions=True)
+        """Waits for the work whose callers have given up."""
+        await asyncio.gather(*self._working, return_exceptions=True)
         for entry in self._open.values():
             if entry.index is not None:
                 entry.index.close()

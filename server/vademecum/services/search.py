@@ -24,7 +24,7 @@ from vademecum.model.ranking import fuse
 from vademecum.services.documents import borrowed_by, filenames
 from vademecum.services.index import Indexer, Indexes
 from vademecum.services.jobs import Job
-from vademecum.services.models import Inference
+from vademecum.services.models import OPENING_S, Inference
 
 Mode = Literal["hybrid", "meaning", "words"]
 WEIGHTS = {"meaning": 1.0, "words": 1.0}
@@ -91,7 +91,7 @@ class Searcher:
             raise TierTooLow(
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
             )
-        embedder = await self._inference.get()
+        embedder = await self._inference.get(OPENING_S)
         possible: Mode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
             scope = borrowed_by(store, session_id)
