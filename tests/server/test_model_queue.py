@@ -4,10 +4,12 @@ Over real HTTP, with a real model that is slow: six layers of random weights, a 
 """
 
 import asyncio
+import threading
 from contextlib import asynccontextmanager
 
 import httpx
 import msgspec
+import numpy as np
 import pytest
 
 from property.rows import block, document
@@ -44,6 +46,7 @@ async def at_work(tmp_path, models):
     choose(Settings(data=tmp_path), "slow")
     async with house(tmp_path, model=models) as h:
         embedder = await h.parts.inference.get()
+        embedder._patience_s = 600  # only the test of patience is about time, on a busy machine too
         local = await h.person()
         async with listening(h.app) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
             client.headers["Authorization"] = local.client.headers["Authorization"]
@@ -128,7 +131,7 @@ def test_a_question_that_has_waited_too_long_is_refused_and_leaves_the_queue(tmp
                 refused(answer, 503, "EMBEDDER_BUSY")
                 assert int(answer.headers["Retry-After"]) >= 1
             assert embedder.waiting == 0
-            embedder._patience_s = 60
+            embedder._patience_s = 600
             assert (await ask(ada, "x")).status_code == 200
 
     run(scenario)
@@ -150,6 +153,30 @@ def test_a_search_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model):
             await until(lambda: embedder.waiting == 0)
             assert len(ran) < 30, "who went away was not worked for"
             assert (await ask(ada, "x")).status_code == 200
+
+    run(scenario)
+
+
+def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_reads_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("vademecum.services.index.OPEN_MAX", 0)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            begun, go_on = threading.Event(), threading.Event()
+
+            def read(index):
+                begun.set()
+                assert go_on.wait(30)
+                return index.meaning(np.zeros(2, np.float32), ["d"], 1)
+
+            given_up = asyncio.create_task(h.parts.indexes.read(ada.id, read))
+            await asyncio.to_thread(begun.wait, 30)
+            given_up.cancel()
+            await asyncio.gather(given_up, return_exceptions=True)
+            assert ada.id in h.parts.indexes._open, "somebody reads it"
+            go_on.set()
+            await until(lambda: ada.id not in h.parts.indexes._open)
 
     run(scenario)
 
