@@ -4,6 +4,8 @@ Inputs `input_ids` and `attention_mask` (int64, batch × length); token types ar
 Output `embedding` (float32, batch × dims): mean over the mask, then L2. Pooling is inside, so that the server and the
 browser cannot do it differently. Only standard operators of opset 17: onnxruntime's own fused ones were no faster
 (measured). Same weights, same bytes: nothing in the file depends on the machine, the time or a library's version.
+Matrices are stored as float16 (stored.py). bench/weights.py, all-MiniLM, 320 texts: 90.3 → 45.2 MB (gz 41.8), least
+cosine 0.999999, top ten all shared, loads no slower; words in bytes 33.6 MB, but 0.9994; blocks of bytes 24.2, 0.9991.
 """
 
 from __future__ import annotations
