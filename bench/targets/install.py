@@ -53,6 +53,22 @@ def kinto_peer(root: Path) -> Path:
     return _once(folder, [lock], work) / "bin"
 
 
+def sentence_transformers_peer(root: Path) -> Path:
+    """sentence-transformers in an environment of its own. Its Python.
+
+    Pinned by version alone: torch has another wheel for every machine, with and without a graphics card.
+    """
+    pins = root / "bench" / "peers" / "sentence-transformers.txt"
+    folder = root / "bench" / ".peers" / "sentence-transformers"
+
+    def work() -> None:
+        run([sys.executable, "-m", "venv", str(folder)])
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+        run([*pip, "install", "--quiet", "-r", str(pins)])
+
+    return _once(folder, [pins], work) / "bin" / "python"
+
+
 def postgres_commands() -> Path:
     """The folder of initdb and postgres of the Debian package."""
     if found := shutil.which("initdb"):

@@ -105,6 +105,7 @@ async def house(
     migrations: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[House]:
+    """`model`: the one that tests use, or a folder of models."""
     models = model if isinstance(model, Path) else MODELS if model else data / "no-models"
     configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, **settings})
     app = create_app(configured, registry, migrations=migrations)

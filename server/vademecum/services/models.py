@@ -14,11 +14,13 @@ import msgspec
 import structlog
 
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.errors import EmbedderBusy, ModelError
+from vademecum.errors import Busy
 from vademecum.model.vectors import Vectors
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum.models")
+OPENING_S = 10.0  # the longest that a person waits for the model to be opened, at the start of the server
 PREFERRED = ("e5-small-v2", "all-minilm-l6-v2")
 
 
@@ -97,19 +99,17 @@ class Inference:
             self._before = asyncio.create_task(asyncio.to_thread(_open, before))
         self._running: dict[tuple[str, str, str], asyncio.Task[Vectors]] = {}  # (user, block, model)
 
-    async def get(self) -> Embedder | None:
-        """The embedder once it is open; None when no model is installed, or it is damaged: /ready tells which."""
-        await asyncio.wait([self._opening])
-        return self.now()
+    async def get(self, patience_s: float | None = None) -> Embedder | None:
+        """The embedder once it is open; None when no model is installed, or it is damaged: /ready tells which.
 
-    async def for_user(self, user_id: str) -> Embedder | None:
-        """The embedder of the model whose vectors this user's rows and index hold."""
-        if user_id not in self.behind:
-            return await self.get()
-        if self._before is None:
-            return None
-        await asyncio.wait([self._before])
-        return _result(self._before)
+        Raises Busy if it is not open within `patience_s`.
+        """
+        return await _opened(self._opening, patience_s)
+
+    async def for_user(self, user_id: str, patience_s: float | None = None) -> Embedder | None:
+        """The embedder of the model whose vectors this user's rows and index hold. Otherwise as `get`."""
+        opening = self._before if user_id in self.behind else self._opening
+        return None if opening is None else await _opened(opening, patience_s)
 
     def settled(self) -> bool:
         """Is it known which model there is, if any?"""
@@ -124,7 +124,7 @@ class Inference:
     ) -> Vectors | None:
         """The vectors of a block's texts; None when `cancel` was called for it meanwhile."""
         place = user_id, block_id, embedder.model
-        self._running[place] = task = asyncio.create_task(embedder.passages(texts))
+        self._running[place] = task = asyncio.create_task(_passages(embedder, texts))
         try:
             await asyncio.wait([task])
             return None if task.cancelled() else task.result()
@@ -159,7 +159,7 @@ class Inference:
 
     async def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text by the model's tokenizer, or, without a model, a guess: four bytes a token."""
-        embedder = await self.get()
+        embedder = await self.get(OPENING_S)
         if embedder is None:
             return [-(-len(text.encode(errors="replace")) // 4) for text in texts]
         return await asyncio.to_thread(lambda: [embedder.count_tokens(text) for text in texts])
@@ -170,6 +170,22 @@ class Inference:
         for opening in opened:
             if (embedder := _result(opening)) is not None:
                 await embedder.aclose()
+
+
+async def _passages(embedder: Embedder, texts: Sequence[str]) -> Vectors:
+    """Jobs can wait: that the queue is full is no fault of the block's."""
+    while True:
+        try:
+            return await embedder.passages(texts)
+        except EmbedderBusy as busy:
+            await asyncio.sleep(busy.retry_after_s or 1)
+
+
+async def _opened(opening: asyncio.Task[Embedder | None], patience_s: float | None) -> Embedder | None:
+    done, _ = await asyncio.wait([opening], timeout=patience_s)
+    if not done:
+        raise Busy("The model is still being opened. Try again in 5 seconds.", retry_after_s=5)
+    return _result(opening)
 
 
 def _result(opening: asyncio.Task[Embedder | None] | None) -> Embedder | None:

@@ -25,7 +25,7 @@ from vademecum.model.vectors import Vectors
 from vademecum.services.documents import borrowed_by, filenames
 from vademecum.services.index import Indexer, Indexes, IndexReplaced
 from vademecum.services.jobs import Job
-from vademecum.services.models import Inference
+from vademecum.services.models import OPENING_S, Inference
 
 Mode = Literal["hybrid", "meaning", "words"]
 
@@ -104,7 +104,7 @@ class Searcher:
             raise TierTooLow(
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
             )
-        possible: Mode = mode if await self._inference.for_user(user_id) is not None else "words"
+        possible: Mode = mode if await self._inference.for_user(user_id, OPENING_S) is not None else "words"
         async with self._users.open(user_id) as store:
             scope = borrowed_by(store, session_id)
             epoch, seq = store.epoch, store.seq

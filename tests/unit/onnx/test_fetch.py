@@ -14,11 +14,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from unit.onnx.hub import Hub, running
+from vademecum.cli import install
 from vademecum.engines.onnx import fetch, known
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.graph import plain, read_config, read_weights
 from vademecum.engines.onnx.known import Known
 
 
@@ -67,6 +70,56 @@ def test_twice_is_once_and_the_same_bytes_elsewhere(tiny: tuple[Known, Path], tm
     fetch.prepare_from_folder(*tiny, tmp_path / "a")
     assert (first / "model.onnx").stat().st_mtime_ns == before
     assert manifests.load(fetch.prepare_from_folder(*tiny, tmp_path / "b")).hash == manifests.load(first).hash
+
+
+def made_older(folder: Path, source: Path) -> None:
+    """As an older program has left it: the same model, its weights in float32."""
+    weights = read_weights(source / "model.safetensors")
+    (folder / "model.onnx").write_bytes(
+        plain(read_config(source / "config.json"), weights).SerializeToString(deterministic=True)
+    )
+    files = tuple(manifests.describe(folder / file.path) for file in manifests.load(folder).files)
+    changes: dict[str, Any] = {"precision": "float32", "files": files}
+    manifests.save(msgspec.structs.replace(manifests.load(folder), **changes), folder)
+
+
+def test_what_an_older_program_prepared_serves_on_and_is_prepared_anew_without_a_download(
+    tiny: tuple[Known, Path], tmp_path: Path
+) -> None:
+    folder = fetch.prepare_from_folder(*tiny, tmp_path)
+    today = manifests.load(folder)
+    for again in (fetch.renew, lambda known, models: fetch.prepare_from_folder(known, tiny[1], models)):
+        made_older(folder, tiny[1])
+        older = manifests.verify(folder)
+        assert older.hash != today.hash, "other vectors, if only by a hair: another space"
+        assert again(tiny[0], tmp_path)
+        assert manifests.verify(folder) == today
+        assert left(tmp_path) == {"tiny-e5"}
+    assert not fetch.renew(tiny[0], tmp_path), "once is enough"
+
+
+def test_an_older_model_that_is_damaged_is_not_taken_for_its_weights(
+    tiny: tuple[Known, Path], tmp_path: Path
+) -> None:
+    folder = fetch.prepare_from_folder(*tiny, tmp_path)
+    made_older(folder, tiny[1])
+    data = bytearray((folder / "model.onnx").read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / "model.onnx").write_bytes(data)
+    assert not fetch.renew(tiny[0], tmp_path)
+    assert (folder / "model.onnx").read_bytes() == data
+
+
+def test_make_install_prepares_an_older_model_anew_and_says_so(
+    tiny: tuple[Known, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "KNOWN", {tiny[0].id: tiny[0]})
+    made_older(fetch.prepare_from_folder(*tiny, tmp_path), tiny[1])
+    first, second = (CliRunner().invoke(install.main, ["--models", str(tmp_path)]) for _ in range(2))
+    assert (first.exit_code, second.exit_code) == (0, 0), first.output
+    assert "tiny-e5 was prepared anew, half as large" in first.output
+    assert second.output == ""
+    assert manifests.verify(tmp_path / "tiny-e5").precision == "float16"
 
 
 def test_a_broken_model_is_replaced(tiny: tuple[Known, Path], tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """Text in, vectors out: one onnxruntime session, one text a run, as many threads as cores, questions first.
 
 A text alone gives the same vector as a text in company, because there is no company: padding a batch was slower and
-one text a run is what the browser does. The queue is bounded: a call that does not fit is refused as a whole, at
-once, with the time after which to try again. A call that is cancelled takes its texts out of the queue.
+one text a run is what the browser does. Both queues, of passages and of questions, are bounded: a call that does not
+fit is refused as a whole, at once, with the time after which to try again, and a question that has waited too long is
+refused then. A call that is cancelled takes its texts out of the queue.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,9 @@ from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
 from vademecum.model.normalise import for_tokenizer
 
 Vectors = NDArray[np.float32]
-CAPACITY = 1024
+CAPACITY = 1024  # passages that may wait
+QUESTIONS = 128  # questions that may wait: a second or two of work
+PATIENCE_S = 10.0  # the longest that anybody waits for the vector of a question
 _SECONDS_AT_FIRST = 0.1
 
 
@@ -62,16 +66,36 @@ class _Call:
 _Job = tuple[_Call, int]
 
 
+@dataclass
+class _Lane:
+    """Texts that wait, the oldest first, and how many may."""
+
+    capacity: int
+    jobs: deque[_Job] = field(default_factory=deque)
+
+    def has_room(self, count: int) -> bool:
+        """More than the lane can ever hold is let in alone: refusing it for ever would help nobody."""
+        return not self.jobs or len(self.jobs) + count <= self.capacity
+
+
 class Embedder:
     """A model that is ready. Open it from any thread, call it from a running event loop, close it once."""
 
-    def __init__(self, folder: Path, *, workers: int | None = None, capacity: int = CAPACITY) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        workers: int | None = None,
+        capacity: int = CAPACITY,
+        questions: int = QUESTIONS,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
         self._manifest = manifests.verify(folder, deep=False)
         self._session = _open_session(folder / GRAPH, self._manifest)
         self._tokenizer = _open_tokenizer(folder / TOKENIZER)
-        self._capacity = capacity
-        self._queries: deque[_Job] = deque()
-        self._passages: deque[_Job] = deque()
+        self._queries = _Lane(questions)
+        self._passages = _Lane(capacity)
+        self._patience_s = patience_s
         self._wake = threading.Condition()
         self._closing = False
         self._seconds = _SECONDS_AT_FIRST
@@ -99,7 +123,7 @@ class Embedder:
     @property
     def waiting(self) -> int:
         """Texts in the queue."""
-        return len(self._queries) + len(self._passages)
+        return len(self._queries.jobs) + len(self._passages.jobs)
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text alone: no prefix, no [CLS] and [SEP], not cut."""
@@ -117,18 +141,23 @@ class Embedder:
         return await self._submit([prefix + text for text in texts], self._passages)
 
     async def query(self, text: str) -> Vectors:
-        """The vector of a question, ahead of every passage that waits."""
-        vectors = await self._submit([self._manifest.prefixes.query + text], self._queries)
+        """The vector of a question, ahead of every passage that waits. Raises EmbedderBusy if too many questions wait,
+        and when this one has waited `patience_s`."""
+        try:
+            async with asyncio.timeout(self._patience_s):
+                vectors = await self._submit([self._manifest.prefixes.query + text], self._queries)
+        except TimeoutError:
+            raise self._busy(self._queries) from None
         return np.ascontiguousarray(vectors[0])
 
     def close(self, *, finish: bool = False) -> None:
         """Stop the threads: after what is queued (`finish`), or after what is running, refusing the rest."""
         with self._wake:
             self._closing = True
-            dropped = [] if finish else [*self._queries, *self._passages]
+            dropped = [] if finish else [*self._queries.jobs, *self._passages.jobs]
             if not finish:
-                self._queries.clear()
-                self._passages.clear()
+                self._queries.jobs.clear()
+                self._passages.jobs.clear()
             self._wake.notify_all()
         for call in {id(call): call for call, _ in dropped}.values():
             call.settle(EmbedderClosed("The embedder is closing.", retry_after_s=5))
@@ -139,20 +168,16 @@ class Embedder:
         """`close` without holding up the event loop."""
         await asyncio.to_thread(self.close, finish=finish)
 
-    async def _submit(self, texts: Sequence[str], lane: deque[_Job]) -> Vectors:
+    async def _submit(self, texts: Sequence[str], lane: _Lane) -> Vectors:
         call = _Call(texts, self.dims, asyncio.get_running_loop())
         if not texts:
             return call.vectors
         with self._wake:
             if self._closing:
                 raise EmbedderClosed("The embedder is closing.", retry_after_s=5)
-            # More than the queue can ever hold is let in alone: refusing it for ever would help nobody.
-            if lane and len(lane) + len(texts) > self._capacity:
-                raise EmbedderBusy(
-                    "Too much text is waiting to be embedded. Nothing is lost; try again shortly.",
-                    retry_after_s=self._retry_after(),
-                )
-            lane.extend((call, number) for number in range(len(texts)))
+            if not lane.has_room(len(texts)):
+                raise self._busy(lane)
+            lane.jobs.extend((call, number) for number in range(len(texts)))
             self._wake.notify_all()
         try:
             return await call.future
@@ -160,16 +185,19 @@ class Embedder:
             self._drop(call, lane)
             raise
 
-    def _drop(self, call: _Call, lane: deque[_Job]) -> None:
+    def _drop(self, call: _Call, lane: _Lane) -> None:
         with self._wake:
             call.over = True
-            kept = [job for job in lane if job[0] is not call]
-            lane.clear()
-            lane.extend(kept)
+            lane.jobs = deque(job for job in lane.jobs if job[0] is not call)
 
-    def _retry_after(self) -> int:
-        """Seconds until about half of the queue is done."""
-        return max(1, math.ceil(self.waiting * self._seconds / self._workers / 2))
+    def _busy(self, lane: _Lane) -> EmbedderBusy:
+        """Try again when about half of the lane is done."""
+        seconds = max(1, math.ceil(len(lane.jobs) * self._seconds / self._workers / 2))
+        plural = "" if seconds == 1 else "s"
+        return EmbedderBusy(
+            f"The model has more to do than it can take on. Nothing is lost; try again in {seconds} second{plural}.",
+            retry_after_s=seconds,
+        )
 
     def _work(self, takes_passages: bool) -> None:
         """One thread. The first takes questions only, so that one never waits behind a long passage."""
@@ -187,10 +215,10 @@ class Embedder:
     def _next(self, takes_passages: bool) -> _Job | None:
         with self._wake:
             while True:
-                if self._queries:
-                    return self._queries.popleft()
-                if takes_passages and self._passages:
-                    return self._passages.popleft()
+                if self._queries.jobs:
+                    return self._queries.jobs.popleft()
+                if takes_passages and self._passages.jobs:
+                    return self._passages.jobs.popleft()
                 if self._closing:
                     return None
                 self._wake.wait()

@@ -19,12 +19,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
+from msgspec.structs import replace
 
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.graph import BertConfig, build, read_config, read_weights
 from vademecum.engines.onnx.known import Known, SourceFile
-from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
+from vademecum.engines.onnx.manifest import GRAPH, PRECISION, TOKENIZER, File, Manifest
+from vademecum.engines.onnx.stored import narrowed
 
 try:
     import fcntl
@@ -66,6 +68,7 @@ def prepare_from_folder(
     """Build `<models_dir>/<id>/` from published files in `source_folder`. Does nothing if it is there and whole."""
     target = models_dir / known.id
     if installed(known, models_dir):
+        renew(known, models_dir)
         return target
     total = sum(file.bytes for file in known.files)
     done = 0
@@ -85,6 +88,22 @@ def prepare_from_folder(
     return target
 
 
+def renew(known: Known, models_dir: Path) -> bool:
+    """Prepare a model anew that an older program has prepared, with its weights in float32. Whether there was one.
+
+    Nothing is downloaded: the file itself has the weights, and its manifest says whether they are still the same.
+    """
+    target = models_dir / known.id
+    if not installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
+        return False
+    with _disk(f"{known.id} could not be prepared anew"), _staging(models_dir, known.id) as staging:
+        _write(staging / GRAPH, narrowed((target / GRAPH).read_bytes()))
+        _write(staging / TOKENIZER, (target / TOKENIZER).read_bytes())
+        manifests.save(replace(old, precision=PRECISION, files=_files(staging)), staging)
+        _put_in_place(staging, target)
+    return True
+
+
 def pull(
     known: Known,
     models_dir: Path,
@@ -97,6 +116,7 @@ def pull(
     if os.environ.get("HF_HUB_OFFLINE", "").strip().upper() in {"1", "ON", "YES", "TRUE"}:
         raise ModelError(f"HF_HUB_OFFLINE is set, so {known.id} was not downloaded.", code="MODEL_OFFLINE")
     if installed(known, models_dir):
+        renew(known, models_dir)
         return models_dir / known.id
     base = (hub or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
     parts = models_dir / f".{known.id}.download"
@@ -242,12 +262,16 @@ def _manifest(known: Known, config: BertConfig, folder: Path) -> Manifest:
         revision=known.revision,
         source=known.source,
         licence=known.licence,
-        files=tuple(manifests.describe(folder / name) for name in (GRAPH, TOKENIZER)),
+        files=_files(folder),
         dims=config.hidden_size,
         layers=config.num_hidden_layers,
         max_tokens=min(known.max_tokens, config.max_position_embeddings),
         prefixes=known.prefixes,
     )
+
+
+def _files(folder: Path) -> tuple[File, ...]:
+    return tuple(manifests.describe(folder / name) for name in (GRAPH, TOKENIZER))
 
 
 def _check_source(known: Known, path: Path, file: SourceFile) -> None:

@@ -4,6 +4,8 @@ Inputs `input_ids` and `attention_mask` (int64, batch × length); token types ar
 Output `embedding` (float32, batch × dims): mean over the mask, then L2. Pooling is inside, so that the server and the
 browser cannot do it differently. Only standard operators of opset 17: onnxruntime's own fused ones were no faster
 (measured). Same weights, same bytes: nothing in the file depends on the machine, the time or a library's version.
+Matrices are stored as float16 (stored.py). bench/weights.py, all-MiniLM, 320 texts: 90.3 → 45.2 MB (gz 41.8), least
+cosine 0.999999, top ten all shared, loads no slower; words in bytes 33.6 MB, but 0.9994; blocks of bytes 24.2, 0.9991.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.stored import halved
 
 OPSET = 17
 IR_VERSION = 8
@@ -72,14 +75,19 @@ def read_weights(path: Path) -> dict[str, Array]:
 
 def build(config: BertConfig, weights: dict[str, Array]) -> bytes:
     """The bytes of the ONNX file."""
+    model: bytes = halved(plain(config, weights)).SerializeToString(deterministic=True)
+    return model
+
+
+def plain(config: BertConfig, weights: dict[str, Array]) -> ModelProto:
+    """The graph with its weights as they are published, in float32."""
     graph = _Graph(config, weights)
     hidden = graph.embed()
     bias = graph.mask_bias()
     for layer in range(config.num_hidden_layers):
         hidden = graph.layer(f"encoder.layer.{layer}", hidden, bias)
     graph.pool(hidden)
-    model: bytes = graph.model().SerializeToString(deterministic=True)
-    return model
+    return graph.model()
 
 
 class _Graph:

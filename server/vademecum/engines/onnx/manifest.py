@@ -22,6 +22,8 @@ MANIFEST = "manifest.json"
 GRAPH = "model.onnx"
 TOKENIZER = "tokenizer.json"
 FORMAT = 1
+Precision = Literal["float16", "float32"]
+PRECISION: Precision = "float16"
 
 
 class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,7 +60,10 @@ class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 class Manifest(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, dict=True
 ):
-    """Everything that makes this model this model."""
+    """Everything that makes this model this model.
+
+    `precision`: how the large weights lie in the file. Computing and vectors are float32 in either.
+    """
 
     format: int = FORMAT
     id: str
@@ -69,7 +74,7 @@ class Manifest(
     dims: int
     layers: int
     max_tokens: int
-    precision: Literal["float32"] = "float32"
+    precision: Precision = PRECISION
     pooling: Literal["mean"] = "mean"
     normalise: Literal["l2"] = "l2"
     inputs: tuple[str, ...] = ("input_ids", "attention_mask")

@@ -1,0 +1,58 @@
+"""How a model's weights lie in its file: matrices as float16, half the bytes. Computing is float32 throughout.
+
+A matrix is widened by a node that has no other input, so onnxruntime does it once, when it loads the file. The table
+of words is widened after the look-up: only the rows that a text needs, and the table takes half the memory, too.
+Norms and biases stay as they are published: they are few. bench/weights.py compares this with other ways.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, helper, load_model_from_string, numpy_helper
+
+from vademecum.engines.onnx.errors import ModelError
+
+
+def narrowed(graph: bytes) -> bytes:
+    """The bytes of a file whose weights are float32, as the builder makes it today."""
+    model: bytes = halved(load_model_from_string(graph)).SerializeToString(deterministic=True)
+    return model
+
+
+def halved(model: ModelProto) -> ModelProto:
+    """`model`, its float32 matrices stored as float16. Changed in place; one without float32 matrices stays as it is."""
+    tensors = [_half(t) if _is_matrix(t) else t for t in model.graph.initializer]
+    matrices = [t.name for t in model.graph.initializer if _is_matrix(t)]
+    look_ups = [n for n in model.graph.node if n.op_type == "Gather" and n.input[0] in matrices]
+    looked_up = {node.input[0] for node in look_ups}
+    nodes = [_widen(f"{name}.half", name) for name in matrices if name not in looked_up]
+    for node in model.graph.node:
+        nodes += _look_up(node) if node in look_ups else [node]
+    del model.graph.initializer[:], model.graph.node[:]
+    model.graph.initializer.extend(tensors)
+    model.graph.node.extend(nodes)
+    return model
+
+
+def _is_matrix(tensor: TensorProto) -> bool:
+    return tensor.data_type == TensorProto.FLOAT and len(tensor.dims) == 2
+
+
+def _half(tensor: TensorProto) -> TensorProto:
+    with np.errstate(over="ignore"):
+        narrow = numpy_helper.to_array(tensor).astype("<f2")
+    if not np.isfinite(narrow).all():
+        raise ModelError(f"The weight {tensor.name} has numbers that float16 cannot hold.")
+    name = f"{tensor.name}.half"
+    return helper.make_tensor(name, TensorProto.FLOAT16, tensor.dims, narrow.tobytes(), raw=True)
+
+
+def _widen(half: str, name: str) -> NodeProto:
+    return helper.make_node("Cast", [half], [name], name=f"{name}/Cast", to=TensorProto.FLOAT)
+
+
+def _look_up(gather: NodeProto) -> list[NodeProto]:
+    table, ids = gather.input
+    [out] = gather.output
+    rows = helper.make_node("Gather", [f"{table}.half", ids], [f"{out}.half"], name=gather.name, axis=0)
+    return [rows, _widen(f"{out}.half", out)]
