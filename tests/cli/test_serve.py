@@ -9,11 +9,12 @@ import ssl
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import httpx
 import pytest
 
-from cli.home import Home, live, upload
+from cli.home import MODELS, Home, live, upload
 from vademecum.services import local
 
 LINK = re.compile(r"https?://\S+/v1/sign-in\?link=\S+")
@@ -267,3 +268,39 @@ def test_every_line_of_the_log_is_one_json_object_after_the_greeting(home):
     greeting = ("Vademecum listens", "Data:", "Sign in")
     lines = [line for line in server.said().splitlines() if not line.startswith(greeting)]
     assert lines and [line for line in lines if not line.startswith('{"event"')] == []
+
+
+def foreign_sockets(pid):
+    """Lines of /proc/net of this process's sockets that are neither local nor listening on TCP."""
+    inodes = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            inodes.add(str(descriptor.readlink()).removeprefix("socket:[").removesuffix("]"))
+    found = []
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            remote = fields[2].partition(":")[0]
+            is_local = remote.endswith("0100007F") or (table.startswith("tcp") and set(remote) == {"0"})
+            if fields[9] in inodes and not is_local:
+                found.append(line)
+    return found
+
+
+def test_a_server_with_a_model_asks_no_host_and_leaves_nothing_in_the_home_folder(tmp_path, monkeypatch):
+    """onnxruntime reports to its maker unless it is told not to before it is loaded."""
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    home = Home(tmp_path / "data", {"models": str(MODELS)})
+    home.keep("ada@example.org")
+    with home.serving() as server:
+        answer = home.ok(
+            "search", "apple trees", "--user", "ada@example.org", "--session", "s1", "--json"
+        ).json
+        assert answer["scope"]["mode"] == "hybrid" and answer["results"], "the model must have been used"
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            assert foreign_sockets(server.process.pid) == []
+            time.sleep(0.02)
+    assert list((tmp_path / "home").iterdir()) == []

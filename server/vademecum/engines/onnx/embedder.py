@@ -241,7 +241,6 @@ class Embedder:
 
 
 def _open_session(path: Path, manifest: Manifest) -> ort.InferenceSession:
-    ort.disable_telemetry_events()
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
