@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -112,6 +113,16 @@ def test_questions_go_first(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -
 
     with opened(tiny_model, workers=1) as embedder:
         asyncio.run(main(embedder))
+
+
+def test_threads_that_embed_passages_are_less_urgent_than_the_one_for_questions_and_the_loop(
+    tiny_model: Path,
+) -> None:
+    with opened(tiny_model, workers=2) as embedder:
+        asyncio.run(embedder.passages(["all threads have begun"] * 50))
+        nice = {t.name: os.getpriority(os.PRIO_PROCESS, t.native_id or 0) for t in embedder._threads}
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    assert nice["embed-0"] == own < min(nice["embed-1"], nice["embed-2"])
 
 
 def test_a_full_queue_refuses_at_once_and_takes_nothing(

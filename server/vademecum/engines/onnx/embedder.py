@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -31,6 +32,7 @@ from vademecum.model.normalise import for_tokenizer
 Vectors = NDArray[np.float32]
 CAPACITY = 1024  # passages that may wait
 QUESTIONS = 128  # questions that may wait: a second or two of work
+PASSAGES_NICE = 10  # how far the threads that embed passages step back
 PATIENCE_S = 10.0  # the longest that anybody waits for the vector of a question
 _SECONDS_AT_FIRST = 0.1
 
@@ -201,6 +203,8 @@ class Embedder:
 
     def _work(self, takes_passages: bool) -> None:
         """One thread. The first takes questions only, so that one never waits behind a long passage."""
+        if takes_passages:
+            _step_back()
         while (job := self._next(takes_passages)) is not None:
             call, number = job
             if call.over:
@@ -238,6 +242,12 @@ class Embedder:
         vectors: Vectors = self._session.run([self._manifest.output], feed)[0]
         vector: Vectors = vectors[0]
         return vector
+
+
+def _step_back() -> None:
+    """Linux lets a single thread be less urgent: questions and the event loop then get a core as soon as they want it."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PASSAGES_NICE)
 
 
 def _open_session(path: Path, manifest: Manifest) -> ort.InferenceSession:
