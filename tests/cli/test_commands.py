@@ -96,7 +96,19 @@ def test_the_installed_command_and_the_module_are_the_same_program():
 
 
 def test_each_command_that_touches_data_takes_a_data_folder_and_prints_json_where_it_prints_data():
-    plain = {"serve", "tier", "link", "remove", "create", "revoke", "pull", "use", "verify"}
+    plain = {
+        "serve",
+        "tier",
+        "link",
+        "remove",
+        "create",
+        "revoke",
+        "pull",
+        "use",
+        "pause",
+        "resume",
+        "verify",
+    }
     for words, command in commands():
         if isinstance(command, click.Group):
             continue

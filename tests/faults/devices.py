@@ -163,8 +163,12 @@ class Reader:
             assert answer.status_code == 200
             await self.catch_up(user)
             pulled = {name: checkpoint["lwt"] for name, checkpoint in self.checkpoints.items()}
-            async for line in answer.aiter_lines():
-                if line.startswith("data: "):
+            lines = answer.aiter_lines()
+            async for line in lines:
+                if line.startswith("event: "):
+                    assert line == "event: progress", line
+                    await anext(lines)  # its data, which is no row
+                elif line.startswith("data: "):
                     event = json.loads(line.removeprefix("data: "))
                     name, after = event["collection"], event["checkpoint"]["lwt"]
                     if after > pulled[name]:  # else the pull has brought it, or something newer

@@ -233,7 +233,7 @@ def test_what_was_read_makes_room_in_the_queue(tmp_path):
         with h.parts.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
             for number in range(5):
                 assert await send(ada, "facts", *large(4, f"{number}-")) == []
-                assert len(json.loads(await asyncio.wait_for(stream.next(), 10))["documents"]) == 4
+                assert len(rows_of(await asyncio.wait_for(stream.next(), 10))) == 4
 
     on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000, stream_queue=2)
 
@@ -258,6 +258,12 @@ def test_a_large_commit_comes_as_events_of_about_a_mebibyte_in_the_order_of_seq(
     on_the_wire(tmp_path, scenario, **small(row_bytes=2 * EVENT_BYTES))
 
 
+def rows_of(event):
+    """The rows of a server-sent event without a name."""
+    assert event.startswith(b"data: ") and event.endswith(b"\n\n")
+    return json.loads(event.removeprefix(b"data: "))["documents"]
+
+
 def test_a_commit_is_encoded_once_for_all_streams_that_want_it(tmp_path):
     async def scenario(h, url, ada):
         both, one = frozenset({"facts", "sessions"}), frozenset({"facts"})
@@ -268,7 +274,7 @@ def test_a_commit_is_encoded_once_for_all_streams_that_want_it(tmp_path):
                 ]
                 await send(ada, "facts", (fact(f"f{named}"), None))
                 first, *others = [await asyncio.wait_for(stream.next(), 10) for stream in streams]
-                assert json.loads(first)["documents"] == [fact(f"f{named}")]
+                assert rows_of(first) == [fact(f"f{named}")]
                 assert all(event is first for event in others)
 
     on_the_wire(tmp_path, scenario)

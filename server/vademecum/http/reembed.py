@@ -79,7 +79,7 @@ async def pause_route(request: Req) -> Status:
     responses=REFUSALS,
 )
 async def resume_route(request: Req) -> Status:
-    """For administrators."""
+    """For administrators. It begins where it was paused: vectors that were made by then are not made again."""
     parts = _admin(request)
     await parts.reembedding.pause(False)
     return parts.reembedding.status()
