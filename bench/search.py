@@ -5,7 +5,7 @@ active. All are asked the same questions one after another, top 10; their answer
 float64. Ours is visited right before or after each visit to a peer, and a ratio is taken of such a pair only.
 
 hot: opened and asked before. cold: opened anew for each question, the opening being part of its time; the files are
-in the system's page cache. evicted: ours alone, still open, but its cache was taken by another user.
+in the system's page cache. evicted: ours is still open, but another user took its cache; peers are opened anew.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ NAMES = (*HERE, *PEERS)
 # Its local mode writes each point by itself, and warns that it is not meant for more than 20,000.
 MOST_ROWS = {"qdrant-client": 20_000}
 ACTIVE = (10, 90)
-KINDS = ("hot", "cold", "evicted")
+# What ours is asked, and what a peer is asked beside it.
+KINDS = {"hot": "hot", "evicted": "cold", "cold": "cold"}
 QUESTIONS = 100
 COLD_QUESTIONS = 10
 SECONDS = 3.0  # a slow searcher is asked fewer questions
@@ -102,12 +103,10 @@ def visit(worker: Worker, kind: str, active: int, wanted: list[list[int]]) -> fl
 def one_round(workers: Sequence[Worker], number: int, truths: dict[int, list[list[int]]]) -> None:
     ours, *peers = workers
     for active, wanted in truths.items():
-        if ours.name == "ours":
-            visit(ours, "evicted", active, wanted)
-        for kind in ("hot", "cold"):
-            for peer in peers:
-                pair = (ours, peer) if number % 2 == 0 else (peer, ours)
-                medians = {one.name: visit(one, kind, active, wanted) for one in pair}
+        for peer in peers:
+            for kind, theirs in KINDS.items():
+                pair = [(ours, kind), (peer, theirs)]
+                medians = {one.name: visit(one, its, active, wanted) for one, its in pair[:: (-1) ** number]}
                 peer.ratios[kind, active].append(medians[ours.name] / medians[peer.name])
 
 
@@ -131,8 +130,8 @@ def measure(names: Sequence[str], rows: int, rounds: int, folder: Path, peers: P
 
 def markdown(workers: Sequence[Worker], rows: int) -> str:
     """A row a searcher: p50 / p99 in ms, and how often ours fits into it."""
-    measures = [(kind, active) for kind in ("hot", "cold") for active in ACTIVE]
-    heads = [f"{kind}, {active} of {data.DOCUMENTS} active" for kind, active in measures]
+    measures = [(kind, active) for kind in KINDS for active in ACTIVE]
+    heads = [f"{kind}, {active} of {data.DOCUMENTS}" for kind, active in measures]
     lines = [
         f"| {rows:,} chunks | {' | '.join(heads)} | recall | build s | disk MB |",
         "|---|" + "---:|" * (len(heads) + 3),
@@ -146,19 +145,11 @@ def markdown(workers: Sequence[Worker], rows: int) -> str:
 
 
 def _cell(worker: Worker, measure: Measure) -> str:
-    times = worker.times[measure]
+    kind, active = measure
+    times = worker.times[kind if worker.name == "ours" else KINDS[kind], active]
     shown = f"{percentile(times, 0.5):.2f} / {percentile(times, 0.99):.2f}"
     ratio = median(worker.ratios.get(measure, []))
     return shown if ratio is None else f"{shown} (**{ratio:.2f}×**)"
-
-
-def evicted(worker: Worker) -> str:
-    parts = [
-        f"{active} of {data.DOCUMENTS} active {percentile(times, 0.5):.2f} / {percentile(times, 0.99):.2f}"
-        for (kind, active), times in worker.times.items()
-        if kind == "evicted"
-    ]
-    return f"{worker.name}, evicted but open: " + "; ".join(parts)
 
 
 def as_json(worker: Worker) -> dict[str, Any]:
@@ -169,10 +160,10 @@ def as_json(worker: Worker) -> dict[str, Any]:
             f"{kind}, {active} active": {
                 "ms": times,
                 "recall": worker.recalls[kind, active],
-                "ours ÷ this": worker.ratios.get((kind, active), []),
             }
             for (kind, active), times in worker.times.items()
         },
+        "ours ÷ this": {f"{kind}, {active} active": some for (kind, active), some in worker.ratios.items()},
     }
 
 
@@ -189,7 +180,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=ROOT / "bench" / "results.json", help="the figures as JSON"
     )
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    names = chosen.names.split(";")
+    if names[0] != "ours" or not set(names) <= set(NAMES) or chosen.rounds < 1:
+        parser.error(f"--names: ours, then any of {', '.join(NAMES[1:])}; --rounds: 1 or more")
+    return chosen
 
 
 def main() -> None:
@@ -202,10 +197,10 @@ def main() -> None:
             names = [name for name in chosen.names.split(";") if rows <= MOST_ROWS.get(name, rows)]
             workers = measure(names, rows, chosen.rounds, Path(folder), peers)
         results[rows] = [as_json(worker) for worker in workers]
-        print(markdown(workers, rows), evicted(workers[0]), sep="\n\n", flush=True)
+        print(markdown(workers, rows), end="\n\n", flush=True)
     chosen.out.write_text(json.dumps(results, indent=1) + "\n")
     print(
-        f"\np50 / p99 in ms a question, top {data.K}, {chosen.rounds} rounds on {os.cpu_count()} cores; in brackets "
+        f"p50 / p99 in ms a question, top {data.K}, {chosen.rounds} rounds on {os.cpu_count()} cores; in brackets "
         f"ours ÷ this, the median of the rounds' ratios of medians."
     )
 

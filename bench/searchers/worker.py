@@ -7,6 +7,7 @@ the last three has the times in ms and the rows that were found, one of each a q
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import sys
@@ -23,12 +24,11 @@ LEAST = 3  # questions asked however slow the answers are
 
 
 def searcher(name: str, folder: Path, library: Library) -> Searcher:
-    if name in ("numpy", "ours", "LanceDB"):
-        from searchers import here as module
-    else:
-        from searchers import peers as module  # type: ignore[no-redef]
+    ours = name in ("numpy", "ours", "LanceDB")
+    module = importlib.import_module("searchers.here" if ours else "searchers.peers")
     classes = {one.name: one for one in vars(module).values() if getattr(one, "name", None) == name}
-    return classes[name](folder, library)
+    found: Searcher = classes[name](folder, library)
+    return found
 
 
 def build(one: Searcher) -> dict[str, Any]:
