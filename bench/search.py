@@ -5,7 +5,8 @@ active. All are asked the same questions one after another, top 10; their answer
 float64. Ours is visited right before or after each visit to a peer, and a ratio is taken of such a pair only.
 
 hot: opened and asked before. cold: opened anew for each question, the opening being part of its time; the files are
-in the system's page cache. evicted: ours is still open, but another user took its cache; peers are opened anew.
+in the system's page cache. evicted: ours is still open, but another user took its cache; peers are opened anew. words: three words instead of a
+vector, hot.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from targets.install import search_peers
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ("ours", "numpy", "LanceDB")
-PEERS = ("sqlite-vec", "sqlite-vec, plain table", "Chroma", "qdrant-client")
+PEERS = ("sqlite-vec", "sqlite-vec, plain table", "Chroma", "qdrant-client", "SQLite FTS5")
 NAMES = (*HERE, *PEERS)
 # Its local mode writes each point by itself, and warns that it is not meant for more than 20,000.
 MOST_ROWS = {"qdrant-client": 20_000}
 ACTIVE = (10, 90)
 # What ours is asked, and what a peer is asked beside it.
-KINDS = {"hot": "hot", "evicted": "cold", "cold": "cold"}
+KINDS = {"hot": "hot", "evicted": "cold", "cold": "cold", "words": "words"}
+WORDS = ("LanceDB", "SQLite FTS5")
 QUESTIONS = 100
 COLD_QUESTIONS = 10
 SECONDS = 3.0  # a slow searcher is asked fewer questions
@@ -92,19 +94,29 @@ def start(name: str, library: Path, folder: Path, peers: Path) -> Worker:
 
 def visit(worker: Worker, kind: str, active: int, wanted: list[list[int]]) -> float:
     """Ask a searcher; the median time."""
-    most = QUESTIONS if kind == "hot" else COLD_QUESTIONS
+    most = QUESTIONS if kind in ("hot", "words") else COLD_QUESTIONS
     answer = worker.order(do=kind, documents=data.scope(active, active), most=most, seconds=SECONDS)
     times, rows = answer["ms"], answer["rows"]
     worker.times[kind, active] += times
-    worker.recalls[kind, active].append(data.recall(rows, wanted[: len(rows)]))
+    if kind != "words":
+        worker.recalls[kind, active].append(data.recall(rows, wanted[: len(rows)]))
     return percentile(times, 0.5)
+
+
+def kinds(peer: str) -> dict[str, str]:
+    """What is asked of ours and of this peer."""
+    return {
+        kind: theirs
+        for kind, theirs in KINDS.items()
+        if (peer in WORDS if kind == "words" else peer != "SQLite FTS5")
+    }
 
 
 def one_round(workers: Sequence[Worker], number: int, truths: dict[int, list[list[int]]]) -> None:
     ours, *peers = workers
     for active, wanted in truths.items():
         for peer in peers:
-            for kind, theirs in KINDS.items():
+            for kind, theirs in kinds(peer.name).items():
                 pair = [(ours, kind), (peer, theirs)]
                 medians = {one.name: visit(one, its, active, wanted) for one, its in pair[:: (-1) ** number]}
                 peer.ratios[kind, active].append(medians[ours.name] / medians[peer.name])
@@ -138,15 +150,19 @@ def markdown(workers: Sequence[Worker], rows: int) -> str:
     ]
     for worker in workers:
         cells = [_cell(worker, one) for one in measures]
-        recall = min(min(some) for some in worker.recalls.values())
+        recall = min((min(some) for some in worker.recalls.values()), default=None)
         built = [f"{worker.built['build s']:.1f}", f"{worker.built['disk MB']:.0f}"]
-        lines.append(f"| {worker.name} | {' | '.join([*cells, f'{recall:.3f}', *built])} |")
+        lines.append(
+            f"| {worker.name} | {' | '.join([*cells, '–' if recall is None else f'{recall:.3f}', *built])} |"
+        )
     return "\n".join(lines)
 
 
 def _cell(worker: Worker, measure: Measure) -> str:
     kind, active = measure
-    times = worker.times[kind if worker.name == "ours" else KINDS[kind], active]
+    times = worker.times.get((kind if worker.name == "ours" else KINDS[kind], active), [])
+    if not times:
+        return "–"
     shown = f"{percentile(times, 0.5):.2f} / {percentile(times, 0.99):.2f}"
     ratio = median(worker.ratios.get(measure, []))
     return shown if ratio is None else f"{shown} (**{ratio:.2f}×**)"
@@ -159,7 +175,7 @@ def as_json(worker: Worker) -> dict[str, Any]:
         **{
             f"{kind}, {active} active": {
                 "ms": times,
-                "recall": worker.recalls[kind, active],
+                "recall": worker.recalls.get((kind, active), []),
             }
             for (kind, active), times in worker.times.items()
         },

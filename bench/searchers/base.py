@@ -31,6 +31,10 @@ class Searcher(ABC):
     def near(self, vector: Vectors, documents: Sequence[int], k: int) -> list[int]:
         """The rows of these documents with the nearest vectors, by cosine."""
 
+    def words(self, question: str, documents: Sequence[int], k: int) -> list[int]:
+        """The rows of these documents that any of the question's words fit best."""
+        raise NotImplementedError(f"{self.name} is not asked for words")
+
     @abstractmethod
     def close(self) -> None:
         """Give everything back; memory forgets the library."""

@@ -75,6 +75,10 @@ class Ours(Searcher):
         hits = self._index.meaning(vector, [document_name(one) for one in documents], k)
         return [self.row(document_number(hit.document_id), hit.chunk_index) for hit in hits]
 
+    def words(self, question: str, documents: Sequence[int], k: int) -> list[int]:
+        hits = self._index.words(question, [document_name(one) for one in documents], k)
+        return [self.row(document_number(hit.document_id), hit.chunk_index) for hit in hits]
+
     def close(self) -> None:
         self._index.close()
 
@@ -102,7 +106,8 @@ class LanceDb(Searcher):
             "text": pa.array(self.library.texts, pa.string()),
             "vector": pa.FixedSizeListArray.from_arrays(pa.array(self.library.vectors.ravel()), DIMS),
         }
-        lancedb.connect(self.folder).create_table("chunks", pa.table(columns))
+        table = lancedb.connect(self.folder).create_table("chunks", pa.table(columns))
+        table.create_fts_index("text", stem=False, remove_stop_words=False)
 
     def open(self) -> None:
         import lancedb
@@ -110,9 +115,14 @@ class LanceDb(Searcher):
         self._table = lancedb.connect(self.folder).open_table("chunks")
 
     def near(self, vector: Vectors, documents: Sequence[int], k: int) -> list[int]:
-        query = self._table.search(vector).distance_type("cosine").limit(k)
-        query = query.where(f"document IN ({', '.join(map(str, documents))})", prefilter=True)
-        found: list[int] = query.select(["row", "text", "_distance"]).to_arrow()["row"].to_pylist()
+        return self._rows(self._table.search(vector).distance_type("cosine"), documents, k, "_distance")
+
+    def words(self, question: str, documents: Sequence[int], k: int) -> list[int]:
+        return self._rows(self._table.search(question, query_type="fts"), documents, k, "_score")
+
+    def _rows(self, query: Any, documents: Sequence[int], k: int, score: str) -> list[int]:
+        query = query.where(f"document IN ({', '.join(map(str, documents))})", prefilter=True).limit(k)
+        found: list[int] = query.select(["row", "text", score]).to_arrow()["row"].to_pylist()
         return found
 
     def close(self) -> None:

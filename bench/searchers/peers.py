@@ -117,6 +117,7 @@ class SqliteVec(Searcher):
         f"CREATE VIRTUAL TABLE chunks USING vec0(document INTEGER, +text TEXT, "
         f"embedding float[{DIMS}] distance_metric=cosine)"
     )
+    insert: ClassVar[str] = "INSERT INTO chunks(rowid, document, text, embedding) VALUES (?, ?, ?, ?)"
     question: ClassVar[str] = (
         "SELECT rowid, text, distance FROM chunks WHERE embedding MATCH ? AND k = ? AND document IN ({})"
     )
@@ -126,14 +127,12 @@ class SqliteVec(Searcher):
         self.open()
         with self._base:
             self._base.execute(self.table)
-            self._base.executemany(
-                "INSERT INTO chunks(rowid, document, text, embedding) VALUES (?, ?, ?, ?)",
-                (
-                    (row, row // self.library.per_document, text, self.library.vectors[row].tobytes())
-                    for row, text in enumerate(self.library.texts)
-                ),
-            )
+            self._base.executemany(self.insert, map(self._values, range(len(self.library.vectors))))
         self.close()
+
+    def _values(self, row: int) -> tuple[Any, ...]:
+        vector = self.library.vectors[row].tobytes()
+        return row, row // self.library.per_document, self.library.texts[row], vector
 
     def open(self) -> None:
         import apsw
@@ -165,3 +164,25 @@ class SqliteVecPlain(SqliteVec):
         " FROM chunks WHERE document IN ({}) ORDER BY distance LIMIT ?) JOIN chunks ON chunks.rowid = row"
         " ORDER BY distance"
     )
+
+
+class SqliteWords(SqliteVec):
+    """SQLite's own full-text search, FTS5, ranked by its BM25."""
+
+    name: ClassVar[str] = "SQLite FTS5"
+    table: ClassVar[str] = "CREATE VIRTUAL TABLE chunks USING fts5(text, document UNINDEXED)"
+    insert: ClassVar[str] = "INSERT INTO chunks(rowid, document, text) VALUES (?, ?, ?)"
+    question: ClassVar[str] = (
+        "SELECT rowid, text, rank FROM chunks WHERE chunks MATCH ? AND document IN ({}) ORDER BY rank LIMIT ?"
+    )
+
+    def _values(self, row: int) -> tuple[Any, ...]:
+        return super()._values(row)[:3]
+
+    def near(self, vector: Vectors, documents: Sequence[int], k: int) -> list[int]:
+        raise NotImplementedError("words only")
+
+    def words(self, question: str, documents: Sequence[int], k: int) -> list[int]:
+        asked = " OR ".join(f'"{word}"' for word in question.split())
+        found = self._base.execute(self.question.format(", ".join(map(str, documents))), (asked, k))
+        return [row for row, _, _ in found]

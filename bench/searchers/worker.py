@@ -1,6 +1,6 @@
 """One searcher in one process: takes a line of JSON, does it, answers with a line of JSON.
 
-Orders: {"do": "build"}, {"do": "hot" | "cold" | "evicted", "documents": [...], "most": n, "seconds": s}. The answer to
+Orders: {"do": "build"}, {"do": "hot" | "cold" | "evicted" | "words", "documents": [...], "most": n, "seconds": s}. The answer to
 the last three has the times in ms and the rows that were found, one of each a question.
 """
 
@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +41,19 @@ def build(one: Searcher) -> dict[str, Any]:
 
 
 def visit(one: Searcher, order: dict[str, Any]) -> dict[str, Any]:
-    """Hot: opened and warmed up before. Evicted: the same, then forgotten before each question. Cold: opened anew
-    for each question, and the opening is part of its time. Files are in the system's page cache throughout."""
+    """Hot and words: opened and warmed up before. Evicted: the same, then forgotten before each question. Cold:
+    opened anew for each question, the opening being part of its time. All files are in the system's page cache."""
     kind, documents = order["do"], order["documents"]
+    ask: Callable[..., list[int]] = one.words if kind == "words" else one.near
+    questions: Any = one.library.asked if kind == "words" else one.library.questions
     one.open()
-    for vector in one.library.questions[:WARM_UP]:
-        one.near(vector, documents, K)
-    before = {"hot": lambda: True, "evicted": one.evict, "cold": lambda: _closed(one)}[kind]
-    ask = _opening(one) if kind == "cold" else one.near
-    times, found = _times(one, before, ask, documents, order["most"], order["seconds"])
+    for question in questions[:WARM_UP]:
+        ask(question, documents, K)
+    if kind == "cold":
+        ask = _opening(one)
+    before = {"evicted": one.evict, "cold": lambda: _closed(one)}.get(kind, lambda: True)
+    asks = [partial(ask, question, documents, K) for question in questions[: order["most"]]]
+    times, found = _times(before, asks, order["seconds"])
     one.close()
     return {"ms": times, "rows": found}
 
@@ -68,22 +73,17 @@ def _opening(one: Searcher) -> Callable[..., list[int]]:
 
 
 def _times(
-    one: Searcher,
-    before: Callable[[], bool],
-    ask: Callable[..., list[int]],
-    documents: Sequence[int],
-    most: int,
-    seconds: float,
+    before: Callable[[], bool], asks: Sequence[Callable[[], list[int]]], seconds: float
 ) -> tuple[list[float], list[list[int]]]:
     times: list[float] = []
     found: list[list[int]] = []
     until = time.perf_counter() + seconds
-    for vector in one.library.questions[:most]:
+    for ask in asks:
         if len(times) >= LEAST and time.perf_counter() > until:
             break
         before()
         start = time.perf_counter()
-        found.append(ask(vector, documents, K))
+        found.append(ask())
         times.append((time.perf_counter() - start) * 1000)
     return times, found
 

@@ -1,6 +1,6 @@
 """Rows that left the shared memory, as files that are mapped when their user asks again.
 
-Reading them back through Lance takes some hundred times as long: it decodes columns and sorts terms, while mapped
+Reading them back through Lance takes tens of times as long: it decodes columns and sorts terms, while mapped
 pages are the arrays themselves. Rule: only the index that wrote a swap reads it, and any write to the rows clears it,
 so it is never synced, never checked, and never older than the table.
 """
