@@ -92,14 +92,14 @@ def start(name: str, library: Path, folder: Path, peers: Path) -> Worker:
     return Worker(name, process)
 
 
-def visit(worker: Worker, kind: str, active: int, wanted: list[list[int]]) -> float:
+def visit(worker: Worker, kind: str, active: int, truth: data.Truth) -> float:
     """Ask a searcher; the median time."""
     most = QUESTIONS if kind in ("hot", "words") else COLD_QUESTIONS
     answer = worker.order(do=kind, documents=data.scope(active, active), most=most, seconds=SECONDS)
     times, rows = answer["ms"], answer["rows"]
     worker.times[kind, active] += times
     if kind != "words":
-        worker.recalls[kind, active].append(data.recall(rows, wanted[: len(rows)]))
+        worker.recalls[kind, active].append(truth.recall(rows))
     return percentile(times, 0.5)
 
 
@@ -112,20 +112,20 @@ def kinds(peer: str) -> dict[str, str]:
     }
 
 
-def one_round(workers: Sequence[Worker], number: int, truths: dict[int, list[list[int]]]) -> None:
+def one_round(workers: Sequence[Worker], number: int, truths: dict[int, data.Truth]) -> None:
     ours, *peers = workers
-    for active, wanted in truths.items():
+    for active, truth in truths.items():
         for peer in peers:
             for kind, theirs in kinds(peer.name).items():
                 pair = [(ours, kind), (peer, theirs)]
-                medians = {one.name: visit(one, its, active, wanted) for one, its in pair[:: (-1) ** number]}
+                medians = {one.name: visit(one, its, active, truth) for one, its in pair[:: (-1) ** number]}
                 peer.ratios[kind, active].append(medians[ours.name] / medians[peer.name])
 
 
 def measure(names: Sequence[str], rows: int, rounds: int, folder: Path, peers: Path) -> list[Worker]:
     library = data.make(rows, QUESTIONS, seed=rows)
     library.save(folder)
-    truths = {active: data.truth(library, data.scope(active, active)) for active in ACTIVE}
+    truths = {active: data.Truth.of(library, data.scope(active, active)) for active in ACTIVE}
     workers = [start(name, folder, folder / f"searcher-{number}", peers) for number, name in enumerate(names)]
     try:
         for worker in workers:

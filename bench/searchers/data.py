@@ -21,6 +21,7 @@ NOISE = 0.8
 VOCABULARY = 20_000
 WORDS = 120
 K = 10
+TIE = 1e-6  # cosines are float32 everywhere: nearer ones cannot be told apart
 
 Vectors = NDArray[np.float32]
 
@@ -72,19 +73,25 @@ def scope(active: int, seed: int) -> list[int]:
     return sorted(np.random.default_rng(seed).choice(DOCUMENTS, active, replace=False).tolist())
 
 
-def truth(library: Library, documents: Sequence[int]) -> list[list[int]]:
-    """The K nearest rows of these documents to each question, computed in float64."""
-    mask = np.repeat(np.isin(np.arange(DOCUMENTS), documents), library.per_document)
-    rows = np.flatnonzero(mask)
-    scores = library.questions.astype(np.float64) @ library.vectors[rows].T.astype(np.float64)
-    best = np.argsort(-scores, axis=1)[:, :K]
-    return [[int(rows[at]) for at in some] for some in best]
+@dataclass(frozen=True)
+class Truth:
+    """Every cosine of every question, in float64; minus infinity outside the scope."""
 
+    scores: NDArray[np.float64]
 
-def recall(found: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> float:
-    """The share of the wanted rows that were found."""
-    shares = [len(set(got) & set(want)) / len(want) for got, want in zip(found, wanted, strict=True)]
-    return float(np.mean(shares))
+    @classmethod
+    def of(cls, library: Library, documents: Sequence[int]) -> Truth:
+        scores = library.questions.astype(np.float64) @ library.vectors.T.astype(np.float64)
+        scope = np.repeat(np.isin(np.arange(DOCUMENTS), documents), library.per_document)
+        return cls(np.where(scope, scores, -np.inf))
+
+    def recall(self, found: Sequence[Sequence[int]]) -> float:
+        """The share of the K best rows of each question that were found; a row as near as the last of them is one."""
+        right = 0
+        for scores, rows in zip(self.scores, found, strict=False):
+            last = np.partition(scores, -K)[-K]
+            right += int((scores[list(set(rows))] >= last - TIE).sum())
+        return right / (K * len(found))
 
 
 def _directions(rng: np.random.Generator, count: int) -> Vectors:
