@@ -83,7 +83,7 @@ def test_an_erasure_leaves_nothing_in_the_swap(opened: Opener, cache: MatrixCach
     assert len(index.words("plain", ["b"], 50)) == 48
 
 
-@pytest.mark.parametrize("gone", ["swap", "swap/shown.arrow", "swap/rows.npy"])
+@pytest.mark.parametrize("gone", ["swap", "swap/shown.arrow", "swap/arrays", "swap/contents.json"])
 def test_a_swap_that_someone_tidied_away_costs_only_time(
     opened: Opener, cache: MatrixCache, tmp_path: Path, gone: str
 ) -> None:

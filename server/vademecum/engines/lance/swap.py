@@ -11,14 +11,26 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from vademecum.engines.lance.segment import Segment
 from vademecum.engines.lance.table import remove_tree
 from vademecum.model.ranking import Postings
 
 _ROWS = ("document_of", "matrix", "has_vector", "alive")
-_SMALL = 4096  # a smaller file is read: mapping costs more, and an empty array cannot be mapped
+_ALIGNMENT = 64  # a cache line: wide enough for any number, and for the vector instructions
+
+
+class _Place(msgspec.Struct):
+    """Where an array lies among the others."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+
+
+class _Contents(msgspec.Struct):
+    documents: list[str]
+    arrays: dict[str, _Place]
 
 
 class Swap:
@@ -56,22 +68,26 @@ class Swap:
 def _write(folder: Path, segment: Segment) -> None:
     with pa.ipc.new_file(str(folder / "shown.arrow"), segment.shown.schema) as file:
         file.write_table(segment.shown)
-    (folder / "documents.json").write_bytes(msgspec.json.encode(segment.documents))
-    for owner, names in ((segment, _ROWS), (segment.postings, Postings.__slots__)):
-        for name in names:
-            if (array := getattr(owner, name)) is not None:
-                np.save(folder / f"{name}.npy", array)
+    places: dict[str, _Place] = {}
+    with (folder / "arrays").open("wb") as arrays:
+        for owner, names in ((segment, _ROWS), (segment.postings, Postings.__slots__)):
+            for name in names:
+                if (array := getattr(owner, name)) is not None:
+                    places[name] = _Place(array.dtype.str, array.shape, arrays.tell())
+                    array.tofile(arrays)
+                    arrays.write(bytes(-arrays.tell() % _ALIGNMENT))
+    contents = _Contents(segment.documents, places)
+    (folder / "contents.json").write_bytes(msgspec.json.encode(contents))
 
 
 def _read(folder: Path) -> Segment:
+    contents = msgspec.json.decode((folder / "contents.json").read_bytes(), type=_Contents)
     with pa.memory_map(str(folder / "shown.arrow")) as source:
         shown = pa.ipc.open_file(source).read_all()
-    documents = msgspec.json.decode((folder / "documents.json").read_bytes(), type=list[str])
-    postings = Postings(**{name: _map(folder, name) for name in Postings.__slots__})
-    rows: dict[str, Any] = {name: _map(folder, name) for name in _ROWS if (folder / f"{name}.npy").exists()}
-    return Segment(shown=shown, documents=documents, postings=postings, **{"matrix": None, **rows})
-
-
-def _map(folder: Path, name: str) -> NDArray[Any]:
-    path = folder / f"{name}.npy"
-    return np.asarray(np.load(path, mmap_mode="r" if path.stat().st_size > _SMALL else None))
+    mapped = np.memmap(folder / "arrays", np.uint8, "r")
+    arrays: dict[str, Any] = {
+        name: np.ndarray(place.shape, place.dtype, mapped, place.begin)
+        for name, place in contents.arrays.items()
+    }
+    postings = Postings(**{name: arrays.pop(name) for name in Postings.__slots__})
+    return Segment(shown=shown, documents=contents.documents, postings=postings, **{"matrix": None, **arrays})
