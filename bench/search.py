@@ -40,7 +40,7 @@ KINDS = {"hot": "hot", "evicted": "cold", "cold": "cold", "words": "words"}
 WORDS = ("LanceDB", "SQLite FTS5")
 QUESTIONS = 100
 COLD_QUESTIONS = 10
-SECONDS = 3.0  # a slow searcher is asked fewer questions
+SECONDS = 1.0  # a visit: a slow searcher is asked fewer questions
 # Nobody calls home. numpy has one thread, as the server gives it: the limit is that of one core.
 ENVIRONMENT = {
     "ANONYMIZED_TELEMETRY": "False",
