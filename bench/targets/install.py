@@ -42,8 +42,17 @@ def node_peers(root: Path) -> Path:
 
 def kinto_peer(root: Path) -> Path:
     """Kinto in an environment of its own. The folder of its commands."""
-    lock = root / "bench" / "peers" / "kinto.lock"
-    folder = root / "bench" / ".peers" / "kinto"
+    return _python_peer(root, "kinto")
+
+
+def search_peers(root: Path) -> Path:
+    """Chroma, Qdrant's client and sqlite-vec in an environment of their own. The folder of its commands."""
+    return _python_peer(root, "search")
+
+
+def _python_peer(root: Path, name: str) -> Path:
+    lock = root / "bench" / "peers" / f"{name}.lock"
+    folder = root / "bench" / ".peers" / name
 
     def work() -> None:
         run([sys.executable, "-m", "venv", str(folder)])

@@ -1,4 +1,4 @@
-"""The search index of one user: rows in Lance on disk, the same rows in memory while there is room.
+"""The search index of one user: rows in Lance on disk, the same rows in memory while there is room, in a swap after.
 
 Rule: late it may be, wrong never. The checkpoint is saved after Lance has committed; memory follows in the same
 call or is dropped; an empty scope finds nothing; a folder that cannot be trusted is emptied and says so. One caller
@@ -19,6 +19,7 @@ from vademecum.engines.lance.cache import MatrixCache
 from vademecum.engines.lance.rows import Block, Erased, Hit, IndexDamaged, Stats, to_table
 from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.engines.lance.state import State
+from vademecum.engines.lance.swap import Swap
 from vademecum.engines.lance.table import ChunkTable, remove_tree, tree_size
 from vademecum.model.ranking import query_terms
 
@@ -42,6 +43,7 @@ class VectorIndex:
         self._dims = dims
         self._cache = cache
         self._key = object()
+        self._swap = Swap(folder)
         self._table: ChunkTable | None = None
         self._closed = False
         # Held by whoever writes, and by whoever reads the disk: a warm search takes only the cache's own lock.
@@ -105,6 +107,7 @@ class VectorIndex:
             if self._table is None and rows.num_rows:
                 self._table = ChunkTable.create(self._folder, self._dims)
             if self._table is not None and (rows.num_rows or dead_blocks or dead_documents):
+                self._swap.clear()
                 self._table.replace(rows, dead_blocks, dead_documents)
             if held is not None:
                 added = Segment.from_batches(rows.to_batches(), rows.num_rows, self._dims)
@@ -151,19 +154,28 @@ class VectorIndex:
         return warm(held)
 
     def _load(self, table: ChunkTable) -> Snapshot:
-        snapshot = Snapshot((table.read(),))
+        segment = self._swap.read()
+        if segment is None:
+            segment = table.read()
+            self._swap.write(segment)
+        snapshot = Snapshot((segment,))
         self._keep(snapshot)
         return snapshot
 
     def _keep(self, snapshot: Snapshot) -> None:
         self._cache.put(self._key, snapshot, snapshot.nbytes)
 
+    def _forget(self) -> None:
+        """The rows outside Lance go: they would soon be older than the table, or nobody will ask for them."""
+        self._cache.drop(self._key)
+        self._swap.clear()
+
     def erase(self, document_ids: Collection[str] | None = None) -> Erased:
         """After this no byte of rows deleted or replaced before is left in the folder; nor of these documents' rows,
         which go now. The living rows are written to a new table and the old one is unlinked: nothing has to be
         known about what Lance leaves behind."""
         with self._lock, self._guarded():
-            self._cache.drop(self._key)
+            self._forget()
             old = self._table
             if old is not None:
                 if document_ids:
@@ -195,7 +207,7 @@ class VectorIndex:
     def reset(self) -> None:
         """Empty the folder: another epoch, or nothing in it can be trusted."""
         with self._lock:
-            self._cache.drop(self._key)
+            self._forget()
             self._table = None
             self._state = self._empty
             remove_tree(self._folder)
@@ -211,7 +223,7 @@ class VectorIndex:
         """Give back the memory. Nothing is waiting to be written."""
         with self._lock:
             self._closed = True
-            self._cache.drop(self._key)
+            self._forget()
             self._table = None
 
     def _save(self, epoch: str, seq: int) -> None:
@@ -245,7 +257,7 @@ class VectorIndex:
         try:
             yield
         except Exception as error:
-            self._cache.drop(self._key)
+            self._forget()
             if _of_the_machine(error) or self._readable():
                 raise
             self.reset()

@@ -1,0 +1,1 @@
+"""Vector searchers side by side: each in a process of its own, which `search.py` drives."""
