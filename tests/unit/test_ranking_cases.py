@@ -1,7 +1,7 @@
 """Ranking: the shared cases (tests/conformance/ranking.json), which the browser's ranking is held to as well.
 
-A case's `kind` says what is asked: the `terms` of a text, `bm25` of a few texts, `fuse` of ranked lists, or a whole
-`search`, which runs on the index's own rows in memory. `.venv/bin/python tests/unit/test_ranking_cases.py` writes the
+A case's `kind` says what is asked: the `terms` of a text, `bm25` of a few texts, `lift` of the scores of turns (null:
+no vector), `fuse` of ranked lists, or a whole `search`, which runs on the index's own rows in memory. `.venv/bin/python tests/unit/test_ranking_cases.py` writes the
 expected values anew; read the difference before you commit it.
 """
 
@@ -24,6 +24,7 @@ from vademecum.model.ranking import (
     fold,
     fuse,
     hybrid,
+    lift,
     query_terms,
     terms,
 )
@@ -38,7 +39,7 @@ def spelled(text: str | list[tuple[str, int]]) -> str:
 
 def answer(case: Case) -> Case:
     """What a case asks for, as this code answers it."""
-    return {"terms": of_terms, "bm25": of_bm25, "fuse": of_fuse, "search": of_search}[case["kind"]](case)
+    return KINDS[case["kind"]](case)
 
 
 def of_terms(case: Case) -> Case:
@@ -54,6 +55,12 @@ def of_bm25(case: Case) -> Case:
         "scores": np.round(scores, DIGITS).tolist(),
         "best": sorted(best(scores, case["k"], 0.0).tolist()),
     }
+
+
+def of_lift(case: Case) -> Case:
+    scores = np.array([-np.inf if score is None else score for score in case["scores"]])
+    lifted = lift(scores, np.array(case["groups"]))
+    return {"lifted": [None if score == -np.inf else score for score in lifted.tolist()]}
 
 
 def of_fuse(case: Case) -> Case:
@@ -74,6 +81,9 @@ def of_search(case: Case) -> Case:
     near, fitting = ([(name(hit), hit.score) for hit in hits] for hits in arms(max(k, DEPTH)))
     both = hybrid(fitting, near, k)
     return {"words": rows(words), "meaning": rows(meaning), "both": [list(row) for row in both]}
+
+
+KINDS = {"terms": of_terms, "bm25": of_bm25, "lift": of_lift, "fuse": of_fuse, "search": of_search}
 
 
 def blocks(case: Case) -> list[Block]:

@@ -6,7 +6,17 @@
 import { chunk, documentText, join } from "../../web/src/model/chunk.ts";
 import { forTokenizer, normalise } from "../../web/src/model/normalise.ts";
 import { type Hit, Passages } from "../../web/src/model/passages.ts";
-import { best, bm25, fold, fuse, Postings, queryTerms, rounded, terms } from "../../web/src/model/ranking.ts";
+import {
+  best,
+  bm25,
+  fold,
+  fuse,
+  lift,
+  Postings,
+  queryTerms,
+  rounded,
+  terms,
+} from "../../web/src/model/ranking.ts";
 
 /** A text, or pieces to be put together, each with how often it is repeated. */
 type Spelling = string | [piece: string, times: number][];
@@ -30,6 +40,7 @@ type Row = [place: string, score: number];
 export type RankingCase = { name: string } & (
   | { kind: "terms"; text: Spelling; folded: Spelling; terms: string[]; queryTerms: string[] }
   | { kind: "bm25"; texts: Spelling[]; query: string; k: number; scores: number[]; best: number[] }
+  | { kind: "lift"; scores: (number | null)[]; groups: number[]; lifted: (number | null)[] }
   | { kind: "fuse"; lists: Row[][]; weights: number[]; k: number; fused: Row[] }
   | {
       kind: "search";
@@ -104,6 +115,12 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
     if (one.kind === "fuse") {
       const fused = fuse(one.lists, one.weights, one.k);
       return difference(one.name, fused, one.fused);
+    }
+    if (one.kind === "lift") {
+      // JSON has no infinity: a row without a vector has null.
+      const scores = Float64Array.from(one.scores, (score) => score ?? -Infinity);
+      const lifted = Array.from(lift(scores, one.groups), (score) => (score === -Infinity ? null : score));
+      return difference(one.name, lifted, one.lifted);
     }
     const passages = new Passages(one.vector.length);
     for (const [documentId, blocks] of Object.entries(one.documents))

@@ -6,9 +6,13 @@
 
 import { changeKnown, inClass, isAscii, KNOWN, MARKS } from "./unicode.ts";
 
-/** What each arm's rank counts for, and how many hits are taken from each before they are fused. */
-export const WEIGHTS = { words: 1.0, meaning: 0.5 };
+/** What the best match in meaning counts for beside the best by words, 1: of documents' chunks, and of turns of talk. */
+export const MEANING = 1.0;
+export const MEANING_OF_TURNS = 0.4;
+/** How many hits of each arm are fused. */
 export const DEPTH = 100;
+/** What a row takes of the scores of the rows one and two places away. */
+const SHARES = [0.5, 0.25];
 /** BM25's constants: how soon repeats stop counting, and how much a long chunk's length is held against it. */
 export const K1 = 1.2;
 export const B = 0.75;
@@ -254,6 +258,24 @@ export function best(scores: Float64Array, k: number, floor = -Infinity): number
   return above.filter((_, at) => compared[at]! >= last);
 }
 
+/**
+ * Each row's score with a share of its neighbours': rows in order, neighbours only within one group. For turns of a
+ * conversation, where an answer seldom repeats the words of what it answers.
+ */
+export function lift(scores: Float64Array, groups: readonly (string | number)[]): Float64Array {
+  const shared = scores.map((score) => (Number.isFinite(score) ? score : 0));
+  const lifted = scores.slice();
+  for (const [before, share] of SHARES.entries()) {
+    const away = before + 1;
+    for (let at = away; at < scores.length; at++) {
+      if (groups[at] !== groups[at - away]) continue;
+      lifted[at]! += share * shared[at - away]!;
+      lifted[at - away]! += share * shared[at]!;
+    }
+  }
+  return lifted;
+}
+
 type Scored = readonly [key: string, score: number];
 
 /** Scores rescaled so that the best is 1 and `zero`, or else the lowest of them, is 0. */
@@ -286,7 +308,12 @@ export function fuse(
   return ordered.slice(0, Math.max(k, 0));
 }
 
-/** The k best of what the words fit and what is near in meaning. */
-export function hybrid(words: readonly Scored[], meaning: readonly Scored[], k: number): [string, number][] {
-  return fuse([relative(words, 0), relative(meaning)], [WEIGHTS.words, WEIGHTS.meaning], k);
+/** The k best of what the words fit and what is near in meaning: BM25 and cosines, best first, `DEPTH` of each. */
+export function hybrid(
+  words: readonly Scored[],
+  meaning: readonly Scored[],
+  k: number,
+  weight = MEANING,
+): [key: string, score: number][] {
+  return fuse([relative(words, 0), relative(meaning)], [1, weight], k);
 }
