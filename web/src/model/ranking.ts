@@ -22,12 +22,14 @@ export const LONGEST_TERM = 64;
 export const DIGITS = 6;
 const MOST_COUNTED = 0xffff;
 
-/** Accents that may go without making another word, and what is invisible inside words. */
-const DROPPED = new RegExp(
-  "[\\u00ad\\u0300-\\u036f\\u0591-\\u05bd\\u05bf\\u05c1\\u05c2\\u05c4\\u05c5\\u05c7\\u0610-\\u061a\\u0640\\u064b-\\u065f" +
-    "\\u0670\\u1ab0-\\u1aff\\u1dc0-\\u1dff\\u200c\\u200d\\u2060\\u20d0-\\u20ff\\ufe00-\\ufe0f\\ufe20-\\ufe2f\\ufeff]",
-  "g",
-);
+/** Accents that may go without making another word. */
+const ACCENTS =
+  "300-36f 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 640 64b-65f 670 1ab0-1ace 1dc0-1dff 20d0-20f0 fe20-fe2f";
+/** What is invisible inside words: soft hyphen, joiners, fillers, variation selectors, signs of direction. */
+const INVISIBLE =
+  "ad 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-2064 2066-206f 3164 fe00-fe0f feff ffa0 " +
+  "1bca0-1bca3 1d173-1d17a e0001 e0020-e007f e0100-e01ef";
+const DROPPED = new RegExp(`[${inClass(ACCENTS)}${inClass(INVISIBLE)}]+`, "gu");
 /** What Unicode does not take apart but people type as something else. */
 const SPELT = new Map<string, string>([
   ...([
@@ -64,9 +66,8 @@ const STOP_WORDS = new Set(
 const STEMMED = /^[a-z]{4,}$/;
 const ASCII_WORD = /[a-z0-9]+/g;
 const LETTER = `[[\\p{L}\\p{N}]&&[${inClass(KNOWN)}]]`;
-/** The marks below U+1F000, which belong to a word but never begin one. */
-const WORD_MARKS = inClass(MARKS.slice(0, MARKS.lastIndexOf(" ")));
-const WORD = new RegExp(`${LETTER}[${LETTER}${WORD_MARKS}]*`, "gv");
+/** A mark belongs to a word, but never begins one. */
+const WORD = new RegExp(`${LETTER}[${LETTER}${inClass(MARKS)}]*`, "gv");
 const RUN = new RegExp(`([${DENSE}]+)|[^${DENSE}]+`, "gu");
 
 /** What of a chunk its words are taken from. */
@@ -77,10 +78,12 @@ export function indexedText(chunk: { text: string }): string {
 /** Case, accents, widths and typographic variants folded away. */
 export function fold(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
-  const apart = changeKnown(text, (stretch) => stretch.normalize("NFKD")).replace(DROPPED, "");
-  const lower = changeKnown(apart, (stretch) => stretch.toLowerCase()).replace(DROPPED, "");
-  const spelt = lower.replace(IS_SPELT, (letter) => SPELT.get(letter)!);
-  return changeKnown(spelt, (stretch) => stretch.normalize("NFKC"));
+  return changeKnown(text, foldKnown);
+}
+
+function foldKnown(text: string): string {
+  const lower = text.normalize("NFKD").replace(DROPPED, "").toLowerCase().replace(DROPPED, "");
+  return lower.replace(IS_SPELT, (letter) => SPELT.get(letter)!).normalize("NFKC");
 }
 
 /** The terms a chunk is found by, in order. Dense runs give their characters and their pairs of characters. */
