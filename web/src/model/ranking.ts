@@ -69,6 +69,8 @@ const LETTER = `[[\\p{L}\\p{N}]&&[${inClass(KNOWN)}]]`;
 /** A mark belongs to a word, but never begins one. */
 const WORD = new RegExp(`${LETTER}[${LETTER}${inClass(MARKS)}]*`, "gv");
 const RUN = new RegExp(`([${DENSE}]+)|[^${DENSE}]+`, "gu");
+/** As Python's `split()` has them; JavaScript's own differ in the separators of ASCII. */
+const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
 
 /** What of a chunk its words are taken from. */
 export function indexedText(chunk: { text: string }): string {
@@ -319,4 +321,9 @@ export function hybrid(
   weight = MEANING,
 ): [key: string, score: number][] {
   return fuse([relative(words, 0), relative(meaning)], [1, weight], k);
+}
+
+/** Equal for texts that differ only in case, accents, widths and blanks: such chunks say the same. */
+export function sameText(text: string): string {
+  return fold(text).split(BLANKS).filter(Boolean).join(" ");
 }
