@@ -61,6 +61,8 @@ interface Held {
   /** A row of zeros where there is no vector. */
   matrix: Float32Array;
   hasVector: readonly boolean[];
+  /** What the rows found so far say, to compare: folding a hundred texts again would take as long as the search. */
+  said: Map<number, string>;
 }
 
 interface Hit {
@@ -103,6 +105,7 @@ export class Passages {
       postings: Postings.ofTexts(rows.map(({ chunk }) => indexedText(chunk))),
       matrix,
       hasVector: rows.map((_, row) => makeUnit(matrix.subarray(row * this.dims, (row + 1) * this.dims))),
+      said: new Map(),
     });
   }
 
@@ -197,15 +200,21 @@ function comparePlaces(a: Hit, b: Hit): number {
 function shownOnce(hits: readonly Hit[], k: number): Result[] {
   const groups = new Map<string, [Hit, ...Hit[]]>();
   for (const hit of hits) {
-    const said = sameText(hit.held.rows[hit.row]!.chunk.text);
-    const group = groups.get(said);
+    const text = said(hit);
+    const group = groups.get(text);
     if (group) group.push(hit);
-    else groups.set(said, [hit]);
+    else groups.set(text, [hit]);
   }
   return [...groups.values()].slice(0, Math.max(k, 0)).map(([first, ...others]) => {
     const { text } = first.held.rows[first.row]!.chunk;
     return { ...place(first), text, score: first.score, also: others.map(place) };
   });
+}
+
+function said({ held, row }: Hit): string {
+  let text = held.said.get(row);
+  if (text === undefined) held.said.set(row, (text = sameText(held.rows[row]!.chunk.text)));
+  return text;
 }
 
 function place({ held, row }: Hit): Place {
