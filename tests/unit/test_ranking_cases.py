@@ -1,11 +1,12 @@
 """Ranking: the shared cases (tests/conformance/ranking.json), which the browser's ranking is held to as well.
 
-A case's `kind` says what is asked: the `terms` of a text, `bm25` of a few texts, `fuse` of ranked lists, or a whole
-`search`, which runs on the index's own rows in memory. `.venv/bin/python tests/unit/test_ranking_cases.py` writes the
+A case's `kind` says what is asked: the `terms` of a text, `bm25` of a few texts, `lift` of the scores of turns (null:
+no vector), `fuse` of ranked lists, or a whole `search`, which runs on the index's own rows in memory. `.venv/bin/python tests/unit/test_ranking_cases.py` writes the
 expected values anew; read the difference before you commit it.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,12 @@ from vademecum.model.ranking import (
     fold,
     fuse,
     hybrid,
+    lift,
     query_terms,
+    same_text,
     terms,
 )
+from vademecum.services.search import grouped
 
 CASES = Path(__file__).parents[1] / "conformance" / "ranking.json"
 Case = dict[str, Any]
@@ -38,12 +42,17 @@ def spelled(text: str | list[tuple[str, int]]) -> str:
 
 def answer(case: Case) -> Case:
     """What a case asks for, as this code answers it."""
-    return {"terms": of_terms, "bm25": of_bm25, "fuse": of_fuse, "search": of_search}[case["kind"]](case)
+    return KINDS[case["kind"]](case)
 
 
 def of_terms(case: Case) -> Case:
     text = spelled(case["text"])
-    return {"folded": fold(text), "terms": terms(text), "queryTerms": query_terms(text)}
+    return {
+        "folded": fold(text),
+        "same": same_text(text),
+        "terms": terms(text),
+        "queryTerms": query_terms(text),
+    }
 
 
 def of_bm25(case: Case) -> Case:
@@ -54,6 +63,12 @@ def of_bm25(case: Case) -> Case:
         "scores": np.round(scores, DIGITS).tolist(),
         "best": sorted(best(scores, case["k"], 0.0).tolist()),
     }
+
+
+def of_lift(case: Case) -> Case:
+    scores = np.array([-np.inf if score is None else score for score in case["scores"]])
+    lifted = lift(scores, np.array(case["groups"]))
+    return {"lifted": [None if score == -np.inf else score for score in lifted.tolist()]}
 
 
 def of_fuse(case: Case) -> Case:
@@ -70,10 +85,18 @@ def of_search(case: Case) -> Case:
     def arms(depth: int) -> tuple[list[Hit], list[Hit]]:
         return snapshot.meaning(unit, scope, depth), snapshot.words(query_terms(case["query"]), scope, depth)
 
-    meaning, words = arms(k)
-    near, fitting = ([(name(hit), hit.score) for hit in hits] for hits in arms(max(k, DEPTH)))
-    both = hybrid(fitting, near, k)
-    return {"words": rows(words), "meaning": rows(meaning), "both": [list(row) for row in both]}
+    meaning, words = arms(max(k, DEPTH))
+    place = {name(hit): hit for hit in (*meaning, *words)}
+    near, fitting = ([(name(hit), hit.score) for hit in hits] for hits in (meaning, words))
+    both = hybrid(fitting, near, max(k, DEPTH))
+    return {
+        "words": shown(((hit, hit.score) for hit in words), k),
+        "meaning": shown(((hit, hit.score) for hit in meaning), k),
+        "both": shown(((place[key], score) for key, score in both), k),
+    }
+
+
+KINDS = {"terms": of_terms, "bm25": of_bm25, "lift": of_lift, "fuse": of_fuse, "search": of_search}
 
 
 def blocks(case: Case) -> list[Block]:
@@ -94,8 +117,10 @@ def name(hit: Hit) -> str:
     return ".".join(map(str, hit.place))
 
 
-def rows(hits: list[Hit]) -> list[list[object]]:
-    return [[name(hit), hit.score] for hit in hits]
+def shown(hits: Iterable[tuple[Hit, float]], k: int) -> list[list[object]]:
+    """Place, score and the other places of the first k passages."""
+    first_k = list(grouped(hits))[:k]
+    return [[name(first), score, *(name(hit) for hit, _ in also)] for (first, score), *also in first_k]
 
 
 def cases() -> list[Case]:
@@ -107,10 +132,10 @@ def cases() -> list[Case]:
 def test_the_shared_case_is_answered_as_written(case: Case) -> None:
     for part, got in answer(case).items():
         if part in ("meaning", "both"):  # another machine adds a matrix product's numbers in another order
-            assert [key for key, _ in got] == [key for key, _ in case[part]]
-            assert [score for _, score in got] == pytest.approx([score for _, score in case[part]], abs=1e-5)
+            assert [[key, *also] for key, _, *also in got] == [[key, *also] for key, _, *also in case[part]]
+            assert [row[1] for row in got] == pytest.approx([row[1] for row in case[part]], abs=1e-5)
         else:
-            assert got == (spelled(case[part]) if part == "folded" else case[part]), part
+            assert got == (spelled(case[part]) if part in ("folded", "same") else case[part]), part
 
 
 def rewrite() -> None:

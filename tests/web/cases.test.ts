@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import { runChunk, runNormalise, runRanking } from "./cases.ts";
+import { runChunk, runNormalise, runRanking, runVectors } from "./cases.ts";
 
 const folder = process.env["CONFORMANCE"] ?? "tests/conformance";
 
@@ -22,4 +22,8 @@ test("a document is cut into the chunks that the server cuts", () => {
 
 test("words, scores and orders are the server's", () => {
   expect(runRanking(cases("ranking"))).toEqual([]);
+});
+
+test("vectors are read, and refused, as the server does", () => {
+  expect(runVectors(cases("vectors"))).toEqual([]);
 });

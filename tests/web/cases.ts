@@ -5,8 +5,20 @@
 
 import { chunk, documentText, join } from "../../web/src/model/chunk.ts";
 import { forTokenizer, normalise } from "../../web/src/model/normalise.ts";
-import { type Hit, Passages } from "../../web/src/model/passages.ts";
-import { best, bm25, fold, fuse, Postings, queryTerms, rounded, terms } from "../../web/src/model/ranking.ts";
+import { Passages, type Place, type Result } from "../../web/src/model/passages.ts";
+import {
+  best,
+  bm25,
+  fold,
+  fuse,
+  lift,
+  Postings,
+  queryTerms,
+  rounded,
+  sameText,
+  terms,
+} from "../../web/src/model/ranking.ts";
+import { decode } from "../../web/src/model/vectors.ts";
 
 /** A text, or pieces to be put together, each with how often it is repeated. */
 type Spelling = string | [piece: string, times: number][];
@@ -25,11 +37,20 @@ export interface ChunkCase {
   chunks: [start: number, length: number, page: number | null, section: string | null][];
 }
 
+export interface VectorsCase {
+  name: string;
+  text: string;
+  dims: number;
+  vectors: number[] | null;
+}
+
 type Row = [place: string, score: number];
+type Found = [place: string, score: number, ...also: string[]];
 
 export type RankingCase = { name: string } & (
-  | { kind: "terms"; text: Spelling; folded: Spelling; terms: string[]; queryTerms: string[] }
+  | { kind: "terms"; text: Spelling; folded: Spelling; same: Spelling; terms: string[]; queryTerms: string[] }
   | { kind: "bm25"; texts: Spelling[]; query: string; k: number; scores: number[]; best: number[] }
+  | { kind: "lift"; scores: (number | null)[]; groups: number[]; lifted: (number | null)[] }
   | { kind: "fuse"; lists: Row[][]; weights: number[]; k: number; fused: Row[] }
   | {
       kind: "search";
@@ -38,9 +59,9 @@ export type RankingCase = { name: string } & (
       query: string;
       vector: number[];
       k: number;
-      words: Row[];
-      meaning: Row[];
-      both: Row[];
+      words: Found[];
+      meaning: Found[];
+      both: Found[];
     }
 );
 
@@ -90,6 +111,7 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
       const text = spelled(one.text);
       return [
         ...difference(`${one.name}, folded`, fold(text), spelled(one.folded)),
+        ...difference(`${one.name}, as it is compared`, sameText(text), spelled(one.same)),
         ...difference(`${one.name}, terms`, terms(text), one.terms),
         ...difference(`${one.name}, query terms`, queryTerms(text), one.queryTerms),
       ];
@@ -105,12 +127,18 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
       const fused = fuse(one.lists, one.weights, one.k);
       return difference(one.name, fused, one.fused);
     }
+    if (one.kind === "lift") {
+      // JSON has no infinity: a row without a vector has null.
+      const scores = Float64Array.from(one.scores, (score) => score ?? -Infinity);
+      const lifted = Array.from(lift(scores, one.groups), (score) => (score === -Infinity ? null : score));
+      return difference(one.name, lifted, one.lifted);
+    }
     const passages = new Passages(one.vector.length);
     for (const [documentId, blocks] of Object.entries(one.documents))
-      passages.add(documentId, blocks.map(toBlock));
+      passages.add({ id: documentId, filename: documentId }, blocks.map(toBlock));
     const vector = Float32Array.from(one.vector);
     return [
-      ...difference(`${one.name}, words`, toRows(passages.words(one.query, one.scope, one.k)), one.words),
+      ...difference(`${one.name}, words`, toFound(passages.words(one.query, one.scope, one.k)), one.words),
       ...difference(
         `${one.name}, meaning`,
         near(passages.meaning(vector, one.scope, one.k), one.meaning),
@@ -130,16 +158,30 @@ function toBlock(block: { block: number; chunks: [number, string][]; vectors: nu
   return { block: block.block, chunks, vectors: block.vectors && Float32Array.from(block.vectors.flat()) };
 }
 
-function toRows(hits: readonly Hit[]): Row[] {
-  return hits.map((hit) => [`${hit.documentId}.${hit.block}.${hit.index}`, hit.score]);
+function toFound(results: readonly Result[]): Found[] {
+  const name = (place: Place): string => `${place.documentId}.${place.block}.${place.chunkIndex}`;
+  return results.map((result) => [name(result), result.score, ...result.also.map(name)]);
 }
 
-/** The hits as rows. A cosine takes the wanted one's last digit if that is all they differ in: numpy adds in float32. */
-function near(hits: readonly Hit[], wanted: readonly Row[]): Row[] {
-  return toRows(hits).map(([key, score], at): Row => {
+/** A cosine takes the wanted one's last digit if that is all they differ in: numpy adds in float32. */
+function near(results: readonly Result[], wanted: readonly Found[]): Found[] {
+  return toFound(results).map(([key, score, ...also], at): Found => {
     const other = wanted[at]?.[1] ?? Infinity;
-    return [key, Math.abs(score - other) < 1e-5 ? other : score];
+    return [key, Math.abs(score - other) < 1e-5 ? other : score, ...also];
   });
+}
+
+export function runVectors(cases: readonly VectorsCase[]): string[] {
+  return cases.flatMap(({ name, text, dims, vectors }) => difference(name, decoded(text, dims), vectors));
+}
+
+function decoded(text: string, dims: number): number[] | null {
+  try {
+    return [...decode(text, dims)];
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 }
 
 function spelled(text: Spelling): string {

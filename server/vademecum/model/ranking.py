@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vademecum.model.unicode import MARKS, blank_unknown, change_known, in_class
+
 Key = TypeVar("Key", bound=Hashable)
 
 # BM25's usual constants: how soon repeats stop counting, and how much a long chunk's length is held against it.
@@ -39,12 +41,16 @@ DIGITS = 6
 TERM = np.dtype([("term", "<u8"), ("count", "<u2")])
 
 # Dropped: accents that may go without making another word (the diacritics of Latin, Greek and Cyrillic, Hebrew
-# points, Arabic vowel signs and tatweel) and what is invisible inside words (soft hyphen, joiners, variation
-# selectors). The marks of other scripts stay: kana's voicing and the vowel signs of India are letters.
-_DROPPED = re.compile(
-    "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670"
-    "\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u2060\u20d0-\u20ff\ufe00-\ufe0f\ufe20-\ufe2f\ufeff]"
+# points, Arabic vowel signs and tatweel) and what is invisible inside words: soft hyphen, joiners, fillers, variation
+# selectors, signs of direction. The marks of other scripts stay: kana's voicing and the vowel signs of India are letters.
+ACCENTS = (
+    "300-36f 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 640 64b-65f 670 1ab0-1ace 1dc0-1dff 20d0-20f0 fe20-fe2f"
 )
+INVISIBLE = (
+    "ad 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-2064 2066-206f 3164 fe00-fe0f feff ffa0 "
+    "1bca0-1bca3 1d173-1d17a e0001 e0020-e007f e0100-e01ef"
+)
+_DROPPED = re.compile(f"[{in_class(ACCENTS)}{in_class(INVISIBLE)}]+")
 # What Unicode does not take apart but people type as something else. (Not str.casefold: browsers lack it.)
 _SPELT = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"} | dict(zip("ςøđðłħıىیک", "σoddlhiييك", strict=True))
@@ -68,16 +74,9 @@ STOP_WORDS = frozenset(
 _STEMMED = re.compile("[a-z]{4,}")
 
 
-def _marks() -> str:
-    """All combining marks as the inside of a regex class. They belong to a word, but never begin one."""
-    points = [point for point in range(0x300, 0x1F000) if unicodedata.category(chr(point))[0] == "M"]
-    first = [point for before, point in pairwise([0, *points]) if point != before + 1]
-    last = [point for point, after in pairwise([*points, 0]) if after != point + 1]
-    return "".join(f"{chr(a)}-{chr(b)}" for a, b in zip(first, last, strict=True))
-
-
 _ASCII_WORD = re.compile("[a-z0-9]+")
-_WORD = re.compile(f"[^\\W_](?:[^\\W_]|[{_marks()}])*")
+# A mark belongs to a word, but never begins one.
+_WORD = re.compile(f"[^\\W_](?:[^\\W_]|[{in_class(MARKS)}])*")
 _HAS_DENSE = re.compile(f"[{_DENSE}]")
 _RUN = re.compile(f"([{_DENSE}]+)|[^{_DENSE}]+")
 
@@ -86,6 +85,10 @@ def fold(text: str) -> str:
     """Case, accents, widths and typographic variants folded away."""
     if text.isascii():
         return text.lower()
+    return change_known(text, _fold_known)
+
+
+def _fold_known(text: str) -> str:
     plain = _DROPPED.sub("", unicodedata.normalize("NFKD", text)).lower()
     # Recomposed, or Hangul would stay in pieces; dropped again, for lower() may bring a mark back.
     return unicodedata.normalize("NFKC", _DROPPED.sub("", plain).translate(_SPELT))
@@ -141,7 +144,7 @@ def _runs(text: str) -> Iterable[tuple[str, bool]]:
     if folded.isascii():
         words = _ASCII_WORD.findall(folded)
     else:
-        words = _WORD.findall(folded)
+        words = _WORD.findall(blank_unknown(folded))
         if _HAS_DENSE.search(folded):
             return [
                 (run[0], True) if run[1] else (run[0][:LONGEST_TERM], False)

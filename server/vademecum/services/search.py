@@ -176,7 +176,7 @@ async def _read_back(
 ) -> list[Result]:
     """The first `k` passages that still stand in the records; hardly more blocks are read than that takes."""
     standing: list[Result] = []
-    candidates = iter(await asyncio.to_thread(_grouped, hits))
+    candidates = iter(await asyncio.to_thread(grouped, hits))
     while (missing := k - len(_shown_once(standing))) > 0 and (groups := list(islice(candidates, missing))):
         active = borrowed_by(store, session_id)
         some = [
@@ -198,7 +198,7 @@ async def _read_back(
     )
 
 
-def _grouped(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
+def grouped(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
     """Hits grouped by what they say, the best of a group first."""
     groups: dict[str, list[tuple[Hit, float]]] = {}
     for hit, score in hits:

@@ -4,29 +4,84 @@
  * or removed whole: it has its own postings and its own matrix of unit vectors, so nothing is ever compacted.
  */
 
-import { best, bm25, DEPTH, hybrid, indexedText, Postings, queryTerms, rounded } from "./ranking.ts";
+import {
+  best,
+  bm25,
+  DEPTH,
+  hybrid,
+  indexedText,
+  Postings,
+  queryTerms,
+  rounded,
+  sameText,
+} from "./ranking.ts";
+import type { DocumentDoc, VectorEmbeddingDoc } from "./rows.ts";
+import { decode } from "./vectors.ts";
 
 /** Consecutive chunks of a document. `vectors` is chunks × dims, or null: found by words only. */
 export interface Block {
   block: number;
-  chunks: readonly { index: number; text: string }[];
+  chunks: readonly Chunk[];
   vectors: Float32Array | null;
 }
 
-/** One chunk found. Scores of `meaning` are cosines, of `words` BM25: not comparable with each other. */
-export interface Hit {
-  documentId: string;
-  block: number;
+interface Chunk {
   index: number;
-  score: number;
+  text: string;
+  page?: number | undefined;
+  section?: string | undefined;
 }
 
+/** Where a passage stands. */
+export interface Place {
+  documentId: string;
+  filename: string;
+  block: number;
+  chunkIndex: number;
+  page: number | null;
+  section: string | null;
+}
+
+/**
+ * A passage. `also` names the other places where it stands word for word; it is shown once. Scores of `meaning` are
+ * cosines, of `words` BM25, of `search` shares of the best: not comparable with each other.
+ */
+export interface Result extends Place {
+  text: string;
+  score: number;
+  also: Place[];
+}
+
+type Document = Pick<DocumentDoc, "id" | "filename">;
+
 interface Held {
-  places: readonly { block: number; index: number }[];
+  document: Document;
+  rows: readonly { block: number; chunk: Chunk }[];
   postings: Postings;
   /** A row of zeros where there is no vector. */
   matrix: Float32Array;
   hasVector: readonly boolean[];
+  /** What the rows found so far say, to compare: folding a hundred texts again would take as long as the search. */
+  said: Map<number, string>;
+}
+
+interface Hit {
+  held: Held;
+  row: number;
+  score: number;
+}
+
+/** A row as a block. Vectors of another model are never compared: such a row counts as not yet embedded. */
+export function toBlock(
+  row: Pick<VectorEmbeddingDoc, "block" | "chunks" | "model" | "dims" | "embedding">,
+  model: string,
+): Block {
+  const { block, chunks, dims, embedding } = row;
+  return {
+    block,
+    chunks,
+    vectors: embedding !== null && row.model === model ? decode(embedding, dims) : null,
+  };
 }
 
 export class Passages {
@@ -35,7 +90,7 @@ export class Passages {
   constructor(private readonly dims: number) {}
 
   /** All blocks of a document, in place of those it had. */
-  add(documentId: string, blocks: readonly Block[]): void {
+  add(document: Document, blocks: readonly Block[]): void {
     const rows = blocks.flatMap(({ block, chunks }) => chunks.map((chunk) => ({ block, chunk })));
     const matrix = new Float32Array(rows.length * this.dims);
     let begin = 0;
@@ -44,11 +99,13 @@ export class Passages {
       if (vectors?.length === size) matrix.set(vectors, begin);
       begin += size;
     }
-    this.#held.set(documentId, {
-      places: rows.map(({ block, chunk }) => ({ block, index: chunk.index })),
+    this.#held.set(document.id, {
+      document,
+      rows,
       postings: Postings.ofTexts(rows.map(({ chunk }) => indexedText(chunk))),
       matrix,
       hasVector: rows.map((_, row) => makeUnit(matrix.subarray(row * this.dims, (row + 1) * this.dims))),
+      said: new Map(),
     });
   }
 
@@ -56,75 +113,115 @@ export class Passages {
     this.#held.delete(documentId);
   }
 
-  /** The k chunks that fit a question best, by words and, where it has a vector, by meaning. */
-  search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): Hit[] {
-    const scope = [...documentIds];
-    const depth = Math.max(k, DEPTH);
-    const words = this.words(query, scope, depth);
-    if (!vector) return words.slice(0, k);
-    const meaning = this.meaning(vector, scope, depth);
-    const hits = new Map([...meaning, ...words].map((hit) => [place(hit), hit]));
-    const scored = (hit: Hit): [string, number] => [place(hit), hit.score];
-    const fused = hybrid(words.map(scored), meaning.map(scored), k);
-    return fused.map(([key, score]) => ({ ...hits.get(key)!, score }));
-  }
-
-  /** The k chunks that a question's words fit best, by BM25. */
-  words(query: string, documentIds: Iterable<string>, k: number): Hit[] {
+  /** The k passages that fit a question best, by words and, where it has a vector, by meaning. */
+  search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): Result[] {
     const scope = this.#within(documentIds);
-    const scores = bm25(
-      scope.map(([, held]) => held.postings),
-      queryTerms(query),
+    const depth = Math.max(k, DEPTH);
+    const words = byWords(scope, query, depth);
+    if (!vector) return shownOnce(words, k);
+    const meaning = this.#byMeaning(scope, vector, depth);
+    const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
+    const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
+    const fused = hybrid(words.map(scored), meaning.map(scored), depth);
+    return shownOnce(
+      fused.map(([key, score]) => ({ ...hits.get(key)!, score })),
+      k,
     );
-    return top(scope, scores, k, 0);
   }
 
-  /** The k chunks nearest to a vector, by exact cosine. */
-  meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): Hit[] {
+  /** The k passages that a question's words fit best, by BM25. */
+  words(query: string, documentIds: Iterable<string>, k: number): Result[] {
+    return shownOnce(byWords(this.#within(documentIds), query, Math.max(k, DEPTH)), k);
+  }
+
+  /** The k passages nearest to a vector, by exact cosine. */
+  meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): Result[] {
+    return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, DEPTH)), k);
+  }
+
+  #byMeaning(scope: readonly Held[], vector: Float32Array, depth: number): Hit[] {
     if (vector.length !== this.dims) throw new RangeError(`The vector has not ${this.dims} dimensions.`);
     const unit = vector.slice();
     if (!makeUnit(unit)) return [];
-    const scope = this.#within(documentIds);
-    const scores = new Float64Array(scope.reduce((rows, [, held]) => rows + held.places.length, 0));
+    const scores = new Float64Array(scope.reduce((rows, held) => rows + held.rows.length, 0));
     let begin = 0;
-    for (const [, { matrix, hasVector }] of scope) {
+    for (const { matrix, hasVector } of scope) {
       for (let row = 0; row < hasVector.length; row++) {
         scores[begin + row] = hasVector[row] ? dot(matrix, row * this.dims, unit) : -Infinity;
       }
       begin += hasVector.length;
     }
-    return top(scope, scores, k, -Infinity);
+    return top(scope, scores, depth, -Infinity);
   }
 
-  #within(documentIds: Iterable<string>): [string, Held][] {
-    return [...new Set(documentIds)].flatMap((documentId): [string, Held][] => {
-      const held = this.#held.get(documentId);
-      return held ? [[documentId, held]] : [];
-    });
+  #within(documentIds: Iterable<string>): Held[] {
+    return [...new Set(documentIds)].flatMap((documentId) => this.#held.get(documentId) ?? []);
   }
 }
 
-function place(hit: Hit): string {
-  return `${hit.documentId}.${hit.block}.${hit.index}`;
+function byWords(scope: readonly Held[], query: string, depth: number): Hit[] {
+  const scores = bm25(
+    scope.map((held) => held.postings),
+    queryTerms(query),
+  );
+  return top(scope, scores, depth, 0);
 }
 
-/** The k best rows of a scope, whose documents' rows lie one after another. Where a chunk stands breaks a tie. */
-function top(scope: readonly [string, Held][], scores: Float64Array, k: number, floor: number): Hit[] {
+function key(hit: Hit): string {
+  return `${hit.held.document.id}#${hit.row}`;
+}
+
+/** The best rows of a scope, whose documents' rows lie one after another. Where a chunk stands breaks a tie. */
+function top(scope: readonly Held[], scores: Float64Array, depth: number, floor: number): Hit[] {
   const hits: Hit[] = [];
   let number = 0;
   let begin = 0;
-  for (const at of best(scores, k, floor)) {
-    while (at >= begin + scope[number]![1].places.length) begin += scope[number++]![1].places.length;
-    const [documentId, held] = scope[number]!;
-    hits.push({ documentId, ...held.places[at - begin]!, score: rounded(scores[at]!) });
+  for (const at of best(scores, depth, floor)) {
+    while (at >= begin + scope[number]!.rows.length) begin += scope[number++]!.rows.length;
+    hits.push({ held: scope[number]!, row: at - begin, score: rounded(scores[at]!) });
   }
-  const inOrder = (a: Hit, b: Hit): number =>
-    b.score - a.score || compare(a.documentId, b.documentId) || a.block - b.block || a.index - b.index;
-  return hits.sort(inOrder).slice(0, Math.max(k, 0));
+  return hits.sort(inOrder).slice(0, Math.max(depth, 0));
+}
+
+function inOrder(a: Hit, b: Hit): number {
+  return b.score - a.score || compare(a.held.document.id, b.held.document.id) || comparePlaces(a, b);
 }
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
+}
+
+function comparePlaces(a: Hit, b: Hit): number {
+  const [one, other] = [a.held.rows[a.row]!, b.held.rows[b.row]!];
+  return one.block - other.block || one.chunk.index - other.chunk.index;
+}
+
+/** Every passage once, where it fits best; where else it stands is named beside it. */
+function shownOnce(hits: readonly Hit[], k: number): Result[] {
+  const groups = new Map<string, [Hit, ...Hit[]]>();
+  for (const hit of hits) {
+    const text = said(hit);
+    const group = groups.get(text);
+    if (group) group.push(hit);
+    else groups.set(text, [hit]);
+  }
+  return [...groups.values()].slice(0, Math.max(k, 0)).map(([first, ...others]) => {
+    const { text } = first.held.rows[first.row]!.chunk;
+    return { ...place(first), text, score: first.score, also: others.map(place) };
+  });
+}
+
+function said({ held, row }: Hit): string {
+  let text = held.said.get(row);
+  if (text === undefined) held.said.set(row, (text = sameText(held.rows[row]!.chunk.text)));
+  return text;
+}
+
+function place({ held, row }: Hit): Place {
+  const { block, chunk } = held.rows[row]!;
+  const { id: documentId, filename } = held.document;
+  const { index: chunkIndex, page = null, section = null } = chunk;
+  return { documentId, filename, block, chunkIndex, page, section };
 }
 
 /** Stretch a vector to length 1; false, and zeros, where it points nowhere. */

@@ -6,9 +6,13 @@
 
 import { changeKnown, inClass, isAscii, KNOWN, MARKS } from "./unicode.ts";
 
-/** What each arm's rank counts for, and how many hits are taken from each before they are fused. */
-export const WEIGHTS = { words: 1.0, meaning: 0.5 };
+/** What the best match in meaning counts for beside the best by words, 1: of documents' chunks, and of turns of talk. */
+export const MEANING = 1.0;
+export const MEANING_OF_TURNS = 0.4;
+/** How many hits of each arm are fused. */
 export const DEPTH = 100;
+/** What a row takes of the scores of the rows one and two places away. */
+const SHARES = [0.5, 0.25];
 /** BM25's constants: how soon repeats stop counting, and how much a long chunk's length is held against it. */
 export const K1 = 1.2;
 export const B = 0.75;
@@ -18,12 +22,14 @@ export const LONGEST_TERM = 64;
 export const DIGITS = 6;
 const MOST_COUNTED = 0xffff;
 
-/** Accents that may go without making another word, and what is invisible inside words. */
-const DROPPED = new RegExp(
-  "[\\u00ad\\u0300-\\u036f\\u0591-\\u05bd\\u05bf\\u05c1\\u05c2\\u05c4\\u05c5\\u05c7\\u0610-\\u061a\\u0640\\u064b-\\u065f" +
-    "\\u0670\\u1ab0-\\u1aff\\u1dc0-\\u1dff\\u200c\\u200d\\u2060\\u20d0-\\u20ff\\ufe00-\\ufe0f\\ufe20-\\ufe2f\\ufeff]",
-  "g",
-);
+/** Accents that may go without making another word. */
+const ACCENTS =
+  "300-36f 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 640 64b-65f 670 1ab0-1ace 1dc0-1dff 20d0-20f0 fe20-fe2f";
+/** What is invisible inside words: soft hyphen, joiners, fillers, variation selectors, signs of direction. */
+const INVISIBLE =
+  "ad 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-2064 2066-206f 3164 fe00-fe0f feff ffa0 " +
+  "1bca0-1bca3 1d173-1d17a e0001 e0020-e007f e0100-e01ef";
+const DROPPED = new RegExp(`[${inClass(ACCENTS)}${inClass(INVISIBLE)}]+`, "gu");
 /** What Unicode does not take apart but people type as something else. */
 const SPELT = new Map<string, string>([
   ...([
@@ -60,10 +66,11 @@ const STOP_WORDS = new Set(
 const STEMMED = /^[a-z]{4,}$/;
 const ASCII_WORD = /[a-z0-9]+/g;
 const LETTER = `[[\\p{L}\\p{N}]&&[${inClass(KNOWN)}]]`;
-/** The marks below U+1F000, which belong to a word but never begin one. */
-const WORD_MARKS = inClass(MARKS.slice(0, MARKS.lastIndexOf(" ")));
-const WORD = new RegExp(`${LETTER}[${LETTER}${WORD_MARKS}]*`, "gv");
+/** A mark belongs to a word, but never begins one. */
+const WORD = new RegExp(`${LETTER}[${LETTER}${inClass(MARKS)}]*`, "gv");
 const RUN = new RegExp(`([${DENSE}]+)|[^${DENSE}]+`, "gu");
+/** As Python's `split()` has them; JavaScript's own differ in the separators of ASCII. */
+const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
 
 /** What of a chunk its words are taken from. */
 export function indexedText(chunk: { text: string }): string {
@@ -73,10 +80,12 @@ export function indexedText(chunk: { text: string }): string {
 /** Case, accents, widths and typographic variants folded away. */
 export function fold(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
-  const apart = changeKnown(text, (stretch) => stretch.normalize("NFKD")).replace(DROPPED, "");
-  const lower = changeKnown(apart, (stretch) => stretch.toLowerCase()).replace(DROPPED, "");
-  const spelt = lower.replace(IS_SPELT, (letter) => SPELT.get(letter)!);
-  return changeKnown(spelt, (stretch) => stretch.normalize("NFKC"));
+  return changeKnown(text, foldKnown);
+}
+
+function foldKnown(text: string): string {
+  const lower = text.normalize("NFKD").replace(DROPPED, "").toLowerCase().replace(DROPPED, "");
+  return lower.replace(IS_SPELT, (letter) => SPELT.get(letter)!).normalize("NFKC");
 }
 
 /** The terms a chunk is found by, in order. Dense runs give their characters and their pairs of characters. */
@@ -254,6 +263,24 @@ export function best(scores: Float64Array, k: number, floor = -Infinity): number
   return above.filter((_, at) => compared[at]! >= last);
 }
 
+/**
+ * Each row's score with a share of its neighbours': rows in order, neighbours only within one group. For turns of a
+ * conversation, where an answer seldom repeats the words of what it answers.
+ */
+export function lift(scores: Float64Array, groups: readonly (string | number)[]): Float64Array {
+  const shared = scores.map((score) => (Number.isFinite(score) ? score : 0));
+  const lifted = scores.slice();
+  for (const [before, share] of SHARES.entries()) {
+    const away = before + 1;
+    for (let at = away; at < scores.length; at++) {
+      if (groups[at] !== groups[at - away]) continue;
+      lifted[at]! += share * shared[at - away]!;
+      lifted[at - away]! += share * shared[at]!;
+    }
+  }
+  return lifted;
+}
+
 type Scored = readonly [key: string, score: number];
 
 /** Scores rescaled so that the best is 1 and `zero`, or else the lowest of them, is 0. */
@@ -286,7 +313,17 @@ export function fuse(
   return ordered.slice(0, Math.max(k, 0));
 }
 
-/** The k best of what the words fit and what is near in meaning. */
-export function hybrid(words: readonly Scored[], meaning: readonly Scored[], k: number): [string, number][] {
-  return fuse([relative(words, 0), relative(meaning)], [WEIGHTS.words, WEIGHTS.meaning], k);
+/** The k best of what the words fit and what is near in meaning: BM25 and cosines, best first, `DEPTH` of each. */
+export function hybrid(
+  words: readonly Scored[],
+  meaning: readonly Scored[],
+  k: number,
+  weight = MEANING,
+): [key: string, score: number][] {
+  return fuse([relative(words, 0), relative(meaning)], [1, weight], k);
+}
+
+/** Equal for texts that differ only in case, accents, widths and blanks: such chunks say the same. */
+export function sameText(text: string): string {
+  return fold(text).split(BLANKS).filter(Boolean).join(" ");
 }

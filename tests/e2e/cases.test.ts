@@ -1,0 +1,38 @@
+/** The texts' rules in Chromium, whose Unicode is newer than the server's, against the shared cases. */
+
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import type * as Cases from "../web/cases.ts";
+import { Browser } from "./browser.ts";
+import { bundle } from "./bundle.ts";
+
+declare const cases: typeof Cases;
+
+let browser: Browser;
+let page: Page;
+
+beforeAll(async () => {
+  browser = await Browser.start();
+  page = await browser.page("about:blank");
+  await page.addScriptTag({ content: await bundle("tests/web/cases.ts", "cases") });
+});
+afterAll(() => browser?.stop());
+
+test.each([
+  ["normalise", "runNormalise"],
+  ["chunk", "runChunk"],
+  ["ranking", "runRanking"],
+  ["vectors", "runVectors"],
+] as const)("Chromium answers the cases of %s as the server does", async (name, run) => {
+  // As text: half a pair of surrogates stays escaped on the way into the browser.
+  const file = readFileSync(`tests/conformance/${name}.json`, "utf8");
+  const [count, differences] = await page.evaluate(
+    ([file, run]) => {
+      const given = JSON.parse(file);
+      return [given.length as number, cases[run](given)] as const;
+    },
+    [file, run] as const,
+  );
+  expect(count).toBeGreaterThan(10);
+  expect(differences).toEqual([]);
+});

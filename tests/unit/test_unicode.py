@@ -1,0 +1,69 @@
+"""Unicode 14 frozen: the tables say what it says, the browser has the same, and what came later is left alone."""
+
+import re
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from vademecum.model import ranking
+from vademecum.model.ranking import fold, terms
+from vademecum.model.unicode import KNOWN, MARKS, blank_unknown, change_known
+
+BROWSER = Path(__file__).parents[2] / "web" / "src" / "model"
+CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+
+
+def held(ranges: str) -> set[str]:
+    ends = ([int(end, 16) for end in item.split("-")] for item in ranges.split())
+    return {chr(code) for first, *rest in ends for code in range(first, (rest or [first])[0] + 1)}
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "table"),
+    [
+        ("unicode.ts", "MARKS", MARKS),
+        ("unicode.ts", "KNOWN", KNOWN),
+        ("ranking.ts", "ACCENTS", ranking.ACCENTS),
+        ("ranking.ts", "INVISIBLE", ranking.INVISIBLE),
+    ],
+)
+def test_the_browser_has_the_same_table(source: str, name: str, table: str) -> None:
+    """The cases cannot show every character."""
+    literal = (BROWSER / source).read_text().partition(f"const {name} =")[2].partition(";")[0]
+    assert "".join(re.findall('"([^"]*)"', literal)) == table
+
+
+def test_the_tables_are_those_of_unicode_14() -> None:
+    """A newer Python knows more, and may only know more."""
+    marks = {character for character in CHARACTERS if unicodedata.category(character)[0] == "M"}
+    assigned = {character for character in CHARACTERS if unicodedata.category(character) != "Cn"}
+    assert held(MARKS) <= marks
+    assert held(KNOWN) <= assigned
+    if unicodedata.unidata_version == "14.0.0":
+        assert held(MARKS) == marks
+        assert held(KNOWN) == assigned
+
+
+def test_what_is_dropped_from_words_is_known() -> None:
+    """Else it would keep the letters beside it apart."""
+    assert held(ranking.ACCENTS) | held(ranking.INVISIBLE) <= held(KNOWN)
+
+
+def test_nothing_that_has_no_shape_parts_a_word() -> None:
+    shapeless = [c for c in held(KNOWN) if unicodedata.category(c) == "Cf" and c not in VISIBLE]
+    assert len(shapeless) > 100
+    assert [c for c in shapeless if terms(f"ab{c}cd") != ["abcd"]] == []
+
+
+VISIBLE = held("600-605 6dd 70f 890-891 8e2 fff9-fffb 110bd 110cd 13430-13438")
+"""Format characters that have a shape, or stand around other text."""
+
+
+def test_what_unicode_14_does_not_know_is_not_changed_and_keeps_apart() -> None:
+    later = "\U00010efd\ua7cb"
+    assert change_known("a b", "<{}>".format) == "<a b>"
+    assert change_known(f"a{later}b{later}", "<{}>".format) == f"<a>{later}<b>{later}<>"
+    assert blank_unknown(f"a{later}b") == "a b"
+    assert fold(f"É{later}É") == f"e{later}e"
+    assert terms(f"ab{later}cd") == ["ab", "cd"]

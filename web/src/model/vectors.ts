@@ -1,0 +1,32 @@
+/** How vectors travel: base64 of little-endian float32, one after another, as server/vademecum/model/vectors.py says. */
+
+/** The n × dims numbers that were encoded. RangeError when it is something else, or holds NaN or infinity. */
+export function decode(text: string, dims: number): Float32Array {
+  if (dims < 1) throw new RangeError("A vector has at least one dimension.");
+  const bytes = fromBase64(text);
+  if (bytes.length % (4 * dims)) {
+    throw new RangeError(
+      `The embedding has ${bytes.length} bytes, which is no multiple of ${dims} float32 numbers.`,
+    );
+  }
+  const vectors = new Float32Array(bytes.buffer); // no browser runs on a big-endian processor
+  if (!vectors.every(Number.isFinite)) {
+    throw new RangeError("The embedding holds a number that is not finite.");
+  }
+  return vectors;
+}
+
+/** `atob` forgives blanks and missing padding, the server does not: the length tells. */
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const padding = text.endsWith("==") ? 2 : Number(text.endsWith("="));
+  let binary: string;
+  try {
+    binary = atob(text);
+  } catch (error) {
+    throw new RangeError("The embedding is not base64.", { cause: error });
+  }
+  if (binary.length !== (text.length / 4) * 3 - padding) throw new RangeError("The embedding is not base64.");
+  const bytes = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}
