@@ -58,6 +58,8 @@ def mark_class() -> str:
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LONG_RUN = re.compile(f"([{mark_class()}]{{{MARK_RUN}}})[{mark_class()}]+")
+# NFKD makes marks of the voicing signs of narrow kana, too, the only ones that are none before.
+_LONG_RUN_TO_BE = re.compile(f"([{mark_class()}\uff9e\uff9f]{{{MARK_RUN}}})[{mark_class()}\uff9e\uff9f]+")
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _DROPPED = re.compile("[\ufeff\u200b]")
 _ASTRAL_HAN = re.compile("([\U00020000-\U0003ffff])")
@@ -73,6 +75,12 @@ def normalise(text: str) -> str:
         return text
     text = _LONG_RUN.sub(r"\1", _DROPPED.sub("", text))
     return _LONG_RUN.sub(r"\1", unicodedata.normalize("NFC", text))
+
+
+def bounded(text: str) -> str:
+    """No run of marks longer than `normalise` leaves, so that NFKD and NFKC take time in proportion: what another
+    program pushed need not be normalised."""
+    return text if text.isascii() else _LONG_RUN_TO_BE.sub(r"\1", text)
 
 
 def for_tokenizer(text: str) -> str:

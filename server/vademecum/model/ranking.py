@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vademecum.model.normalise import bounded
+
 Key = TypeVar("Key", bound=Hashable)
 
 # BM25's usual constants: how soon repeats stop counting, and how much a long chunk's length is held against it.
@@ -86,9 +88,10 @@ def fold(text: str) -> str:
     """Case, accents, widths and typographic variants folded away."""
     if text.isascii():
         return text.lower()
-    plain = _DROPPED.sub("", unicodedata.normalize("NFKD", text)).lower()
-    # Recomposed, or Hangul would stay in pieces; dropped again, for lower() may bring a mark back.
-    return unicodedata.normalize("NFKC", _DROPPED.sub("", plain).translate(_SPELT))
+    plain = _DROPPED.sub("", unicodedata.normalize("NFKD", bounded(text))).lower()
+    # Recomposed, or Hangul would stay in pieces; dropped again, for lower() may bring a mark back. Bounded again, for
+    # what was dropped may have stood between two runs of marks.
+    return unicodedata.normalize("NFKC", bounded(_DROPPED.sub("", plain).translate(_SPELT)))
 
 
 def terms(text: str) -> list[str]:
