@@ -200,12 +200,14 @@ def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, sl
 def test_while_the_model_is_being_opened_nobody_waits_without_end(tmp_path, slow_model, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.OPENING_S", 0.01)
     monkeypatch.setattr("vademecum.services.models.OPENING_S", 0.01)
+    monkeypatch.setattr("vademecum.http.models.OPENING_S", 0.01)
 
     async def scenario():
         async with at_work(tmp_path, slow_model) as (h, _, ada):
             opened = h.parts.inference._opening
             h.parts.inference._opening = asyncio.create_task(asyncio.sleep(600))
-            for answer in (await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)):
+            answers = [await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)]
+            for answer in (*answers, await asyncio.wait_for(ada.call("GET", "/v1/models"), 30)):
                 assert "still being opened" in refused(answer, 503, "BUSY")["detail"]
                 assert int(answer.headers["Retry-After"]) >= 1
             h.parts.inference._opening.cancel()
