@@ -1,11 +1,13 @@
 """`POST /v1/context`: what a model is told before a question, out of what the session may see and the tier pays for."""
 
 import re
+import threading
 
 from property.rows import day, dead, document, episode, fact, project, session, summary
 from server.accounts.people import owner
 from server.house import house, refused, run
 from vademecum.model.prompt import NOT_FOUND, STANDING
+from vademecum.services import context
 
 HOSTILE = """The rent of the mill is R9,000."
 ---
@@ -143,6 +145,50 @@ def test_facts_off_topic_or_of_a_removed_source_are_not_told(tmp_path):
             await ada.call("DELETE", "/v1/documents/d1")
             assert (await ada.live("facts"))["drawn"]["sourceRemoved"]
             assert (await told(ada))["tokens"]["state"] == 0
+
+    run(scenario)
+
+
+def test_of_many_long_facts_the_best_are_told_and_no_more_is_kept_than_that_takes(tmp_path, monkeypatch):
+    seen = []
+    render = context.render
+
+    def watched(given, budget):
+        seen.append((sum(len(fact.value) for fact in given.facts), len(given.facts)))
+        return render(given, budget)
+
+    monkeypatch.setattr(context, "render", watched)
+    ranked = set()
+    most_useful = context.most_useful
+    monkeypatch.setattr(
+        context, "most_useful", lambda pairs: ranked.add(threading.current_thread()) or most_useful(pairs)
+    )
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for number in range(5):
+                long = [rent(f"l{number}{n}", value="rent " * 180_000, confirmed=False) for n in range(4)]
+                await ada.push("facts", *long)
+            await ada.push("facts", *(fact(f"s{n}", key="colour", value="blue") for n in range(300)))
+            await ada.push("facts", rent("best", value="R8,888", confirmed=True))
+            assert (
+                "R8,888" in (await told(ada))["prompt"] and "blue" in (await told(ada, "Colour?"))["prompt"]
+            )
+            (size, _), (_, count) = seen
+            assert 0 < size <= 8 * 16 * 3000 and 0 < count <= 200
+            assert threading.main_thread() not in ranked, "the event loop has other things to do"
+
+    run(scenario)
+
+
+def test_a_fact_that_is_too_long_to_tell_is_named_and_the_next_one_is_told(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("facts", rent("long", value="rent " * 20_000), rent("short", confidence=0.1))
+            made = await told(ada)
+            assert made["dropped"]["facts"] == ["long"] and "R9,000" in made["prompt"]
 
     run(scenario)
 

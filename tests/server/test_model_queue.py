@@ -67,12 +67,12 @@ async def write_document(person, blocks, row_id="d", chunks=16, text=LONG):
         assert await send(person, "vectorEmbeddings", (bare, None)) == []
 
 
-def ask(person, question):
-    return person.call("POST", "/v1/search", json={"query": question, "sessionId": "s1"})
+def ask(person, question, path="/v1/search"):
+    return person.call("POST", path, json={"query": question, "sessionId": "s1"})
 
 
-def asking(person, count):
-    return [asyncio.create_task(ask(person, f"{number} {LONG}")) for number in range(count)]
+def asking(person, count, path="/v1/search"):
+    return [asyncio.create_task(ask(person, f"{number} {LONG}", path)) for number in range(count)]
 
 
 async def until(condition, seconds=60):
@@ -137,7 +137,8 @@ def test_a_question_that_has_waited_too_long_is_refused_and_leaves_the_queue(tmp
     run(scenario)
 
 
-def test_a_search_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model):
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
+def test_a_question_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model, path):
     async def scenario():
         async with at_work(tmp_path, slow_model) as (h, embedder, ada):
             await write_document(ada, 1, chunks=1, text="x")
@@ -145,7 +146,7 @@ def test_a_search_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model):
             ran = []
             real = embedder._run
             embedder._run = lambda text: ran.append(text) or real(text)
-            tasks = asking(ada, 40)
+            tasks = asking(ada, 40, path)
             await until(lambda: embedder.waiting > 25)
             for task in tasks:
                 task.cancel()
@@ -199,12 +200,14 @@ def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, sl
 def test_while_the_model_is_being_opened_nobody_waits_without_end(tmp_path, slow_model, monkeypatch):
     monkeypatch.setattr("vademecum.services.search.OPENING_S", 0.01)
     monkeypatch.setattr("vademecum.services.models.OPENING_S", 0.01)
+    monkeypatch.setattr("vademecum.http.models.OPENING_S", 0.01)
 
     async def scenario():
         async with at_work(tmp_path, slow_model) as (h, _, ada):
             opened = h.parts.inference._opening
             h.parts.inference._opening = asyncio.create_task(asyncio.sleep(600))
-            for answer in (await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)):
+            answers = [await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)]
+            for answer in (*answers, await asyncio.wait_for(ada.call("GET", "/v1/models"), 30)):
                 assert "still being opened" in refused(answer, 503, "BUSY")["detail"]
                 assert int(answer.headers["Retry-After"]) >= 1
             h.parts.inference._opening.cancel()

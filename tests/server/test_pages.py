@@ -53,7 +53,15 @@ def test_a_page_is_asked_for_each_time_and_sent_when_it_is_another(tmp_path):
 def test_what_is_no_asset_is_a_problem(tmp_path):
     async def scenario(anyone):
         packed = built("worker-*.js").name + ".gz"
-        for name in ("nothing.js", "%2e%2e", "%2e%2e%2fembedder.html", ".hidden.js", packed):
+        for name in (
+            "nothing.js",
+            "%2e%2e",
+            "%2e%2e%2fembedder.html",
+            ".hidden.js",
+            packed,
+            "x" * 300 + ".js",
+            "a%00.js",
+        ):
             refused(await anyone.get(f"/assets/{name}"), 404, "NOT_FOUND")
 
     with_pages(tmp_path, scenario)

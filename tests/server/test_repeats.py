@@ -1,7 +1,11 @@
 """A passage that stands in several places is shown once, with the other places named."""
 
+import threading
+
 from property.rows import block, document
 from server.house import house, run, session
+from vademecum.model.ranking import same_text
+from vademecum.services import search
 
 SAID = "the deposit is returned within thirty days"
 
@@ -41,5 +45,24 @@ def test_a_repeat_in_a_document_that_is_not_borrowed_is_not_named(tmp_path):
             await h.settle(ada)
             (result,) = (await ada.search("deposit", mode="words"))["results"]
             assert (result["documentId"], result["also"]) == ("a", [])
+
+    run(scenario)
+
+
+def test_long_passages_are_not_compared_in_the_event_loop(tmp_path, monkeypatch):
+    threads = set()
+    monkeypatch.setattr(
+        search, "same_text", lambda text: threads.add(threading.current_thread()) or same_text(text)
+    )
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("sessions", session("s1"))
+            await lent(ada, "a", SAID, "s1")
+            await lent(ada, "b", SAID, "s1")
+            (result,) = (await ada.search("deposit", mode="words"))["results"]
+            assert len(result["also"]) == 1
+            assert threads and threading.main_thread() not in threads
 
     run(scenario)

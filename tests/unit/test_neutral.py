@@ -51,3 +51,11 @@ def test_it_takes_time_in_proportion_to_the_text(unit: str) -> None:
     began = time.process_time()
     neutral(unit * 300_000)
     assert time.process_time() - began < 20
+
+
+@pytest.mark.parametrize("marks", ["\u0301\u0323", "\u0f72\u0f71", "\u0301\uff9e"])
+def test_marks_out_of_order_take_no_longer_than_other_letters(marks: str) -> None:
+    began = time.process_time()
+    assert neutral("[" + "context" + marks * 60_000 + "]").startswith("(context")
+    assert neutral("source" + marks * 60_000 + ":").endswith(" -")
+    assert time.process_time() - began < 8

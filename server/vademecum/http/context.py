@@ -7,6 +7,7 @@ from litestar.params import JSONBody
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Busy, NotFound, TooLarge
+from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
 from vademecum.services.context import Context
 from vademecum.services.parts import Parts
@@ -37,9 +38,10 @@ async def context_route(request: Req, data: JSONBody[ContextQuestion], state: St
     if len(data.query) > 10_000:
         raise BadRequest("The question is longer than 10,000 characters.")
     account = request.user
-    return await parts.contexts.context(
+    making = parts.contexts.context(
         account.id, account.tier, parts.limits(account), data.query, data.session_id, data.system_prompt
     )
+    return await while_connected(request, making)
 
 
 ROUTES = [context_route]

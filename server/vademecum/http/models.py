@@ -17,10 +17,11 @@ from litestar.response.base import ASGIResponse
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.engines.onnx.manifest import Chunker, Manifest, Prefixes
-from vademecum.errors import NotFound
+from vademecum.errors import Busy, NotFound
 from vademecum.http.files import IMMUTABLE, Served, answer
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import MEDIA_TYPE, Problem, problems
+from vademecum.services.models import OPENING_S
 from vademecum.services.offer import file_of, offers
 from vademecum.services.parts import Parts
 
@@ -44,11 +45,17 @@ class Models(msgspec.Struct):
     models: list[Model]
 
 
-@get("/v1/models", operation_id="listModels", tags=["models"], summary="List the embedding models")
+@get(
+    "/v1/models",
+    operation_id="listModels",
+    tags=["models"],
+    summary="List the embedding models",
+    responses=problems(Busy),
+)
 async def models_route(request: Request[Account, Token, State], state: State) -> Models:
     """With each: what goes in front of a text, how it is cut, and its files with length and SHA-256."""
     parts: Parts = state.parts
-    embedder = await parts.inference.get()
+    embedder = await parts.inference.get(OPENING_S)
     found = await asyncio.to_thread(offers, parts.settings)
     models = [
         Model(**{name: getattr(offer.manifest, name) for name in Manifest.__struct_fields__}, digest=digest)

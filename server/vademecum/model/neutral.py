@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from vademecum.model.normalise import bounded
+
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 # Never seen, so no reader misses them, and able to hide a second text from a person but not from a model: controls,
 # soft hyphens, zero-width spaces, changes of direction, tags. Joiners stay: emoji and Persian need them.
@@ -75,4 +77,4 @@ def _without_colon(found: re.Match[str]) -> str:
 
 def _letters(text: str) -> str:
     """The Latin letters that the eye sees, in lower case, and nothing between them."""
-    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", text).translate(_TWINS).lower())
+    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", bounded(text)).translate(_TWINS).lower())

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from vademecum.model.normalise import bounded
 from vademecum.model.unicode import MARKS, blank_unknown, change_known, in_class
 
 Key = TypeVar("Key", bound=Hashable)
@@ -85,13 +86,14 @@ def fold(text: str) -> str:
     """Case, accents, widths and typographic variants folded away."""
     if text.isascii():
         return text.lower()
-    return change_known(text, _fold_known)
+    return change_known(bounded(text), _fold_known)
 
 
 def _fold_known(text: str) -> str:
     plain = _DROPPED.sub("", unicodedata.normalize("NFKD", text)).lower()
-    # Recomposed, or Hangul would stay in pieces; dropped again, for lower() may bring a mark back.
-    return unicodedata.normalize("NFKC", _DROPPED.sub("", plain).translate(_SPELT))
+    # Recomposed, or Hangul would stay in pieces; dropped again, for lower() may bring a mark back. Bounded again, for
+    # what was dropped may have stood between two runs of marks.
+    return unicodedata.normalize("NFKC", bounded(_DROPPED.sub("", plain).translate(_SPELT)))
 
 
 def terms(text: str) -> list[str]:

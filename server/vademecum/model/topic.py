@@ -9,7 +9,7 @@ The browser mirrors this file; shared cases: tests/conformance/prompt.json.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -52,16 +52,27 @@ def telling(text: str, terms: Terms) -> set[str]:
     return {term for term in found if len(term) > 1 or not term.isascii()}
 
 
-def on_topic(question: str, facts: Sequence[Fact], terms: Terms, close: Collection[str] = ()) -> list[Fact]:
-    """The facts that belong to the question, the most useful first: confirmed ones, then those that share the most
-    words with it, then the surest, then the newest. `close`: ids of facts whose meaning is near enough."""
+def on_topic(question: str, facts: Iterable[Fact], terms: Terms, close: Collection[str] = ()) -> list[Fact]:
+    """The facts that belong to the question, the most useful first. `close`: ids of facts whose meaning is near enough."""
+    return [fact for _, fact in most_useful(belonging(question, facts, terms, close))]
+
+
+def belonging(
+    question: str, facts: Iterable[Fact], terms: Terms, close: Collection[str] = ()
+) -> list[tuple[int, Fact]]:
+    """Those of the facts that belong to the question, each with how many words it shares with it."""
     asked = telling(question, terms)
-    ranked = []
-    for fact in facts:
-        shared = len(asked & telling(f"{fact.key} {fact.value}", terms))
-        if not fact.source_removed and (shared or fact.id in close):
-            ranked.append((shared, fact))
-    ranked.sort(key=lambda pair: pair[1].id)
+    counted = (
+        (len(asked & telling(f"{fact.key} {fact.value}", terms)), fact)
+        for fact in facts
+        if not fact.source_removed
+    )
+    return [(shared, fact) for shared, fact in counted if shared or fact.id in close]
+
+
+def most_useful(counted: Iterable[tuple[int, Fact]]) -> list[tuple[int, Fact]]:
+    """Confirmed ones first, then those that share the most words with the question, then the surest, then the newest."""
+    ranked = sorted(counted, key=lambda pair: pair[1].id)
     ranked.sort(key=lambda pair: pair[1].updated_at, reverse=True)
     ranked.sort(key=lambda pair: (not pair[1].confirmed, -pair[0], -pair[1].confidence))
-    return [fact for _, fact in ranked]
+    return ranked

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -34,7 +35,7 @@ from vademecum.model.prompt import (
     render,
 )
 from vademecum.model.ranking import query_terms
-from vademecum.model.topic import Fact, on_topic
+from vademecum.model.topic import Fact, belonging, most_useful
 from vademecum.services.models import Inference
 from vademecum.services.portions import portions
 from vademecum.services.search import Found, Result, Searcher
@@ -42,6 +43,8 @@ from vademecum.services.search import Scope as Searched
 
 PASSAGES = 50  # as many as the largest budget may take of short ones
 TURNS = 200
+FACTS = 200  # as many as the largest budget takes of usual ones
+FACTS_LENGTHS = 8  # so many times the longest one are counted
 FALLBACK = "This session is in authoritative mode, which belongs to JIGGA accounts: the context was made for analysis."
 
 
@@ -104,7 +107,7 @@ class Contexts:
         budget = BUDGETS[tier]
         async with self._users.open(user_id) as store:
             session = await _session_of(store, session_id)
-            facts = await _facts(store, query)
+            facts = await _facts(store, query, budget)
             turns = await _turns(store, session_id, budget)
             memories = await _summaries(store, session_id, session)
         found = await self._found(user_id, limits, budget, query, session_id)
@@ -151,17 +154,29 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
     return _session.decode(body) if body is not None else _Session()
 
 
-async def _facts(store: UserStore, query: str) -> Sequence[Fact]:
+async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]:
+    """The most useful ones that belong to the question. A user may have a quarter of a gigabyte of them: not much more
+    is kept at a time than may be told, and no more of a fact is looked at."""
     heads = list(store.heads.rows)  # a copy: while the thread looks, a commit may change the rows
     keys = await asyncio.to_thread(lambda: [k for k in heads if k.startswith("facts/") and store.live(k)])
-    found: list[Fact] = []
+    found: list[tuple[int, Fact]] = []
+    longest = CHARACTERS * budget.state
     async for portion in portions(store, keys):
-        found += await asyncio.to_thread(_on_topic, query, [body for _, body in portion])
-    return on_topic(query, found, query_terms)
+        bodies = [body for _, body in portion]
+        found = await asyncio.to_thread(_more_facts, query, found, bodies, longest)
+    return [fact for _, fact in found]
 
 
-def _on_topic(query: str, bodies: Iterable[bytes]) -> list[Fact]:
-    return on_topic(query, [_fact.decode(body) for body in bodies], query_terms)
+def _more_facts(
+    query: str, found: Iterable[tuple[int, Fact]], bodies: Iterable[bytes], longest: int
+) -> list[tuple[int, Fact]]:
+    """The best of those found by now and of the next ones. What is longer than the whole section may be is cut, yet not
+    so short that it would fit."""
+    decoded = (_fact.decode(body) for body in bodies)
+    more = (msgspec.structs.replace(fact, value=fact.value[: longest + 1]) for fact in decoded)
+    best = most_useful([*found, *belonging(query, more, query_terms)])[:FACTS]
+    sizes = accumulate(len(fact.value) for _, fact in best)
+    return [pair for pair, size in zip(best, sizes, strict=True) if size <= FACTS_LENGTHS * longest]
 
 
 async def _turns(store: UserStore, session_id: str, budget: Budget) -> Sequence[Turn]:

@@ -176,8 +176,12 @@ async def _read_back(
 ) -> list[Result]:
     """The first `k` passages that still stand in the records; hardly more blocks are read than that takes."""
     standing: list[Result] = []
-    candidates = iter(await asyncio.to_thread(grouped, hits))
-    while (missing := k - len(_shown_once(standing))) > 0 and (groups := list(islice(candidates, missing))):
+    groups_of_hits = await asyncio.to_thread(grouped, hits)
+    group_of = {hit.place: number for number, group in enumerate(groups_of_hits) for hit, _ in group}
+    candidates = iter(groups_of_hits)
+    while (missing := k - len(_shown_once(standing, group_of))) > 0 and (
+        groups := list(islice(candidates, missing))
+    ):
         active = borrowed_by(store, session_id)
         some = [
             (hit, score)
@@ -194,7 +198,8 @@ async def _read_back(
             msgspec.structs.replace(result, filename=names[result.document_id])
             for result in standing
             if result.document_id in active and result.document_id in names and store.live(_block(result))
-        ]
+        ],
+        group_of,
     )
 
 
@@ -206,11 +211,12 @@ def grouped(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
     return list(groups.values())
 
 
-def _shown_once(results: Iterable[Result]) -> list[Result]:
+def _shown_once(results: Iterable[Result], group_of: Mapping[tuple[str, int, int], int]) -> list[Result]:
     """Every passage once, where it fits best; where else it stands is named beside it."""
-    groups: dict[str, list[Result]] = {}
+    groups: dict[int, list[Result]] = {}
     for result in results:
-        groups.setdefault(same_text(result.text), []).append(result)
+        place = result.document_id, result.block, result.chunk_index
+        groups.setdefault(group_of[place], []).append(result)
     return [
         msgspec.structs.replace(first, also=[_repeat(other) for other in others])
         for first, *others in groups.values()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -96,6 +97,17 @@ def test_tokens_are_cut_in_front_of_the_last(embedder: Embedder) -> None:
     assert embedder.count_tokens("x " * 5000) == 5000
     assert embedder.count_tokens("") == 0
     assert 0 not in embedder.tokens("a"), "the baked-in padding is off"
+
+
+@pytest.mark.parametrize("work", ["count_tokens", "tokens"])
+def test_other_threads_go_on_while_a_long_text_is_tokenized(embedder: Embedder, work: str) -> None:
+    thread = threading.Thread(target=getattr(embedder, work), args=("x " * 400_000,))
+    thread.start()
+    turns = 0
+    while thread.is_alive():
+        time.sleep(0.001)
+        turns += 1
+    assert turns > 50, "it takes a second"
 
 
 def test_questions_go_first(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,8 @@ const DOTS = "· · ·";
 const QUOTE = /["＂“”„‟″〃]/gu;
 const BREAKS = /[\n\t]+/gu;
 const NO_LETTER = /[^a-z]+/gu;
+// Marks are no letters; NFKD would sort a long run of them in quadratic time. It makes marks of the last two.
+const MARKS = /[\p{M}\uff9e\uff9f]+/gu;
 const LOOKS = [..."АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ"];
 const LATIN = [..."ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux"];
 const TWINS = new Map(LOOKS.map((look, at) => [look, LATIN[at] ?? look]));
@@ -56,6 +58,9 @@ function isHeader(inside: string): boolean {
 
 /** The Latin letters that the eye sees, in lower case, and nothing between them. */
 function letters(text: string): string {
-  const latin = Array.from(text.normalize("NFKD"), (letter) => TWINS.get(letter) ?? letter);
+  const latin = Array.from(
+    text.replace(MARKS, "").normalize("NFKD"),
+    (letter) => TWINS.get(letter) ?? letter,
+  );
   return latin.join("").toLowerCase().replace(NO_LETTER, "");
 }

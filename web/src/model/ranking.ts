@@ -4,6 +4,7 @@
  * tests/conformance/ranking.json holds the two together.
  */
 
+import { bounded } from "./normalise.ts";
 import { changeKnown, inClass, isAscii, KNOWN, MARKS } from "./unicode.ts";
 
 /** What the best match in meaning counts for beside the best by words, 1: of documents' chunks, and of turns of talk. */
@@ -80,12 +81,13 @@ export function indexedText(chunk: { text: string }): string {
 /** Case, accents, widths and typographic variants folded away. */
 export function fold(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
-  return changeKnown(text, foldKnown);
+  return changeKnown(bounded(text), foldKnown);
 }
 
 function foldKnown(text: string): string {
   const lower = text.normalize("NFKD").replace(DROPPED, "").toLowerCase().replace(DROPPED, "");
-  return lower.replace(IS_SPELT, (letter) => SPELT.get(letter)!).normalize("NFKC");
+  // Bounded again, for what was dropped may have stood between two runs of marks.
+  return bounded(lower.replace(IS_SPELT, (letter) => SPELT.get(letter)!)).normalize("NFKC");
 }
 
 /** The terms a chunk is found by, in order. Dense runs give their characters and their pairs of characters. */

@@ -129,13 +129,19 @@ class Embedder:
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text alone: no prefix, no [CLS] and [SEP], not cut."""
-        return len(self._tokenizer.encode(for_tokenizer(text), add_special_tokens=False).ids)
+        return len(self._encoded(text, special=False))
 
     def tokens(self, text: str) -> list[int]:
         """The ids the model is given: begins with [CLS], ends with [SEP] whatever was cut in front of it."""
-        ids: list[int] = self._tokenizer.encode(for_tokenizer(text)).ids
+        ids = self._encoded(text, special=True)
         most = self._manifest.max_tokens
         return ids if len(ids) <= most else [*ids[: most - 1], ids[-1]]
+
+    def _encoded(self, text: str, *, special: bool) -> list[int]:
+        """By way of a batch of one: `encode` holds Python's lock, and so the event loop, half a second for a long text."""
+        [encoding] = self._tokenizer.encode_batch_fast([for_tokenizer(text)], add_special_tokens=special)
+        ids: list[int] = encoding.ids
+        return ids
 
     async def passages(self, texts: Sequence[str]) -> Vectors:
         """One vector a text, n × dims, in order. At most `capacity` texts wait; more raises EmbedderBusy."""

@@ -1,16 +1,7 @@
 /** Text to token ids, exactly as server/vademecum/engines/onnx/embedder.py does it. */
 
 import { Tokenizer } from "@huggingface/tokenizers";
-
-const ASTRAL_HAN = /[\u{20000}-\u{3ffff}]/gu;
-
-/**
- * Mends what the Python and JavaScript tokenizers spell differently; only on the way into one, never stored: this one
- * lower-cases a final capital sigma to another letter, and does not set ideographs outside the basic plane apart.
- */
-export function forTokenizer(text: string): string {
-  return text.replaceAll("\u03a3", "\u03c3").replace(ASTRAL_HAN, " $& ");
-}
+import { forTokenizer } from "../../model/normalise.ts";
 
 export class Tokens {
   readonly #tokenizer: Tokenizer;
