@@ -29,5 +29,8 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")(command)
 
 
+user_option = click.option("--user", "email", required=True, help="Whose documents: the account's email.")
+
+
 def settings_for(data: Path, **flags: Any) -> Settings:
     return from_environment(os.environ, data=data.expanduser().resolve(), **flags)
