@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
 from vademecum.cli.door import at_desk
+from vademecum.cli.excerpt import excerpt
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
+from vademecum.errors import BadRequest
 
 SENTENCE = "forget everything"
 
@@ -25,25 +29,35 @@ SENTENCE = "forget everything"
 @json_option
 def search(query: str, email: str, session: str, k: int, mode: str, data: Path, as_json: bool) -> None:
     """Find the passages that fit a question best, with document and page."""
+    if not query.strip():
+        raise BadRequest("The question is empty.")
     body = {"query": query, "sessionId": session, "k": k, "mode": mode}
     found = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/search", email, json=body))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
         return
-    if not found["scope"]["documentIds"]:
-        click.echo(
-            f"The session {session} has borrowed no documents, so there is nothing to search.", err=True
-        )
-    if not found["scope"]["complete"]:
-        click.echo("The index is still being made: ask again in a moment for all there is.", err=True)
+    for note in notes(found["scope"]):
+        click.echo(note, err=True)
     for number, result in enumerate(found["results"], start=1):
         page = f", page {result['page']}" if result["page"] is not None else ""
         click.secho(f"{number}. {result['filename']}{page}", bold=True)
-        click.echo(f"   {' '.join(result['text'].split())[:400]}\n")
+        click.echo(f"   {excerpt(result['text'], query)}\n")
+
+
+def notes(scope: dict[str, Any]) -> Iterator[str]:
+    """What a person must know to judge an answer: what it could not have found."""
+    total, pending = len(scope["documentIds"]), scope.get("pending", 0)
+    if not total:
+        yield f"The session {scope['sessionId']} has borrowed no documents, so there is nothing to search."
+    if not scope["complete"]:
+        yield "The index is still being made: ask again in a moment for all there is."
+    if pending and scope["mode"] != "words":
+        are, they = ("is", "it is") if pending == 1 else ("are", "they are")
+        yield f"{pending} of {total} documents {are} not embedded yet; {they} found by words only."
 
 
 @click.command()
-@user_option
+@click.option("--user", "email", required=True, help="Whose account is emptied: its email.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_option
 @json_option

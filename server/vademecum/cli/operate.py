@@ -44,7 +44,8 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
     """
     body = {"path": str(target.resolve())}
     done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/backup", json=body))
-    text = f"{len(done['users'])} users, {len(done['files'])} files, verified: {target}"
+    records = sum(name.endswith("/records.duckdb") for name in done["files"])
+    text = f"{_accounts(records)}, and all {len(done['users'])} accounts, verified: {target}"
     click.echo(msgspec.json.encode(done).decode() if as_json else text)
 
 
@@ -57,7 +58,8 @@ def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
     """Put the backup SOURCE in place of the records that are here.
 
     Devices start again from zero and push what they hold, so nothing that a device has is lost. What was erased
-    since the backup stays erased. Accounts that are here stay as they are; missing ones come back.
+    since the backup stays erased. Accounts that are here stay as they are; missing ones come back, except those
+    that were removed.
     """
     if not yes:
         click.confirm(f"Replace the records in {data} by those of {source}?", abort=True)
@@ -67,11 +69,16 @@ def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
         click.echo(msgspec.json.encode(done).decode())
         return
     click.echo(
-        f"{done['users']} users as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay erased. "
+        f"{_accounts(done['users'])}, as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay erased. "
         "Devices that sync will merge what they hold."
     )
     for email in done["skipped"]:
         click.echo(f"{email} was not restored: an account with that email and other data is here.", err=True)
+
+
+def _accounts(number: int) -> str:
+    """Backup and restore count the same thing: an account that never kept anything has no records."""
+    return f"Records of {number} account{'' if number == 1 else 's'}"
 
 
 @click.group()

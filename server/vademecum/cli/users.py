@@ -86,7 +86,10 @@ def tier_(email: str, tier: str, data: Path) -> None:
 @click.argument("email")
 @data_option
 def link(email: str, data: Path) -> None:
-    """Reset an account's password: signs it out everywhere and prints a one-time sign-in link."""
+    """Print a one-time sign-in link: for a new account, and for one whose password is lost.
+
+    It takes the account's password away, if there is one, and signs it out everywhere.
+    """
 
     async def work(desk: Desk) -> Any:
         account = await find(desk, email)
