@@ -18,7 +18,7 @@ from litestar import Litestar
 
 from vademecum.app import create_app
 from vademecum.cli.door import locked
-from vademecum.cli.options import data_option, settings_for
+from vademecum.cli.options import data_option, settings_to_begin
 from vademecum.errors import BadRequest, Broken
 from vademecum.services import local, logs
 from vademecum.services.accounts import ensure_owner
@@ -115,7 +115,7 @@ def serve(data: Path, **flags: object) -> None:
     On a new data folder this makes a local owner account and prints a link that signs a browser in, once. Every
     setting is also an environment variable: VADEMECUM_PORT, VADEMECUM_TIERS (JSON), VADEMECUM_RATES (JSON) …
     """
-    settings = settings_for(data, **flags)
+    settings = settings_to_begin(data, **flags)
     _check_certificate(settings)
     logs.configure()
     with locked(settings.data) as mine:

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from vademecum.cli.door import Desk, at_desk
-from vademecum.cli.options import data_option, json_option, settings_for
+from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.errors import NotFound
 from vademecum.services import local
 
@@ -40,7 +40,7 @@ def add(email: str, tier: str, password_stdin: bool, data: Path, as_json: bool) 
     body = {"email": email, "tier": tier.upper()}
     if password_stdin:
         body["password"] = sys.stdin.readline().rstrip("\n")
-    made = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/accounts", json=body))
+    made = at_desk(settings_to_begin(data), lambda desk: desk.call("POST", "/v1/accounts", json=body))
     click.echo(
         msgspec.json.encode(made).decode()
         if as_json
