@@ -51,7 +51,7 @@ def current(settings: Settings) -> Path | None:
 
 def advice(settings: Settings) -> str:
     """How this very data folder gets a model."""
-    return f"`vademecum models pull --data {shlex.quote(str(settings.data))}` brings one."
+    return f"`vademecum models pull --data {shlex.quote(str(settings.data))}` brings one"
 
 
 def choose(settings: Settings, name: str) -> None:
@@ -101,7 +101,7 @@ class Inference:
         self.behind = set(behind)
         folder = current(settings)
         if folder is None:
-            _log.warning("no model: search by words only", advice=advice(settings))
+            _log.warning(f"no model: search by words only; {advice(settings)}")
         self._opening = asyncio.create_task(asyncio.to_thread(_open, folder))
         self._before: asyncio.Task[Embedder | None] | None = None
         if before is not None:
