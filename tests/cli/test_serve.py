@@ -112,6 +112,7 @@ def test_a_server_for_other_machines_names_an_address_they_can_use_and_warns_wit
         said = server.said()
         url = re.search(r"^Vademecum listens on (\S+) \(and all addresses of this machine\)$", said, re.M)
         assert url and httpx.get(url[1] + "/health", trust_env=False).status_code == 200
+        assert not url[1].startswith((f"http://{host}:", f"http://[{host}]:"))
         (link,) = LINK.findall(said)
         assert link.startswith(url[1])
         assert "Warning: this is not encrypted (no TLS)" in said
