@@ -255,3 +255,16 @@ def test_a_damaged_file_of_the_accounts_is_cured_by_that_of_a_backup(home, tmp_p
     shutil.copy(tmp_path / "copy" / "accounts.duckdb", accounts)
     listed = {one["email"]: one for one in home.ok("user", "list", "--json").json}
     assert listed["ada@example.org"]["usage"]["documents"] == 1 and "bob@example.org" not in listed
+
+
+def test_backup_and_restore_count_the_same_thing(home, tmp_path):
+    home.keep("ada@example.org")
+    home.add("bob@example.org")
+    made = home.ok("backup", tmp_path / "copy").out
+    assert made.startswith("Records of 1 account, and all 2 accounts, verified: ")
+    assert home.ok("restore", tmp_path / "copy", "--yes").out.startswith("Records of 1 account, as of ")
+
+
+def test_the_help_of_restore_says_that_removed_accounts_do_not_come_back(home):
+    said = " ".join(home.ok("restore", "--help").out.split())
+    assert "missing ones come back, except those that were removed." in said

@@ -15,7 +15,9 @@ import httpx
 import pytest
 
 from cli.home import MODELS, Home, live, upload
+from vademecum.cli.serve import greeting
 from vademecum.services import local
+from vademecum.settings import Settings
 
 LINK = re.compile(r"https?://\S+/v1/sign-in\?link=\S+")
 STOP_S = 10.0
@@ -75,13 +77,57 @@ def test_one_folder_has_one_server_and_a_killed_one_blocks_nobody(home):
 
 
 def test_a_port_in_use_or_out_of_range_ends_the_start_and_is_named(home):
-    assert "port" in home.run("serve", "--port", 99_999).refusal()
+    assert home.run("serve", "--port", 99_999).refusal() == "--port must be 0 to 65535."
+    assert home.run("serve", port="99999").refusal() == "--port must be 0 to 65535."
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        done = home.run("serve", "--port", taken.getsockname()[1])
-    assert done.code != 0 and "Traceback" not in done.err and "address already in use" in done.err
-    assert "Sign in" not in done.err and not (home.data / "server.json").exists()
+        port = taken.getsockname()[1]
+        done = home.run("serve", "--port", port)
+    assert done.refusal() == f"Port {port} is in use. Stop what uses it, or choose another --port."
+    assert done.code == 1 and done.err.count("\n") == 1, "no line of a log beside it"
+    assert not (home.data / "server.json").exists()
+
+
+def test_an_address_of_another_machine_is_refused_in_one_sentence(home):
+    assert "192.0.2.1" in home.run("serve", "--host", "192.0.2.1", "--port", 0).refusal()
+
+
+def test_the_first_start_says_as_whom_its_link_signs_in(home):
+    with home.serving() as server:
+        assert "Sign in as owner@localhost (administrator), once, within 15 minutes: http" in server.said()
+        assert "not encrypted" not in server.said(), "nobody else reaches the loopback"
+
+
+def speaks_ipv6():
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"] if speaks_ipv6() else ["0.0.0.0"])
+def test_a_server_for_other_machines_names_an_address_they_can_use_and_warns_without_tls(home, host):
+    with home.serving("--host", host) as server:
+        said = server.said()
+        url = re.search(r"^Vademecum listens on (\S+) \(and all addresses of this machine\)$", said, re.M)
+        assert url and httpx.get(url[1] + "/health", trust_env=False).status_code == 200
+        assert not url[1].startswith((f"http://{host}:", f"http://[{host}]:"))
+        (link,) = LINK.findall(said)
+        assert link.startswith(url[1])
+        assert "Warning: this is not encrypted (no TLS)" in said
+        assert home.add("ada@example.org"), "commands find their way in by the loopback"
+
+
+def greeted(url, address, **settings):
+    return "\n".join(greeting(Settings(data=Path("/data"), **settings), url, address, "/in?link=x"))
+
+
+def test_only_what_others_can_read_on_the_way_is_warned_about():
+    assert "not encrypted" in greeted("http://192.0.2.7:1", "192.0.2.7")
+    assert "not encrypted" not in greeted("https://192.0.2.7:1", "192.0.2.7")
+    behind_proxy = greeted("http://192.0.2.7:1", "0.0.0.0", origin="https://docs.example.org")
+    assert "not encrypted" not in behind_proxy and ": https://docs.example.org/in?link=x" in behind_proxy
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import os
 import click
 
 from vademecum import __version__
-from vademecum.cli import library, operate, serve, users
+from vademecum.cli import importing, library, operate, serve, users
 from vademecum.errors import VademecumError
 
 
@@ -45,7 +45,7 @@ for command in (
     serve.serve,
     users.user,
     users.token,
-    library.import_,
+    importing.import_,
     library.search,
     library.forget,
     operate.backup,

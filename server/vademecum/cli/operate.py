@@ -22,7 +22,7 @@ from rich.progress import (
 )
 
 from vademecum.cli.door import at_desk, locked
-from vademecum.cli.options import data_option, json_option, settings_for
+from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.engines.onnx import fetch, known, manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
@@ -44,7 +44,8 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
     """
     body = {"path": str(target.resolve())}
     done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/backup", json=body))
-    text = f"{len(done['users'])} users, {len(done['files'])} files, verified: {target}"
+    records = sum(name.endswith("/records.duckdb") for name in done["files"])
+    text = f"{_accounts(records)}, and all {len(done['users'])} accounts, verified: {target}"
     click.echo(msgspec.json.encode(done).decode() if as_json else text)
 
 
@@ -57,21 +58,27 @@ def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
     """Put the backup SOURCE in place of the records that are here.
 
     Devices start again from zero and push what they hold, so nothing that a device has is lost. What was erased
-    since the backup stays erased. Accounts that are here stay as they are; missing ones come back.
+    since the backup stays erased. Accounts that are here stay as they are; missing ones come back, except those
+    that were removed.
     """
     if not yes:
         click.confirm(f"Replace the records in {data} by those of {source}?", abort=True)
     body = {"path": str(source.resolve())}
-    done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/restore", json=body))
+    done = at_desk(settings_to_begin(data), lambda desk: desk.call("POST", "/v1/local/restore", json=body))
     if as_json:
         click.echo(msgspec.json.encode(done).decode())
         return
     click.echo(
-        f"{done['users']} users as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay erased. "
+        f"{_accounts(done['users'])}, as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay erased. "
         "Devices that sync will merge what they hold."
     )
     for email in done["skipped"]:
         click.echo(f"{email} was not restored: an account with that email and other data is here.", err=True)
+
+
+def _accounts(number: int) -> str:
+    """Backup and restore count the same thing: an account that never kept anything has no records."""
+    return f"Records of {number} account{'' if number == 1 else 's'}"
 
 
 @click.group()
@@ -109,12 +116,31 @@ def list_models(data: Path, as_json: bool) -> None:
 
 
 @models.command("pull")
-@MODEL
+@click.argument("name", required=False, type=click.Choice(list(known.KNOWN)))
 @data_option
-def pull(name: str, data: Path) -> None:
-    """Download a model from the hub (or take it from its package), check it, and build it."""
-    settings = settings_for(data)
-    model = known.get(name)
+def pull(name: str | None, data: Path) -> None:
+    """Download a model from the hub (or take it from its package), check it, and build it.
+
+    Without a NAME: e5-small-v2 from the hub, or, where that cannot be reached, all-minilm-l6-v2 from its package, if
+    that is installed.
+    """
+    settings = settings_to_begin(data)
+    try:
+        model = known.get(name or using.PREFERRED[0])
+        _pull(model, settings.models_folder)
+    except ModelError as error:
+        if name or fetch.offline_folder() is None:
+            raise
+        click.echo(f"The model hub: {error}", err=True)
+        model = known.ALL_MINILM
+        _pull(model, settings.models_folder)
+    click.echo(f"{model.id} is installed in {settings.models_folder / model.id}.")
+    if local.read(settings.data) is not None:
+        click.echo("A server that runs without a model uses it when it is started again.", err=True)
+
+
+def _pull(model: known.Known, folder: Path) -> None:
+    """From the package, which asks nobody, if it is the package's model; else from the hub."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -123,17 +149,16 @@ def pull(name: str, data: Path) -> None:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(name, total=None)
+        task = progress.add_task(model.id, total=None)
 
         def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
         source = fetch.offline_folder() if model is known.ALL_MINILM else None
         if source is not None:
-            fetch.prepare_from_folder(model, source, settings.models_folder, report)
+            fetch.prepare_from_folder(model, source, folder, report)
         else:
-            fetch.pull(model, settings.models_folder, progress=report)
-    click.echo(f"{name} is installed in {settings.models_folder / name}.")
+            fetch.pull(model, folder, progress=report)
 
 
 @models.command("use")
@@ -211,7 +236,7 @@ def doctor(data: Path, as_json: bool) -> None:
     Opens every account's file as the server does: a log that a crash has damaged is repaired by that. Nothing else is
     changed.
     """
-    findings = list(_examine(settings_for(data)))
+    findings = list(_examine(settings_to_begin(data)))
     if as_json:
         click.echo(msgspec.json.encode([f._asdict() for f in findings]).decode())
     else:
@@ -222,9 +247,10 @@ def doctor(data: Path, as_json: bool) -> None:
 
 def _examine(settings: Settings) -> Iterator[Finding]:
     data = settings.data
-    yield Finding("data folder", data.is_dir() and os.access(data, os.W_OK), str(data))
     if not data.is_dir():
+        yield Finding("data folder", False, f"there is no {data}: `vademecum serve` begins one")
         return
+    yield Finding("data folder", os.access(data, os.W_OK), str(data))
     if not (data / "accounts.duckdb").exists():
         yield Finding("accounts", False, "none yet: `vademecum serve` begins this folder")
         return
@@ -270,9 +296,7 @@ def _examine_users(settings: Settings) -> Finding:
 def _examine_model(settings: Settings) -> Finding:
     folder = using.current(settings)
     if folder is None:
-        return Finding(
-            "model", False, "none: search by words only. `vademecum models pull e5-small-v2` brings one"
-        )
+        return Finding("model", False, f"none: search by words only. {using.advice(settings)}")
     try:
         manifest.verify(folder)
     except ModelError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from vademecum.errors import NotFound
 from vademecum.settings import Settings, default_data, from_environment
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -29,5 +30,17 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--json", "as_json", is_flag=True, help="Print data as JSON.")(command)
 
 
+user_option = click.option("--user", "email", required=True, help="Whose documents: the account's email.")
+
+
 def settings_for(data: Path, **flags: Any) -> Settings:
+    """Settings of a data folder that is there: a mistyped one must not be made. Raises NotFound."""
+    settings = settings_to_begin(data, **flags)
+    if not settings.data.is_dir():
+        raise NotFound(f"There is no data folder {settings.data}. `vademecum serve` begins one.")
+    return settings
+
+
+def settings_to_begin(data: Path, **flags: Any) -> Settings:
+    """Settings of a data folder that is made if it is not there."""
     return from_environment(os.environ, data=data.expanduser().resolve(), **flags)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gc
+import ipaddress
 import os
 import signal
 import socket
@@ -18,15 +20,45 @@ from litestar import Litestar
 
 from vademecum.app import create_app
 from vademecum.cli.door import locked
-from vademecum.cli.options import data_option, settings_for
+from vademecum.cli.options import data_option, settings_to_begin
 from vademecum.errors import BadRequest, Broken
 from vademecum.services import local, logs
-from vademecum.services.accounts import ensure_owner
+from vademecum.services.accounts import OWNER, ensure_owner
 from vademecum.services.parts import Parts
 from vademecum.settings import Settings
 
 STOP_S = 20
 GC_EVERY = 50_000  # new objects between looks for cycles: a push makes thousands, none of them cyclic
+LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where commands find a server that listens everywhere
+
+
+def greeting(settings: Settings, url: str, address: str, link: str | None) -> Iterator[str]:
+    """What a person must know of a server that has begun to listen on `address`."""
+    everywhere = " (and all addresses of this machine)" if address in LOOPBACK else ""
+    yield f"Vademecum listens on {url}{everywhere}"
+    yield f"Data: {settings.data}"
+    if not ipaddress.ip_address(address).is_loopback and not (settings.origin or url).startswith("https:"):
+        yield (
+            "Warning: this is not encrypted (no TLS): who shares the network can read passwords and documents. "
+            "Use --tls-certificate, or a proxy that speaks HTTPS."
+        )
+    if link is not None:
+        yield f"Sign in as {OWNER} (administrator), once, within 15 minutes: {settings.origin or url}{link}"
+
+
+def _url(is_ssl: bool, host: str, port: int) -> str:
+    return f"{'https' if is_ssl else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _own_address(host: str) -> str:
+    """By which other machines reach this one. Nothing is sent: the system looks up its routes."""
+    family, elsewhere = (socket.AF_INET6, "2001:db8::1") if ":" in host else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((elsewhere, 9))
+        except OSError:  # no network
+            return LOOPBACK[host]
+        return str(probe.getsockname()[0])
 
 
 class Server(uvicorn.Server):
@@ -41,20 +73,17 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             parts: Parts = self._app.state.parts
-            port = self.servers[0].sockets[0].getsockname()[1]
-            scheme = "https" if self.config.is_ssl else "http"
-            host = self._settings.host if self._settings.host not in ("0.0.0.0", "::") else "127.0.0.1"  # noqa: S104
-            url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+            address, port = self.servers[0].sockets[0].getsockname()[:2]
+            host = self._settings.host
+            here = LOOPBACK.get(host, host)
+            door = local.Door(_url(self.config.is_ssl, here, port), os.getpid(), parts.local_secret)
             gc.freeze()
             gc.set_threshold(GC_EVERY, 20, 20)
-            local.publish(self._settings.data, local.Door(url, os.getpid(), parts.local_secret))
+            local.publish(self._settings.data, door)
             link = await ensure_owner(parts)
-            click.echo(f"Vademecum listens on {url}", err=True)
-            click.echo(f"Data: {self._settings.data}", err=True)
-            if link is not None:
-                click.echo(
-                    f"Sign in (once, within 15 minutes): {self._settings.origin or url}{link}", err=True
-                )
+            url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
+            for line in greeting(self._settings, url, address, link):
+                click.echo(line, err=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         local.path(self._settings.data).unlink(missing_ok=True)
@@ -95,10 +124,42 @@ def _check_certificate(settings: Settings) -> None:
         ) from error
 
 
+def _check_address(settings: Settings) -> None:
+    """Raises BadRequest before anything is opened; uvicorn would only write it into the log."""
+    host, port = settings.host, settings.port
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:  # as the server: the same port of IPv4 is another
+                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                probe.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise BadRequest(
+                f"Port {port} is in use. Stop what uses it, or choose another --port."
+            ) from error
+        raise BadRequest(
+            f"The server cannot listen on {host}, port {port}: {error.strerror}. Choose another --host or --port."
+        ) from error
+
+
+def _port(context: click.Context, option: click.Parameter, port: int | None) -> int | None:
+    if port is not None and not 0 <= port <= 65535:
+        raise BadRequest("--port must be 0 to 65535.")
+    return port
+
+
 @click.command()
 @data_option
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=int, help="Port to listen on; 0 takes a free one.  [default: 8787]")
+@click.option(
+    "--port",
+    type=int,
+    envvar="VADEMECUM_PORT",
+    callback=_port,
+    help="Port to listen on; 0 takes a free one.  [default: 8787]",
+)
 @click.option("--models", type=click.Path(path_type=Path), help="Folder of models.  [default: <data>/models]")
 @click.option(
     "--tls-certificate", type=click.Path(path_type=Path), help="PEM file: speak HTTPS (phones need it)."
@@ -115,7 +176,7 @@ def serve(data: Path, **flags: object) -> None:
     On a new data folder this makes a local owner account and prints a link that signs a browser in, once. Every
     setting is also an environment variable: VADEMECUM_PORT, VADEMECUM_TIERS (JSON), VADEMECUM_RATES (JSON) …
     """
-    settings = settings_for(data, **flags)
+    settings = settings_to_begin(data, **flags)
     _check_certificate(settings)
     logs.configure()
     with locked(settings.data) as mine:
@@ -123,6 +184,7 @@ def serve(data: Path, **flags: object) -> None:
             raise Broken(
                 f"Another process is serving {settings.data}. Stop that one first, or choose another --data."
             )
+        _check_address(settings)
         app = create_app(settings)
         config = uvicorn.Config(
             app,

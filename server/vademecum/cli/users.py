@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from vademecum.cli.door import Desk, at_desk
-from vademecum.cli.options import data_option, json_option, settings_for
+from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.errors import NotFound
 from vademecum.services import local
 
@@ -40,7 +40,7 @@ def add(email: str, tier: str, password_stdin: bool, data: Path, as_json: bool) 
     body = {"email": email, "tier": tier.upper()}
     if password_stdin:
         body["password"] = sys.stdin.readline().rstrip("\n")
-    made = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/accounts", json=body))
+    made = at_desk(settings_to_begin(data), lambda desk: desk.call("POST", "/v1/accounts", json=body))
     click.echo(
         msgspec.json.encode(made).decode()
         if as_json
@@ -86,7 +86,10 @@ def tier_(email: str, tier: str, data: Path) -> None:
 @click.argument("email")
 @data_option
 def link(email: str, data: Path) -> None:
-    """Reset an account's password: signs it out everywhere and prints a one-time sign-in link."""
+    """Print a one-time sign-in link: for a new account, and for one whose password is lost.
+
+    It takes the account's password away, if there is one, and signs it out everywhere.
+    """
 
     async def work(desk: Desk) -> Any:
         account = await find(desk, email)

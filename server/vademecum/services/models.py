@@ -7,6 +7,7 @@ While a change is under way there are two: users whose rows hold the vectors of 
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
@@ -46,6 +47,11 @@ def current(settings: Settings) -> Path | None:
             choose(settings, name)
             return settings.models_folder / name
     return None
+
+
+def advice(settings: Settings) -> str:
+    """How this very data folder gets a model."""
+    return f"`vademecum models pull --data {shlex.quote(str(settings.data))}` brings one"
 
 
 def choose(settings: Settings, name: str) -> None:
@@ -93,7 +99,10 @@ class Inference:
 
     def __init__(self, settings: Settings, before: Path | None = None, behind: Iterable[str] = ()) -> None:
         self.behind = set(behind)
-        self._opening = asyncio.create_task(asyncio.to_thread(_open, current(settings)))
+        folder = current(settings)
+        if folder is None:
+            _log.warning(f"no model: search by words only; {advice(settings)}")
+        self._opening = asyncio.create_task(asyncio.to_thread(_open, folder))
         self._before: asyncio.Task[Embedder | None] | None = None
         if before is not None:
             self._before = asyncio.create_task(asyncio.to_thread(_open, before))
@@ -196,7 +205,6 @@ def _result(opening: asyncio.Task[Embedder | None] | None) -> Embedder | None:
 
 def _open(folder: Path | None) -> Embedder | None:
     if folder is None:
-        _log.warning("no model: search by words only; `vademecum models pull` brings one")
         return None
     try:
         embedder = Embedder(folder)

@@ -1,0 +1,213 @@
+"""`vademecum import`: files and folders become a user's documents.
+
+Every file has its line on standard error as soon as it is done, on a terminal or not: an import of long texts takes
+minutes, and whoever waits wants to see that it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from vademecum.app import now_iso
+from vademecum.cli.door import Desk, at_desk
+from vademecum.cli.options import data_option, json_option, settings_for, user_option
+from vademecum.errors import BadRequest, VademecumError
+from vademecum.model.collections import ID_PATTERN
+
+ID = re.compile(ID_PATTERN)
+HIDDEN, LINK, UNREADABLE = "hidden", "link that leads outside", "folder that cannot be read"
+
+
+class Found(NamedTuple):
+    """A file to import, or, with the reason, what is left out."""
+
+    path: Path
+    skipped: str = ""
+
+
+def find(named: Sequence[Path]) -> Iterator[Found]:
+    """Files as named, and those below named folders.
+
+    Who names a folder means what is in it: a link may not bring in a file from elsewhere.
+    """
+    roots = [os.path.realpath(path) for path in named]
+    for path in named:
+        if path.is_dir():
+            yield from _below(path, roots)
+        else:
+            yield Found(path)
+
+
+def _below(folder: Path, roots: Sequence[str]) -> Iterator[Found]:
+    try:
+        inside = sorted(folder.iterdir())
+    except OSError:
+        yield Found(folder, UNREADABLE)
+        return
+    for path in inside:
+        if path.name.startswith("."):
+            yield Found(path, HIDDEN)
+        elif path.is_symlink() and not any(Path(os.path.realpath(path)).is_relative_to(r) for r in roots):
+            yield Found(path, LINK)
+        elif path.is_file():
+            yield Found(path)
+        elif path.is_dir() and not path.is_symlink():  # what a link within leads to is found by its own name
+            yield from _below(path, roots)
+
+
+def _outcome(result: dict[str, Any], document: dict[str, Any] | None) -> str:
+    """A file's line."""
+    if document is None:
+        return f"{result['file']}: {result['error']}"
+    what = "here already" if result["existing"] else "stored"
+    return f"{result['file']}: {what}, {_count(document['chunkCount'], 'passage')}"
+
+
+def _left_out(found: Sequence[Found]) -> str:
+    numbers = Counter(one.skipped for one in found if one.skipped)
+    return f" Skipped: {', '.join(f'{n} {reason}' for reason, n in numbers.items())}." if numbers else ""
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _say(progress: Progress, line: str) -> None:
+    """Above the bar, if there is one."""
+    progress.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@click.command("import")
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@user_option
+@click.option("--session", required=True, help="The session that borrows them; made if it is new.")
+@click.option(
+    "--wait/--no-wait",
+    default=True,
+    show_default=True,
+    help="Wait until all are embedded. The server goes on without you, now or when it runs next.",
+)
+@data_option
+@json_option
+def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data: Path, as_json: bool) -> None:
+    """Import files and folders of files.
+
+    A file that cannot be read is named, with the reason, and the others go on. The text is kept, the file is not.
+    Below a folder, what is hidden is left out, and so are links that lead outside; each is named.
+
+    A stored document is found by its words at once, and by its meaning when it is embedded. The command waits for
+    that: seconds for a letter, several minutes for a book. --no-wait does not.
+    """
+
+    async def work(desk: Desk) -> list[dict[str, Any]]:
+        await _ensure_session(desk, email, session)
+        with _progress() as progress:
+            return await _import(desk, email, session, found, wait, progress)
+
+    settings = settings_for(data)
+    found = list(find(paths))
+    results = at_desk(settings, work)
+    failed = sum("error" in result for result in results)
+    if as_json:
+        click.echo(msgspec.json.encode(results).decode())
+    else:
+        click.echo(f"{len(results) - failed} of {len(results)} files imported.{_left_out(found)}")
+    sys.exit(1 if failed else 0)
+
+
+async def _import(
+    desk: Desk, email: str, session: str, found: Sequence[Found], wait: bool, progress: Progress
+) -> list[dict[str, Any]]:
+    """What became of each file that is not left out."""
+    results = []
+    waiting: dict[str, str] = {}
+    task = progress.add_task("Importing", total=len(found))
+    for path, skipped in found:
+        if skipped:
+            _say(progress, f"{path}: skipped ({skipped})")
+        else:
+            result, document = await _upload(desk, email, session, path)
+            _say(progress, _outcome(result, document))
+            results.append(result)
+            if document is not None and document["status"] == "pending":
+                waiting.setdefault(document["id"], str(path))
+        progress.advance(task)
+    if wait and waiting:
+        await _embedded(desk, email, waiting, progress)
+    return results
+
+
+async def _ensure_session(desk: Desk, email: str, session: str) -> None:
+    if not ID.fullmatch(session):
+        raise BadRequest(
+            f"“{session}” cannot name a session: letters A to Z, digits, and . _ ~ - may, up to 100 of them. "
+            "Nothing was imported."
+        )
+    now = now_iso()
+    row = {
+        "id": session,
+        "createdAt": now,
+        "updatedAt": now,
+        "_deleted": False,
+        "title": session,
+        "mode": "analysis",
+    }
+    answers = await desk.call("POST", "/v1/sync/sessions/0/push", email, json=[{"newDocumentState": row}])
+    for answer in answers:
+        if "syncError" in answer:
+            raise VademecumError(f"The session {session} was refused: {answer['syncError']['message']}")
+        if answer.get("_deleted"):
+            raise VademecumError(f"The session {session} was deleted. Choose another name.")
+
+
+async def _upload(
+    desk: Desk, email: str, session: str, file: Path
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """What became of the file, and its document if it has one."""
+    try:
+        content = await asyncio.to_thread(file.read_bytes)
+        answer = await desk.call(
+            "POST", "/v1/documents", email, files={"file": (file.name, content)}, data={"sessionId": session}
+        )
+    except (VademecumError, OSError) as error:
+        return {"file": str(file), "error": str(error)}, None
+    document = answer["document"]
+    return {"file": str(file), "documentId": document["id"], "existing": answer["existing"]}, document
+
+
+async def _embedded(desk: Desk, email: str, waiting: dict[str, str], progress: Progress) -> None:
+    """Wait for these documents (id -> file); others may be pending for as long as a device keeps their text to itself."""
+    total = len(waiting)
+    _say(
+        progress,
+        f"Found by words from now on. Waiting for {_count(total, 'document')} to be ready, which takes minutes "
+        "for long texts; who does not wait loses nothing.",
+    )
+    task = progress.add_task("Getting ready", total=total)
+    while waiting:
+        documents = (await desk.call("GET", "/v1/documents", email))["documents"]
+        pending = {document["id"] for document in documents if document["status"] == "pending"}
+        for done in waiting.keys() - pending:
+            file = waiting.pop(done)
+            _say(progress, f"{file}: ready, {total - len(waiting)} of {total}")
+        progress.update(task, completed=total - len(waiting))
+        if waiting:
+            await asyncio.sleep(0.3)

@@ -1,0 +1,46 @@
+"""A data folder that is not there is made only by what begins one, and gets its model by the advice that is given."""
+
+import re
+import shlex
+
+import pytest
+
+from cli.home import Home
+from vademecum.engines.onnx import fetch
+
+OTHERS = [
+    "user list", "user tier a@b.org FREE", "user link a@b.org", "user remove a@b.org --yes", "token create a@b.org",
+    "token list a@b.org", "token revoke a@b.org 1", "import {0} --user a@b.org --session s",
+    "search x --user a@b.org --session s", "forget --user a@b.org --yes", "backup {0}/copy", "models list",
+    "models use e5-small-v2", "models pause", "models resume", "models verify",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", OTHERS)
+def test_a_data_folder_that_is_not_there_is_named_and_not_made(tmp_path, words):
+    home = Home(tmp_path / "nosuch")
+    said = home.run(*words.format(tmp_path).split()).refusal()
+    assert said.startswith(f"There is no data folder {home.data}.")
+    assert not home.data.exists()
+
+
+def test_the_doctor_makes_no_data_folder_either(tmp_path):
+    home = Home(tmp_path / "nosuch")
+    done = home.run("doctor")
+    assert done.code == 1 and f"there is no {home.data}" in done.out and not home.data.exists()
+
+
+def test_the_advice_for_a_folder_without_a_model_brings_that_folder_one_without_a_network(tmp_path):
+    assert fetch.offline_folder() is not None, "the package belongs to the test environment"
+    home = Home(tmp_path / "a folder", {"models": str(tmp_path / "a folder" / "models")})
+    with home.serving() as server:
+        server.end()
+        said = server.said()
+    advice = re.search(r"`vademecum (models pull --data [^`]+)`", said)
+    assert advice, said
+    assert advice[1] in home.run("doctor").out
+    *words, flag, data = shlex.split(advice[1])
+    assert (flag, data) == ("--data", str(home.data))
+    done = home.ok(*words)
+    assert "all-minilm-l6-v2 is installed" in done.out and "HF_HUB_OFFLINE" in done.err
+    assert "in use" in home.ok("models", "list").out

@@ -1,0 +1,110 @@
+"""`vademecum import`: says how it goes while it goes, and takes nothing that nobody named."""
+
+import os
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from cli.home import COMMAND, MODELS, Home
+from vademecum.cli.importing import find
+
+WHO = ("--user", "ada@example.org", "--session", "s1")
+
+
+@pytest.fixture
+def home(tmp_path):
+    there = Home(tmp_path / "data")
+    there.add("ada@example.org")
+    return there
+
+
+def left_out(*named: Path):
+    return {one.path: one.skipped for one in find(named) if one.skipped}
+
+
+def taken(*named: Path):
+    return [one.path for one in find(named) if not one.skipped]
+
+
+def test_each_file_has_its_line_as_soon_as_it_is_done_also_without_a_terminal(home, tmp_path):
+    """The last file is a pipe into which nobody writes: the import stands still at it."""
+    (tmp_path / "a.txt").write_text("The harbour bell rings at noon.")
+    (tmp_path / "empty.txt").write_text("")
+    pipe = tmp_path / "slow.txt"
+    os.mkfifo(pipe)
+    files = (tmp_path / "a.txt", tmp_path / "empty.txt", pipe)
+    command = [*COMMAND, "import", *files, *WHO, "--data", home.data]
+    with subprocess.Popen(
+        command, env=home.environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        watchdog = threading.Timer(60, process.kill)  # a line that does not come must not be waited for
+        watchdog.start()
+        assert process.stderr.readline() == f"{files[0]}: stored, 1 passage\n"
+        assert process.stderr.readline().startswith(f"{files[1]}: There is no text in this file.")
+        assert process.poll() is None, "it goes on"
+        pipe.write_text("Beat four eggs with sugar.")
+        assert process.stderr.readline() == f"{pipe}: stored, 1 passage\n"
+        process.stderr.read()
+        assert process.stdout.read() == "2 of 3 files imported.\n"
+        watchdog.cancel()
+    assert process.returncode == 1
+
+
+def test_who_waits_is_told_for_what_and_each_document_is_named_when_it_is_ready(tmp_path):
+    home = Home(tmp_path / "data", {"models": str(MODELS)})
+    home.add("ada@example.org")
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    a.write_text("The harbour bell rings at noon.")
+    b.write_text("Beat four eggs with sugar.")
+    said = home.ok("import", a, b, *WHO).err.splitlines()
+    assert said[:2] == [f"{file}: stored, 1 passage" for file in (a, b)]
+    assert "by words from now on" in said[2] and "2 documents" in said[2] and "minutes" in said[2]
+    assert {line.partition(":")[0] for line in said[3:]} == {str(a), str(b)}
+    assert [line.partition(": ")[2] for line in said[3:]] == ["ready, 1 of 2", "ready, 2 of 2"]
+    again = home.ok("import", a, *WHO)
+    assert again.err == f"{a}: here already, 1 passage\n", "what is ready is not waited for"
+
+
+def test_the_help_names_the_wait_and_how_not_to_wait(home):
+    said = " ".join(home.ok("import", "--help").out.split())
+    assert "waits" in said and "minutes" in said and "--no-wait does not" in said
+
+
+def test_what_is_left_out_is_named_and_counted(home, tmp_path):
+    papers, outside = tmp_path / "papers", tmp_path / "outside.txt"
+    (papers / ".hidden").mkdir(parents=True)
+    (papers / ".hidden" / "secret.txt").write_text("nobody asked for this one")
+    (papers / "a.txt").write_text("The harbour bell rings at noon.")
+    outside.write_text("This was never named.")
+    (papers / "link.txt").symlink_to(outside)
+    done = home.ok("import", papers, *WHO)
+    assert f"{papers / '.hidden'}: skipped (hidden)" in done.err
+    assert f"{papers / 'link.txt'}: skipped (link that leads outside)" in done.err
+    assert done.out == "1 of 1 files imported. Skipped: 1 hidden, 1 link that leads outside.\n"
+
+
+def test_a_link_is_followed_only_to_what_was_named(tmp_path):
+    papers, elsewhere = tmp_path / "papers", tmp_path / "elsewhere"
+    (papers / "deep").mkdir(parents=True)
+    elsewhere.mkdir()
+    inside, outside = papers / "deep" / "b.txt", elsewhere / "c.txt"
+    inside.write_text("b")
+    outside.write_text("c")
+    (papers / "1").symlink_to(inside)
+    (papers / "2").symlink_to(outside)
+    (papers / "3").symlink_to(elsewhere)
+    (papers / "4").symlink_to(papers / "deep")
+    (papers / "5").symlink_to(papers / "5")
+    (papers / "6").symlink_to(tmp_path / "papers and more")
+    assert taken(papers) == [papers / "1", inside]
+    assert left_out(papers).keys() == {papers / "2", papers / "3", papers / "6"}
+    assert papers / "2" in taken(papers, elsewhere), "elsewhere was named, too"
+    assert taken(papers / "2") == [papers / "2"], "this very link was named"
+
+
+def test_a_hidden_folder_that_is_named_is_imported(tmp_path):
+    (tmp_path / ".notes").mkdir()
+    (tmp_path / ".notes" / "a.txt").write_text("a")
+    assert taken(tmp_path / ".notes") == [tmp_path / ".notes" / "a.txt"]

@@ -1,0 +1,72 @@
+"""What `vademecum search` prints: the part that was found, and what the answer could not know."""
+
+from cli.home import Home
+from vademecum.cli.excerpt import excerpt
+from vademecum.cli.library import notes
+
+FILLER = "one after the other of the many things that were said " * 20
+
+
+def scope(documents=14, **more):
+    ids = [str(number) for number in range(documents)]
+    return {"sessionId": "s1", "documentIds": ids, "mode": "hybrid", "complete": True, **more}
+
+
+def test_an_empty_question_is_refused(tmp_path):
+    home = Home(tmp_path / "data")
+    home.add("ada@example.org")
+    for question in ("", "  "):
+        done = home.run("search", question, "--user", "ada@example.org", "--session", "s1")
+        assert done.refusal() == "The question is empty."
+
+
+def test_documents_that_are_not_embedded_yet_are_counted():
+    said = "13 of 14 documents are not embedded yet; they are found by words only."
+    assert list(notes(scope(pending=13))) == [said]
+    assert list(notes(scope(pending=1))) == [
+        "1 of 14 documents is not embedded yet; it is found by words only."
+    ]
+    assert list(notes(scope(pending=0))) == [] and list(notes(scope())) == []
+    assert list(notes(scope(pending=13, mode="words"))) == [], "by words all are found"
+
+
+def test_a_short_passage_is_shown_whole_on_one_line():
+    assert excerpt("Two\n lines.", "two") == "Two lines."
+
+
+def test_a_long_passage_is_shown_where_the_question_is_answered_and_cut_between_words():
+    text = f"{FILLER}The Harbour bell rings at noon. {FILLER}"
+    shown = excerpt(text, "what of the HARBOUR bell")
+    assert "The Harbour bell rings at noon." in shown and len(shown) <= 400
+    assert shown.startswith("… ") and shown.endswith(" …")
+    assert set(shown.strip("… ").split()) <= set(text.split()), "no half words"
+
+
+def test_the_ends_of_a_passage_have_no_ellipsis():
+    first, last = excerpt(f"Harbour {FILLER}", "harbour"), excerpt(f"{FILLER}harbour", "harbour")
+    assert first.startswith("Harbour") and first.endswith(" …") and len(first) <= 400
+    assert last.startswith("… ") and last.endswith("harbour") and len(last) <= 400
+    assert excerpt(FILLER, "nothing of it").startswith("one after")
+
+
+def test_text_without_spaces_is_cut_all_the_same():
+    assert 390 <= len(excerpt("港" * 1000, "鐘")) <= 402
+
+
+def test_the_command_shows_that_part(tmp_path):
+    home = Home(tmp_path / "data")
+    home.add("ada@example.org")
+    who = ("--user", "ada@example.org", "--session", "s1")
+    note = tmp_path / "note.txt"
+    note.write_text(f"{FILLER[:540]}The harbour bell rings at noon. {FILLER[:540]}")
+    home.ok("import", note, *who)
+    assert "harbour bell rings at noon" in home.ok("search", "harbour bell", *who).out
+
+
+def test_forget_and_link_say_whom_they_concern(tmp_path):
+    home = Home(tmp_path / "data")
+    forget, link = (
+        " ".join(home.ok(*words, "--help").out.split()) for words in (["forget"], ["user", "link"])
+    )
+    assert "Whose account is emptied" in forget
+    assert "Print a one-time sign-in link: for a new account" in link
