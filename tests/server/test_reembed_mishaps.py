@@ -307,3 +307,47 @@ def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
             monkeypatch.setattr(jobs, "RETRY_S", (3600.0,))
 
     run(scenario)
+
+
+def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installed, monkeypatch):
+    async def scenario():
+        gate = Gate(monkeypatch, 3)
+        async with opened(tmp_path, installed) as h:
+            ada = await with_document(h)
+            await use(h, "new")
+            await until(lambda: len(staged(tmp_path, ada)) == 3)
+            await until(lambda: h.parts.inference._running != {})
+            rows = await ada.live("vectorEmbeddings")
+            row = next(row for row in rows.values() if row["block"] == 3)
+            chunks = [{**chunk, "text": chunk["text"].upper()} for chunk in row["chunks"]]
+            edited = {
+                **row,
+                "chunks": chunks,
+                "embedding": None,
+                "updatedAt": "2026-02-01T00:00:00.000Z",
+            }
+            assert await ada.push("vectorEmbeddings", edited, assumed=row) == []
+            await h.parts.reembedding.pause(True)
+            gate.open.set()
+            await h.settle(ada)
+            assert len(gate.seen) == 4, "it was under way"
+            assert len(staged(tmp_path, ada)) == 3
+
+    run(scenario)
+
+
+def test_a_change_goes_on_at_the_start_though_no_job_was_noted(tmp_path, installed, monkeypatch):
+    async def scenario():
+        gate = Gate(monkeypatch, 3)
+        async with opened(tmp_path, installed) as h:
+            ada = await with_document(h)
+            await use(h, "new")
+            await gate.reached()
+        (tmp_path / "jobs" / "reembed" / ada.id).unlink()
+        gate.open.set()
+        async with opened(tmp_path, installed) as h:
+            ada.client._transport.app = h.app
+            await until(lambda: h.parts.reembedding.status().before is None)
+            await check_meaning(h, ada, "new")
+
+    run(scenario)
