@@ -31,6 +31,7 @@ from vademecum.errors import Broken, Conflict
 from vademecum.model import vectors
 from vademecum.services import jobs, models, staging
 from vademecum.services.index import Indexes
+from vademecum.services.staging import Staging
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +161,9 @@ def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypat
             shutil.rmtree(folder)
             folder.write_bytes(b"")
             gate.open.set()
-            await until(lambda: len(gate.seen) > 10)
+            await until(lambda: len(gate.seen) > 5)
             assert await used_by(ada) == old
+            assert not h.parts.reembedding._failures, "a full disk is no fault of the block's"
             folder.unlink()
             folder.mkdir()
             await h.settle(ada)
@@ -287,6 +289,10 @@ def test_an_account_that_went_unnoticed_holds_up_no_change(tmp_path, installed, 
             await until(lambda: h.parts.reembedding.status().before is None)
 
     run(scenario)
+
+
+def test_in_a_folder_that_is_gone_nothing_is_staged(tmp_path):
+    assert Staging(tmp_path, "ada", "new").seqs() == {}
 
 
 def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
