@@ -101,9 +101,9 @@ async def open_parts(
         def knows(user_id: str) -> bool:
             return user_id in accounts.accounts
 
-        plan, behind = reembed.resume(settings)
+        plan, behind, swapping = reembed.resume(settings)
         before = settings.models_folder / plan.before if plan is not None else None
-        inference = Inference(settings, before, filter(knows, behind))
+        inference = Inference(settings, before, filter(knows, behind), filter(knows, swapping))
         stack.push_async_callback(inference.close)
         hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(hub, inference, settings.tidy_delay_s)

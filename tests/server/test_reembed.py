@@ -3,103 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from server.house import House, Person, house, refused, run, session
-from unit.onnx.bert import write_source
+from server.changing import (
+    Gate,
+    check_meaning,
+    install_tiny_models,
+    opened,
+    staged,
+    until,
+    use,
+    used_by,
+    with_document,
+)
+from server.house import house, refused, run
 from vademecum.engines.duckdb.accounts import Account
 from vademecum.engines.duckdb.users import user_folder
-from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.model import vectors
 from vademecum.services import models
 from vademecum.services.erase import scan
 from vademecum.services.index import Indexes
 from vademecum.services.reembed import Progress, Status
 
-WORDS = ("roof", "lease", "garden", "winter", "boiler", "letter", "window", "rent")
-TEXT = "\n\n".join(f"{n} {word} {' and '.join(WORDS)}. " * 12 for n, word in enumerate(WORDS * 8))
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A models folder with three tiny models of the same size, each with a space of its own."""
-    folder = tmp_path_factory.mktemp("models")
-    for seed, name in enumerate(("old", "new", "third")):
-        source = tmp_path_factory.mktemp(name)
-        fetch.prepare_from_folder(write_source(source, name, seed), source, folder)
-    return folder
-
-
-class Gate:
-    """Counts the blocks that the new model is given, and stops each at the gate after the first few."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-        self.after = after
-        self.seen: list[tuple[str, ...]] = []
-        self.open = asyncio.Event()
-        passages = Embedder.passages
-
-        async def gated(embedder: Embedder, texts: list[str]) -> vectors.Vectors:
-            if embedder.manifest.id == "new":
-                if len(self.seen) >= self.after:
-                    await self.open.wait()
-                self.seen.append(tuple(texts))
-            return await passages(embedder, texts)
-
-        monkeypatch.setattr(Embedder, "passages", gated)
-
-    async def reached(self) -> None:
-        await until(lambda: len(self.seen) >= self.after)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.sleep(0.01)
-
-
-@asynccontextmanager
-async def opened(data: Path, installed: Path, **settings: object) -> AsyncIterator[House]:
-    if not (data / "model").exists():
-        (data / "model").write_text("old\n")
-    async with house(data, model=installed, **settings) as h:
-        yield h
-
-
-async def use(h: House, name: str) -> None:
-    await h.parts.reembedding.use(name, list(h.parts.accounts.accounts))
-
-
-async def with_document(h: House, account_id: str = "") -> Person:
-    person = await h.person(account_id=account_id)
-    await person.push("sessions", session())
-    assert (await person.upload("a.txt", TEXT)).status_code == 201
-    await h.settle(person)
-    return person
-
-
-async def used_by(person: Person) -> set[str]:
-    return {block["model"] for block in (await person.live("vectorEmbeddings")).values()}
-
-
-async def check_meaning(h: House, person: Person, name: str) -> None:
-    """The best passage and its cosine are those of this model, computed by hand."""
-    embedder = await h.parts.inference.for_user(person.id)
-    assert embedder is not None and embedder.manifest.id == name
-    found = (await person.search("a letter about the boiler", mode="meaning"))["results"]
-    asked = await embedder.query("a letter about the boiler")
-    text = found[0]["text"]
-    cosine = float((await embedder.passages([text]))[0] @ asked)
-    assert found[0]["score"] == pytest.approx(cosine, abs=1e-4)
-
-
-def staged(data: Path, person: Person) -> list[Path]:
-    return list((user_folder(data, person.id) / "reembed").glob("*/*@*"))
+    return install_tiny_models(tmp_path_factory)
 
 
 def test_searches_use_the_old_vectors_until_the_new_ones_are_whole(tmp_path, installed, monkeypatch):
@@ -332,12 +263,10 @@ def test_administrators_change_the_model_and_one_change_at_a_time(tmp_path, inst
                 return Account(account.id, account.email, account.tier, True, None, account.created_at)
 
             await h.parts.accounts.change_account(ada.id, promote)
-            for name in ("../old", "", ".", "unknown"):
-                answer = await ada.call("PUT", "/v1/reembedding", json={"model": name})
-                assert answer.status_code in (400, 409) and answer.json()["code"] in (
-                    "BAD_REQUEST",
-                    "CONFLICT",
-                )
+            outside = f"../{installed.name}/new"  # a model is there
+            for name, status in ((outside, 400), ("", 400), (".", 400), ("unknown", 409)):
+                code = "BAD_REQUEST" if status == 400 else "CONFLICT"
+                refused(await ada.call("PUT", "/v1/reembedding", json={"model": name}), status, code)
             refused(await ada.call("POST", "/v1/reembedding/pause"), 409, "CONFLICT")
             begun = await ada.call("PUT", "/v1/reembedding", json={"model": "new"})
             assert begun.status_code == 200 and begun.json()["before"] == "old"

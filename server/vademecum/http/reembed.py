@@ -51,7 +51,7 @@ async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
     """For administrators. All vectors are made anew in the background; until an account's are whole it is searched by the
     old ones. Naming the model `before` goes back."""
     parts = _admin(request)
-    await parts.reembedding.use(data.model, list(parts.accounts.accounts))
+    await parts.reembedding.use(data.model, parts.accounts.accounts)
     return parts.reembedding.status()
 
 

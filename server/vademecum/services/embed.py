@@ -79,6 +79,8 @@ class EmbedJob:
         failed: list[tuple[str, int]] = []
         if embedder is not None:
             async with self._users.open(user_id) as store:
+                if not self._inference.serves(embedder, user_id):
+                    return  # the model has just been changed; that asks for this job again
                 todo = [
                     (i, store.heads.rows[f"{COLLECTION}/{i}"].seq) for i in store.unembedded(embedder.model)
                 ]
@@ -99,7 +101,7 @@ class EmbedJob:
         if self._failures[user_id, *block] >= ATTEMPTS:
             return False
         try:
-            await self._embed_block(user_id, f"{COLLECTION}/{block[0]}", embedder)
+            await self._embed_block(user_id, *block, embedder)
         except Exception as error:
             self._failures[user_id, *block] += 1
             _log.error("block not embedded", exc_info=error)
@@ -107,12 +109,13 @@ class EmbedJob:
         self._failures.pop((user_id, *block), None)
         return True
 
-    async def _embed_block(self, user_id: str, key: str, embedder: Embedder) -> None:
+    async def _embed_block(self, user_id: str, block_id: str, seq: int, embedder: Embedder) -> None:
+        key = f"{COLLECTION}/{block_id}"
         async with self._users.open(user_id) as store:
             body = (await store.bodies([key])).get(key)
             head = store.heads.rows.get(key)
-        if body is None or head is None or head.deleted:
-            return
+        if body is None or head is None or head.seq != seq or not self._inference.serves(embedder, user_id):
+            return  # it has changed since it was listed, and the change has asked for this job again
         row: Json = msgspec.json.decode(body)
         texts = [chunk["text"] for chunk in row["chunks"]]
         matrix = await self._inference.passages(embedder, user_id, row["id"], texts)
@@ -123,7 +126,7 @@ class EmbedJob:
 
         def store_vectors(draft: Draft) -> None:
             now = draft.head(key)
-            if now is not None and now.seq == head.seq:
+            if now is not None and now.seq == seq:
                 draft.put(key, filled, encoded, same_text=True)
 
         async with self._users.open(user_id) as store:

@@ -58,6 +58,10 @@ class Indexes:
         embedder = await self._inference.for_user(user_id)
         return embedder.model if embedder is not None else None
 
+    def may_follow(self, user_id: str) -> bool:
+        """Not while the rows are given the vectors of another model, which this index could not keep."""
+        return user_id not in self._inference.swapping
+
     @asynccontextmanager
     async def _entry(self, user_id: str) -> AsyncIterator[_Open]:
         self._check(user_id)
@@ -187,7 +191,7 @@ class Indexer:
         done = False
         while not done:
             async with self._turns[user_id]:
-                done = await self._step(user_id)
+                done = not self._indexes.may_follow(user_id) or await self._step(user_id)
 
     async def renew(
         self,
@@ -204,7 +208,7 @@ class Indexer:
                 return False
             seen = await self._build(user_id, new)
             await self._indexes.adopt(user_id, folder, then)
-            self._seen[user_id] = seen
+            await self._note(user_id, seen)
         return True
 
     async def _build(self, user_id: str, index: VectorIndex) -> tuple[str, int]:
@@ -220,7 +224,7 @@ class Indexer:
                 page = await store.page(COLLECTION, after, PAGE)
             full = len(page) == PAGE
             after = page[-1][0] if full else latest
-            await asyncio.to_thread(_apply, index, page, index.model, (epoch, after))
+            await asyncio.to_thread(_apply, index, page, (epoch, after))
         index.close()
         return epoch, after
 
@@ -242,14 +246,20 @@ class Indexer:
         seq = page[-1][0] if len(page) == PAGE else latest
         try:
             if page or seq != after:
-                model = await self._indexes.model(user_id)
-                await self._indexes.write(user_id, lambda index: _apply(index, page, model, (epoch, seq)))
+                went_on = await self._indexes.write(
+                    user_id, lambda index: _go_on(index, after, page, (epoch, seq))
+                )
+                if not went_on:
+                    return False
         except IndexDamaged:
             return False
-        self._seen[user_id] = (epoch, seq)
+        await self._note(user_id, (epoch, seq))
+        return len(page) < PAGE
+
+    async def _note(self, user_id: str, seen: tuple[str, int]) -> None:
+        self._seen[user_id] = seen
         async with self._progress:
             self._progress.notify_all()
-        return len(page) < PAGE
 
     def has(self, user_id: str, epoch: str, seq: int) -> bool:
         seen = self._seen.get(user_id)
@@ -264,9 +274,17 @@ class Indexer:
         self._seen.pop(user_id, None)
 
 
-def _apply(
-    index: VectorIndex, page: list[tuple[int, bytes]], model: str | None, checkpoint: tuple[str, int]
-) -> None:
+def _go_on(
+    index: VectorIndex, after: int, page: list[tuple[int, bytes]], checkpoint: tuple[str, int]
+) -> bool:
+    """False when the index has not read up to `after`: it has just been begun anew, for another model."""
+    if index.checkpoint[1] != after:
+        return False
+    _apply(index, page, checkpoint)
+    return True
+
+
+def _apply(index: VectorIndex, page: list[tuple[int, bytes]], checkpoint: tuple[str, int]) -> None:
     blocks: list[Block] = []
     gone: list[str] = []
     for _, body in page:
@@ -274,7 +292,7 @@ def _apply(
         if row.get("_deleted"):
             gone.append(row["id"])
         else:
-            blocks.append(_block(row, model))
+            blocks.append(_block(row, index.model))
     index.apply(blocks, gone, [], checkpoint)
     index.optimise()
 

@@ -7,6 +7,7 @@ While a change is under way there are two: users whose rows hold the vectors of 
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
@@ -87,18 +88,29 @@ def save_plan(settings: Settings, plan: Plan) -> None:
 
 def _replace(path: Path, data: bytes) -> None:
     new = path.with_name(path.name + ".new")
-    new.write_bytes(data)
+    with new.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
     new.replace(path)
 
 
 class Inference:
     """The embedder, opened in the background so that the first sync need not wait for it.
 
-    `before`: the folder of the model that is being replaced, `behind`: the users it still serves.
+    `before`: the folder of the model that is being replaced, `behind`: the users it still serves. Of those, the rows
+    of the `swapping` may have the new vectors already, which their index has not: it must not follow the rows now.
     """
 
-    def __init__(self, settings: Settings, before: Path | None = None, behind: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        before: Path | None = None,
+        behind: Iterable[str] = (),
+        swapping: Iterable[str] = (),
+    ) -> None:
         self.behind = set(behind)
+        self.swapping = set(swapping)
         folder = current(settings)
         if folder is None:
             _log.warning(f"no model: search by words only; {advice(settings)}")
@@ -117,8 +129,15 @@ class Inference:
 
     async def for_user(self, user_id: str, patience_s: float | None = None) -> Embedder | None:
         """The embedder of the model whose vectors this user's rows and index hold. Otherwise as `get`."""
-        opening = self._before if user_id in self.behind else self._opening
+        opening = self._serving(user_id)
         return None if opening is None else await _opened(opening, patience_s)
+
+    def _serving(self, user_id: str) -> asyncio.Task[Embedder | None] | None:
+        return self._before if user_id in self.behind else self._opening
+
+    def serves(self, embedder: Embedder, user_id: str) -> bool:
+        """Are vectors of this embedder, which `for_user` gave, still what the user's rows should get?"""
+        return user_id not in self.swapping and _result(self._serving(user_id)) is embedder
 
     def settled(self) -> bool:
         """Is it known which model there is, if any?"""
@@ -148,21 +167,34 @@ class Inference:
             if owner == user_id and block_id in block_ids:
                 task.cancel()
 
-    async def change(self, folder: Path, behind: Iterable[str]) -> None:
-        """Use the model in `folder` from now on; `behind` go on with the one in use until now."""
-        then = self._opening
-        if (back := _result(self._before)) is not None and back.manifest.id == folder.name:
-            assert self._before is not None
-            opening = self._before
-        else:
-            opening = asyncio.create_task(asyncio.to_thread(_open, folder))
-            await opening
-        self._opening, self._before, self.behind = opening, then, set(behind)
+    async def prepare(self, folder: Path, model: str) -> asyncio.Task[Embedder | None]:
+        """Open the model in `folder`, whose hash is `model`, for `change` or `drop`. Raises ModelError."""
+        back = _result(self._before)
+        if self._before is not None and back is not None and back.model == model:
+            return self._before
+        opening = asyncio.create_task(asyncio.to_thread(_open, folder))
+        await opening
+        return opening
+
+    async def drop(self, prepared: asyncio.Task[Embedder | None]) -> None:
+        """It is not wanted after all."""
+        if prepared is not self._before and (embedder := _result(prepared)) is not None:
+            await embedder.aclose()
+
+    def change(self, prepared: asyncio.Task[Embedder | None], behind: Iterable[str]) -> None:
+        """Use this model from now on; `behind` go on with the one in use until now."""
+        self._opening, self._before = prepared, self._opening
+        self.behind = set(behind)
+        self.swapping.clear()
+
+    def caught_up(self, user_id: str) -> None:
+        """The user's rows and index hold the vectors of the new model, or there are none any more."""
+        self.behind.discard(user_id)
+        self.swapping.discard(user_id)
 
     async def end_change(self) -> None:
         """Nobody is behind any more: let go of the model before, after the questions it has by now."""
         before, self._before = self._before, None
-        self.behind.clear()
         if before is not None and (embedder := _result(before)) is not None:
             await embedder.aclose(finish=True)
 

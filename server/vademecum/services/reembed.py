@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 import msgspec
 import structlog
@@ -55,15 +55,16 @@ class Status(msgspec.Struct, rename="camel"):
     behind: dict[str, Progress]
 
 
-def resume(settings: Settings) -> tuple[Plan | None, set[str]]:
-    """At the start: the change that is under way, and who is behind. Takes away what is left of others."""
+def resume(settings: Settings) -> tuple[Plan | None, set[str], set[str]]:
+    """At the start: the change that is under way, who is behind, and who of them was being swapped. Takes away what is
+    left of others."""
     plan = models.load_plan(settings)
     staging.sweep(settings.data, plan.model if plan is not None else None)
     if plan is None:
-        return None, set()
+        return None, set(), set()
     if models.chosen(settings) != plan.target:  # a stop came between the plan and the choice
         models.choose(settings, plan.target)
-    return plan, staging.behind(settings.data, plan.model)
+    return plan, staging.behind(settings.data, plan.model), staging.swapping(settings.data, plan.model)
 
 
 class Reembedding:
@@ -93,13 +94,14 @@ class Reembedding:
         if self._plan is not None:
             await self._go_on()
 
-    async def use(self, name: str, user_ids: Iterable[str]) -> None:
-        """Make `name` the model of the data folder. Raises Conflict."""
+    async def use(self, name: str, accounts: Collection[str]) -> None:
+        """Make `name` the model of the data folder. `accounts`: all there are, also when some come meanwhile. Raises
+        Conflict."""
         folder = self._settings.models_folder / name
         if folder.parent != self._settings.models_folder or name in ("", ".", ".."):
             raise BadRequest(f"{name!r} is no name of a model.")
         try:
-            manifest = await asyncio.to_thread(manifests.verify, folder, deep=False)
+            manifest = await asyncio.to_thread(manifests.verify, folder)
         except ModelError as error:
             raise Conflict(f"{error.message} Nothing was changed.") from error
         async with self._changing:
@@ -112,36 +114,61 @@ class Reembedding:
                     f"back with `vademecum models use {self._plan.before}`. Nothing was changed."
                 )
             before = now.manifest.id if now is not None else name
-            known = {user_id for user_id in user_ids if self._has_rows(user_id)}
-            behind = known - self._inference.behind if now is not None else set()
+            behind: set[str] = set()
+            if now is not None:  # else there is nothing to go on with: the ordinary embedding does it
+                behind = await self._with_rows(accounts) - (self._inference.behind - self._inference.swapping)
             await self._begin(Plan(before=before, target=name, model=manifest.hash), behind)
-            if now is None:  # nothing to go on with: the ordinary embedding does it
-                for user_id in known:
-                    self._indexer.forget(user_id)
-                    self._ask("embed", user_id)
-                    self._ask("index", user_id)
+            for user_id in await self._with_rows(accounts) - behind:  # some had no rows when that began
+                self._indexer.forget(user_id)
+                self._ask("embed", user_id)
+                self._ask("index", user_id)
             await self._go_on()
 
-    def _has_rows(self, user_id: str) -> bool:
-        return (user_folder(self._settings.data, user_id) / RECORDS).exists()
+    async def _with_rows(self, accounts: Collection[str]) -> set[str]:
+        data, user_ids = self._settings.data, list(accounts)
+        return await asyncio.to_thread(
+            lambda: {i for i in user_ids if (user_folder(data, i) / RECORDS).exists()}
+        )
 
     async def _begin(self, plan: Plan, behind: set[str]) -> None:
         """On disk first: folders of those behind, then the plan, which makes them count."""
-        await asyncio.to_thread(staging.begin, self._settings.data, behind, plan.model)
-        models.save_plan(self._settings, plan)
-        models.choose(self._settings, plan.target)
-        await self._inference.change(self._settings.models_folder / plan.target, behind)
+        try:
+            prepared = await self._inference.prepare(self._settings.models_folder / plan.target, plan.model)
+        except ModelError as error:
+            raise Conflict(f"{error.message} Nothing was changed.") from error
+        try:
+            await asyncio.to_thread(self._write_down, plan, behind)
+        except OSError as error:
+            await self._inference.drop(prepared)
+            raise Broken(
+                f"The change could not be written down: {error.strerror}. Nothing was changed."
+            ) from error
+        self._inference.change(prepared, behind)
         self._plan = plan
         self._sizes.clear()
         self._failures.clear()
-        await asyncio.to_thread(staging.sweep, self._settings.data, plan.model)
+        async with self._files:
+            await asyncio.to_thread(staging.sweep, self._settings.data, plan.model)
+
+    def _write_down(self, plan: Plan, behind: set[str]) -> None:
+        staging.begin(self._settings.data, behind, plan.model)
+        models.save_plan(self._settings, plan)
+        try:
+            models.choose(self._settings, plan.target)
+        except OSError:
+            if self._plan is None:
+                models.plan_file(self._settings).unlink()
+            else:
+                models.save_plan(self._settings, self._plan)
+            raise
 
     async def _go_on(self) -> None:
-        if self._plan is None or self._plan.paused:
-            return
-        for user_id in self._inference.behind:
+        for user_id in self._inference.behind if not self._paused() else self._inference.swapping:
             self._ask("reembed", user_id)
         await self._end_if_done()
+
+    def _paused(self) -> bool:
+        return self._plan is not None and self._plan.paused
 
     async def pause(self, paused: bool) -> None:
         """Stop after the block that is under way, or go on."""
@@ -158,21 +185,28 @@ class Reembedding:
     async def work(self, user_id: str) -> None:
         """Stage what is missing, and swap when all is there. Raises Broken when blocks failed that are worth another
         attempt."""
-        while (target := await self._target(user_id)) is not None:
-            stage = Staging(self._settings.data, user_id, target.model)
-            if await self._stage_all(user_id, target, stage):
-                await self._finish(user_id, target, stage)
+        try:
+            while (target := await self._target(user_id)) is not None:
+                stage = Staging(self._settings.data, user_id, target.model)
+                if await self._stage_all(user_id, target, stage):
+                    await self._finish(user_id, target, stage)
+        except NotFound:
+            await self.forget(user_id)
 
     async def forget(self, user_id: str) -> None:
         """The user has left, and holds up nobody."""
         async with self._changing:
-            self._inference.behind.discard(user_id)
+            self._inference.caught_up(user_id)
             self._sizes.pop(user_id, None)
             await self._end_if_done()
 
     async def _target(self, user_id: str) -> Embedder | None:
         """The model to embed this user's blocks with, or None when there is nothing to do now."""
-        if self._plan is None or self._plan.paused or user_id not in self._inference.behind:
+        if self._plan is None or user_id not in self._inference.behind:
+            return None
+        if (
+            self._plan.paused and user_id not in self._inference.swapping
+        ):  # what is half-way is finished all the same
             return None
         return await self._inference.get()
 
@@ -185,11 +219,11 @@ class Reembedding:
             self._sizes[user_id] = Progress(size - len(missing) + number, size)
             try:
                 await self._stage(user_id, block_id, seq, target, stage)
-            except (NotFound, Busy):
-                raise
             except Exception as error:
                 if await self._target(user_id) is not target:
                     return False
+                if isinstance(error, NotFound | Busy | OSError):  # a full disk, say: no fault of the block's
+                    raise
                 self._failures[user_id, block_id, seq] += 1
                 failed += self._failures[user_id, block_id, seq] < ATTEMPTS
                 _log.error("block not embedded", exc_info=error)
@@ -244,7 +278,7 @@ class Reembedding:
                     lambda: self._swap(user_id, target, stage),
                     index,
                     stage.index,
-                    lambda: self._inference.behind.discard(user_id),
+                    lambda: self._inference.caught_up(user_id),
                 )
             finally:
                 await asyncio.to_thread(index.drop)
@@ -256,22 +290,30 @@ class Reembedding:
             missing, _ = await self._missing(store, target.model, stage)
             if missing:
                 return False
-            staged = (await asyncio.to_thread(stage.seqs)).items()
-            wanted = [(i, seq) for i, seq in staged if _stands(store, i, seq)]
+            staged = await asyncio.to_thread(stage.seqs)
+            wanted = {i: seq for i, seq in staged.items() if _stands(store, i, seq)}
             made = await asyncio.to_thread(stage.read, wanted, target.dims)
             if len(made) < len(wanted):
                 return False
             skipped = {
                 (i, seq) for (u, i, seq), n in self._failures.items() if u == user_id and n >= ATTEMPTS
             }
-            return await store.write(lambda draft: _put_all(draft, dict(wanted), made, target, skipped))
+            # Noted before the rows are changed: after a stop it tells that they may have been.
+            await asyncio.to_thread(stage.begin_swap)
+            self._inference.swapping.add(user_id)
+            swapped = await store.write(lambda draft: _put_all(draft, wanted, made, target, skipped))
+            if not swapped:
+                self._inference.swapping.discard(user_id)
+                await asyncio.to_thread(stage.cancel_swap)
+            return swapped
 
     async def _count_done(self, user_id: str, stage: Staging) -> None:
         await asyncio.to_thread(stage.end)
         if self._plan is not None:
             blocks = self._plan.blocks + self._sizes.pop(user_id, Progress(0, 0)).of
             self._keep(msgspec.structs.replace(self._plan, users=self._plan.users + 1, blocks=blocks))
-        self._ask("embed", user_id)  # for what came with other vectors
+        self._ask("embed", user_id)  # for what came with other vectors, or while the rows were swapped
+        self._ask("index", user_id)
         await self._end_if_done()
 
     async def _end_if_done(self) -> None:

@@ -2,7 +2,8 @@
 
 `<user's folder>/reembed/<model's hash>/` exists for as long as the user's rows hold the vectors of the model before;
 a file in it is one block's new vectors, named by the block and the `seq` they were made from. So a listing says what
-is done, a crash costs one block, and what a deleted block leaves here is found by its name.
+is done, a crash costs one block, and what a deleted block leaves here is found by its name. A file ends with the
+checksum of what stands before it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterable
+import zlib
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +22,8 @@ from vademecum.model.vectors import Vectors
 
 FOLDER = "reembed"
 INDEX = "index"  # the search index of the new vectors, until it takes the old one's place
+SWAPPING = "swapping"  # from before the rows are changed until the index is: a stop may have come in between
+CHECKSUM = 4  # bytes
 
 
 class Staging:
@@ -42,9 +46,9 @@ class Staging:
     def seqs(self) -> dict[str, int]:
         """Block -> the `seq` of the state that its staged vectors were made from."""
         found: dict[str, int] = {}
-        for path in self.folder.iterdir():
-            block_id, at, seq = path.name.partition("@")
-            if at and seq.isdigit():
+        for path in self.folder.glob("*@*"):  # none in a folder that is gone
+            block_id, _, seq = path.name.partition("@")
+            if seq.isdigit():
                 found[block_id] = max(int(seq), found.get(block_id, 0))
         return found
 
@@ -52,25 +56,42 @@ class Staging:
         """Whole or not at all. Makes no folder: one that is gone belongs to a user who has left."""
         path = self._path(block_id, seq)
         new = path.with_name(path.name + ".new")
+        data = vectors.astype("<f4").tobytes()
         with new.open("wb") as file:
-            file.write(vectors.astype("<f4").tobytes())
+            file.write(data + _checksum(data))
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
 
-    def read(self, blocks: Iterable[tuple[str, int]], dims: int) -> dict[str, Vectors]:
-        """Block -> its n × dims vectors. A file that the disk has damaged is removed, and so made again."""
+    def read(self, blocks: Mapping[str, int], dims: int) -> dict[str, Vectors]:
+        """The n × dims vectors of blocks (with the `seq` of each) that are here. A file that the disk has damaged is
+        removed, and so made again."""
         found: dict[str, Vectors] = {}
-        for block_id, seq in blocks:
-            data = self._path(block_id, seq).read_bytes()
-            if not data or len(data) % (4 * dims):
-                self._path(block_id, seq).unlink()
+        for block_id, seq in blocks.items():
+            path = self._path(block_id, seq)
+            try:
+                whole = path.read_bytes()
+            except FileNotFoundError:  # the block has just died
+                continue
+            data = whole[:-CHECKSUM]
+            if len(data) % (4 * dims) or _checksum(data) != whole[-CHECKSUM:]:
+                path.unlink(missing_ok=True)
                 continue
             found[block_id] = np.frombuffer(data, dtype="<f4").astype(np.float32).reshape(-1, dims)
         return found
 
+    def begin_swap(self) -> None:
+        (self.folder / SWAPPING).touch()
+
+    def cancel_swap(self) -> None:
+        (self.folder / SWAPPING).unlink(missing_ok=True)
+
     def _path(self, block_id: str, seq: int) -> Path:
         return self.folder / f"{block_id}@{seq}"
+
+
+def _checksum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(CHECKSUM, "little")
 
 
 def begin(data: Path, user_ids: Iterable[str], model: str) -> None:
@@ -81,6 +102,11 @@ def begin(data: Path, user_ids: Iterable[str], model: str) -> None:
 def behind(data: Path, model: str) -> set[str]:
     """The users whose rows still hold the vectors of the model before `model`."""
     return {path.parents[1].name for path in (data / "users").glob(f"*/*/{FOLDER}/{model}")}
+
+
+def swapping(data: Path, model: str) -> set[str]:
+    """Those of them whose rows may hold the new vectors already, while their index has the old ones."""
+    return {path.parents[2].name for path in (data / "users").glob(f"*/*/{FOLDER}/{model}/{SWAPPING}")}
 
 
 def sweep(data: Path, keep: str | None) -> None:

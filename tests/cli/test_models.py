@@ -1,0 +1,121 @@
+"""`vademecum models use, pause, resume, list, verify`: the same with a running server and without one."""
+
+import re
+import shutil
+import string
+import time
+from random import Random
+
+import msgspec
+import pytest
+
+from cli.home import Home
+from unit.onnx.bert import write_source
+from vademecum.engines.onnx import fetch, known
+
+SMALL, SLOW = known.ALL_MINILM.id, known.E5_SMALL.id
+SHAPES = {SMALL: {}, SLOW: {"hidden_size": 192, "num_hidden_layers": 12, "intermediate_size": 768}}
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Two models under the names of the known ones: a quick one, and one that is slow enough to be interrupted."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, shape in SHAPES.items():
+        source, real = tmp_path_factory.mktemp(name), known.get(name)
+        made = write_source(source, name, **shape)
+        named = msgspec.structs.replace(made, revision=real.revision, prefixes=real.prefixes)
+        fetch.prepare_from_folder(named, source, folder)
+    return folder
+
+
+@pytest.fixture(params=["running", "alone"])
+def home(request, tmp_path, installed):
+    models = tmp_path / "models"
+    shutil.copytree(installed, models)
+    there = Home(tmp_path / "data", {"models": str(models)})
+    there.data.mkdir()
+    (there.data / "model").write_text(SMALL)
+    if request.param == "alone":
+        yield there
+        return
+    with there.serving():
+        yield there
+
+
+def fill(home):
+    """An account with so much text that a change of the model takes a while."""
+    home.add("ada@example.org")
+    rng = Random(1)
+    sentences = (" ".join(rng.choices(string.ascii_lowercase, k=12)) for _ in range(5_000))
+    note = home.data.with_name("long.txt")
+    note.write_text(". ".join(sentences))
+    home.ok("import", note, "--user", "ada@example.org", "--session", "s1")
+
+
+def state(home):
+    """Model -> its word in the list, and the line on the change, if any."""
+    *lines, last = home.ok("models", "list").out.splitlines()
+    change = [last] if "->" in last else []
+    rows = lines if change else [*lines, last]
+    return {row.split()[0]: row.split(maxsplit=2)[2].strip() for row in rows}, "".join(change)
+
+
+def test_a_change_is_begun_paused_gone_on_with_and_finished(home):
+    fill(home)
+    assert state(home) == ({SMALL: "in use", SLOW: "installed"}, "")
+    begun = home.ok("models", "use", SLOW).out
+    assert re.fullmatch(rf"{SMALL} -> {SLOW}: \d+ of \d+ blocks, 0 of 1 accounts\n", begun), begun
+    paused = home.ok("models", "pause").out
+    assert paused.endswith("0 of 1 accounts, paused; `vademecum models resume` goes on\n"), paused
+    words, change = state(home)
+    assert words == {SMALL: "being replaced", SLOW: "in use"} and "paused" in change
+    rows = {row["id"]: row for row in home.ok("models", "list", "--json").json}
+    assert rows[SMALL]["beingReplaced"] and rows[SLOW]["inUse"]
+    assert "paused" not in home.ok("models", "resume").out
+    if home.running is None:  # nobody works while no server runs
+        assert "0 of 1 accounts" in state(home)[1]
+        with home.serving():
+            wait_for_the_end(home)
+    else:
+        wait_for_the_end(home)
+    assert state(home) == ({SMALL: "installed", SLOW: "in use"}, "")
+    for verb in ("pause", "resume"):
+        assert home.run("models", verb).refusal() == "No change of the model is under way."
+
+
+def wait_for_the_end(home):
+    end = time.monotonic() + 120
+    while state(home)[1]:
+        assert time.monotonic() < end, home.running.said()
+        time.sleep(0.5)
+
+
+def test_going_back_is_the_same_command(home):
+    fill(home)
+    home.ok("models", "use", SLOW)
+    home.ok("models", "pause")
+    assert home.ok("models", "use", SMALL).out == f"{SMALL} is in use.\n"
+    assert state(home) == ({SMALL: "in use", SLOW: "installed"}, "")
+
+
+def test_a_byte_that_has_flipped_is_found_and_its_model_not_used(home):
+    graph = home.data.with_name("models") / SLOW / "model.onnx"
+    data = bytearray(graph.read_bytes())
+    data[len(data) // 2] ^= 1
+    graph.write_bytes(data)
+    checked = home.run("models", "verify")
+    assert (checked.code, checked.out) == (1, f"{SMALL}: whole\n")
+    assert checked.err.startswith(f"{SLOW}: ") and f"`vademecum models pull {SLOW}`" in checked.err
+    assert "Nothing was changed." in home.run("models", "use", SLOW).refusal()
+    assert state(home)[0][SMALL] == "in use"
+    data[len(data) // 2] ^= 1
+    graph.write_bytes(data)
+    assert home.ok("models", "verify").out == f"{SLOW}: whole\n{SMALL}: whole\n"
+
+
+def test_a_model_that_is_not_installed_is_not_used(home):
+    shutil.rmtree(home.data.with_name("models") / SLOW)
+    said = home.run("models", "use", SLOW).refusal()
+    assert said.startswith(f"{SLOW} is not installed.") and said.endswith("Nothing was changed.")
+    assert state(home)[0] == {SMALL: "in use", SLOW: "-"}
