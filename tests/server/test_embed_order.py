@@ -15,7 +15,7 @@ LARGE = 5 * TURN  # blocks
 
 
 async def write(person, name, count):
-    row = document(person.id, name, status="pending", chunkCount=count)
+    row = document(person.id, name, status="pending", chunkCount=count, activeSessions=["s1"])
     assert await send(person, "documents", (row, None)) == []
     rows = [block(name, n, text=f"{name} {n}", embedding=None, dims=0) for n in range(count)]
     assert await send(person, "vectorEmbeddings", *((row, None) for row in rows)) == []
@@ -108,5 +108,50 @@ def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, instal
             for person in (ada, bob, eve):
                 await h.settle(person)
             assert len(names) == 2 * LARGE + 1
+
+    run(scenario)
+
+
+def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(tmp_path, installed, monkeypatch):  # noqa: F811
+    go_on = asyncio.Event()
+    passages = Embedder.passages
+
+    async def held(embedder, texts):
+        if texts[0].startswith("large 1"):
+            await go_on.wait()
+        return await passages(embedder, texts)
+
+    monkeypatch.setattr(Embedder, "passages", held)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h:
+            ada = await h.person()
+            assert (await ada.search("small"))["scope"]["pending"] == 0, "of no documents none waits"
+            await write(ada, "small", 1)
+            await h.settle(ada)
+            await write(ada, "large", 2)
+            await until(lambda: h.parts.backstage.jobs["embed"].is_asked(ada.id))
+            scope = (await ada.search("small"))["scope"]
+            assert (scope["documentIds"], scope["mode"], scope["pending"]) == (
+                ["large", "small"],
+                "hybrid",
+                1,
+            )
+            assert (await ada.search("small", "s2"))["scope"]["pending"] == 0, "it is not in this scope"
+            go_on.set()
+            await h.settle(ada)
+            assert (await ada.search("small"))["scope"]["pending"] == 0
+
+    run(scenario)
+
+
+def test_without_a_model_no_document_waits_for_vectors(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await write(ada, "small", 1)
+            await h.settle(ada)
+            scope = (await ada.search("small"))["scope"]
+            assert (scope["documentIds"], scope["mode"], scope["pending"]) == (["small"], "words", 0)
 
     run(scenario)
