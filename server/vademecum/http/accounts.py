@@ -81,7 +81,7 @@ class TokenSecret(msgspec.Struct):
 
 
 class Leave(msgspec.Struct):
-    confirm: Short
+    confirm: Short = ""  # the refusal of a body without it says what to send
 
 
 class SignedIn(msgspec.Struct, rename="camel"):
