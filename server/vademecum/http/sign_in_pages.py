@@ -39,7 +39,7 @@ async def link_page(state: State, link: FromQuery[str] = "") -> Response[str]:
     parts: Parts = state.parts
     token = sign_in.find_token(parts, link, "link")
     if token is None:
-        return _page(_USED_UP, 401) if link else _page(_SIGNED_OUT)
+        return _page(_USED_UP if link else _SIGNED_OUT)
     name = _name(parts.accounts.accounts[token.account_id])
     return _page(
         f'<p>This link signs this browser in as {name}, once.</p><form method="post" action="/v1/sign-in/link">'
