@@ -119,7 +119,8 @@ async def open_parts(
         eraser = Eraser(settings.data, users, indexes, indexer, reembedding.prune)
         jobs = settings.data / "jobs"
         index_job = backstage.add(Job("index", jobs, indexer.work, delay_s=INDEX_DELAY_S, parallel=2))
-        backstage.add(Job("embed", jobs, EmbedJob(users, inference, Teller(hub)).work, parallel=2))
+        embedding = EmbedJob(users, inference, Teller(hub), lambda user_id: backstage.ask("embed", user_id))
+        backstage.add(Job("embed", jobs, embedding.work, parallel=2))
         backstage.add(Job("reembed", jobs, reembedding.work))
         backstage.add(Job("erase", jobs, eraser.work, delay_s=settings.erase_delay_s))
         backstage.start(settings.data)

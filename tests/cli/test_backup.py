@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+from contextlib import nullcontext
 
 import pytest
 
@@ -35,6 +36,10 @@ def digest(folder):
     """The bytes of all files below."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+
+def holds(folder, text):
+    return any(text.encode() in p.read_bytes() for p in folder.rglob("*") if p.is_file())
 
 
 def test_a_restore_begins_a_new_epoch_and_brings_back_no_erased_or_forgotten_row(home, tmp_path):
@@ -160,10 +165,6 @@ def test_a_backup_never_writes_into_a_folder_that_has_something(home, tmp_path):
 
 def test_a_document_deleted_before_a_backup_is_not_in_its_bytes(home, tmp_path):
     gone, kept = "The xylophone of Bartholomew is hidden beneath the oak.", "Forty apple trees stand here."
-
-    def holds(folder, text):
-        return any(text.encode() in p.read_bytes() for p in folder.rglob("*") if p.is_file())
-
     with home.serving("--erase-delay-s", "60") as server:
         home.add("ada@example.org")
         with server.client(home.token("ada@example.org")) as ada:
@@ -175,6 +176,21 @@ def test_a_document_deleted_before_a_backup_is_not_in_its_bytes(home, tmp_path):
             home.ok("backup", tmp_path / "without")
             assert holds(tmp_path / "without", kept)
             assert not holds(tmp_path / "without", gone)
+
+
+@pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
+def test_what_was_forgotten_since_a_backup_is_not_on_the_disk_after_its_restore(home, tmp_path, with_server):
+    secret = "The lantern keeper counts the ships at midnight."
+    home.settings["erase_delay_s"] = "600"
+    (tmp_path / "keeper.txt").write_text(secret)
+    with home.serving() if with_server else nullcontext():
+        home.add("ada@example.org")
+        home.ok("import", tmp_path / "keeper.txt", "--user", "ada@example.org", "--session", "s1")
+        home.ok("backup", tmp_path / "copy")
+        assert holds(tmp_path / "copy", secret), "the scan cannot see what is there"
+        home.ok("forget", "--user", "ada@example.org", "--yes")
+        assert home.ok("restore", tmp_path / "copy", "--yes", "--json").json["erasedAgain"] >= 2
+        assert not holds(home.data, secret)
 
 
 def test_an_index_that_is_gone_is_made_again(home, tmp_path):

@@ -87,6 +87,7 @@ TABLE = {
     "POST /v1/local/restore": [{"json": {"path": "/nowhere/{account}"}}],
     "GET /v1/sign-in": [{"params": {"link": "{token}"}}],
     "POST /v1/sign-in": [{"json": {"email": "{email}", "password": "not the password"}}],
+    "POST /sign-out": [{}],
     "POST /v1/sign-in/link": [{"data": {"link": "{token}"}}],
     "GET /v1/documents": [{}],
     "GET /v1/documents/{document_id}": [{}],

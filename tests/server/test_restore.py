@@ -85,6 +85,28 @@ def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch
     run(scenario)
 
 
+def test_what_was_forgotten_since_is_nowhere_on_the_disk_when_a_restore_returns(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data", erase_delay_s=600) as h:
+            ada = await h.person()
+            await send(ada, "sessions", (session("edited", title="first secret"), None))
+            await send(ada, "sessions", (session("gone", title="second secret"), None))
+            await send(ada, "sessions", (session("kept", title="no riddle"), None))
+            rewritten = session("edited", title="third secret")
+            await send(ada, "sessions", (rewritten, session("edited", title="first secret")))
+            await h.settle(ada)
+            await backups.backup(h.parts, tmp_path / "backup")
+            assert holding(tmp_path / "backup", "second secret"), "the scan cannot see what is there"
+            await forget(ada)
+            restored = await backups.restore(h.parts, tmp_path / "backup")
+            assert restored.erased_again == 3
+            for text in ("first secret", "second secret", "third secret", "no riddle"):
+                assert not holding(tmp_path / "data", text)
+            assert await ada.live("sessions") == {}
+
+    run(scenario)
+
+
 def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:

@@ -1,6 +1,8 @@
 """Signing in: links that work once, passwords that cannot be guessed, addresses that cannot be told apart."""
 
 import asyncio
+import base64
+import hashlib
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,6 +11,7 @@ from argon2 import PasswordHasher
 from server.house import browser, house, refused, run
 from vademecum.services.accounts import create, ensure_owner
 from vademecum.services.rates import Limiter
+from vademecum.services.sign_in import new_link
 from vademecum.settings import Rates
 
 EMAIL = "ada@example.org"
@@ -120,6 +123,92 @@ def test_the_page_of_a_link_carries_nothing_but_the_link(tmp_path):
             page = await browser(h).get("/v1/sign-in", params={"link": '"><script>alert(1)</script>'})
             assert "<script" not in page.text and page.headers["referrer-policy"] == "same-origin"
             assert page.headers["cache-control"] == "no-store"
+
+    run(scenario)
+
+
+def policy(page):
+    return page.headers["content-security-policy"]
+
+
+HTML = {"Accept": "text/html,application/xhtml+xml"}
+
+
+def test_the_pages_say_as_whom_a_link_signs_in_and_who_is_signed_in(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            link, client = await ensure_owner(h.parts), browser(h)
+            assert "signed out" in (await client.get("/")).text
+            assert "as <b>owner@localhost</b> (administrator), once." in (await client.get(link)).text
+            await follow(client, link)
+            page = await client.get("/")
+            assert "signed in as <b>owner@localhost</b> (administrator)." in page.text
+            secret = client.cookies["vademecum"]
+            out = await client.post("/sign-out")
+            assert (out.status_code, out.headers["location"]) == (303, "/")
+            assert "vademecum" not in client.cookies and "signed out" in (await client.get("/")).text
+            kept = {"Cookie": f"vademecum={secret}"}
+            refused(await browser(h).get("/v1/me", headers=kept), 401, "SIGNED_OUT")
+            assert (await client.post("/sign-out")).status_code == 303, "once more does no harm"
+
+    run(scenario)
+
+
+def test_a_link_that_is_no_good_is_answered_with_a_page_that_says_what_to_do(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            server_clock = h.parts.clock
+            used, old = await ensure_owner(h.parts), await ensure_owner(h.parts)
+            assert (await follow(browser(h), used)).status_code == 303
+            for link, minutes in ((used, 0), (old, 16), ("/v1/sign-in?link=never-was", 0)):
+                h.parts.clock = lambda minutes=minutes: later(server_clock(), minutes)
+                data = {"link": link.partition("link=")[2]}
+                shown = await browser(h).get(link, headers=HTML)
+                sent = await browser(h).post("/v1/sign-in/link", data=data, headers=HTML)
+                for page, status in ((shown, 200), (sent, 401)):
+                    assert page.status_code == status
+                    assert page.headers["content-type"] == "text/html; charset=utf-8"
+                    assert "used already, or is older than 15 minutes" in page.text
+                    assert "vademecum user link" in page.text and "<button" not in page.text
+            missing = await browser(h).get("/v1/sign-in", headers=HTML)
+            assert "vademecum user link" in missing.text and "<button" not in missing.text
+
+    run(scenario)
+
+
+def test_the_pages_run_nothing_and_name_their_one_style(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            for path in ("/", "/v1/sign-in", await ensure_owner(h.parts)):
+                page = await browser(h).get(path)
+                style = page.text.partition("<style>")[2].partition("</style>")[0].encode()
+                digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
+                assert style and f"style-src 'sha256-{digest}'" in policy(page)
+                assert "unsafe-inline" not in policy(page) and "<script" not in page.text
+                assert page.headers["cache-control"] == "no-store"
+
+    run(scenario)
+
+
+def test_a_name_on_a_page_is_text(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            await create(h.parts, "<i>ada&co@example.org", "FREE")
+            account = h.parts.accounts.by_email("<i>ada&co@example.org")
+            page = await browser(h).get(await new_link(h.parts, account))
+            assert "<b>&lt;i&gt;ada&amp;co@example.org</b>" in page.text
+
+    run(scenario)
+
+
+def test_another_site_can_sign_nobody_out(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            client = browser(h)
+            await follow(client, await ensure_owner(h.parts))
+            foreign = {"Origin": "https://elsewhere.example"}
+            refused(await client.post("/sign-out", headers=foreign), 403, "FORBIDDEN")
+            assert (await client.get("/v1/me")).status_code == 200
 
     run(scenario)
 

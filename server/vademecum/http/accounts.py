@@ -1,19 +1,18 @@
-"""Signing in and out, one's own account and tokens, and the accounts that an administrator looks after."""
+"""Signing in and out by programs and the app, one's own account and tokens, and the accounts that an administrator looks after."""
 
 from typing import Annotated
 
 import msgspec
-from litestar import MediaType, Request, Response, Router, delete, get, patch, post
+from litestar import Request, Response, Router, delete, get, patch, post
 from litestar.datastructures import State
-from litestar.enums import RequestEncodingType
-from litestar.params import BodyKwarg, FromPath, FromQuery, JSONBody
+from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Meta
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Conflict, Forbidden, NotFound, SignedOut
+from vademecum.http import sign_in_pages
 from vademecum.http.auth import entry_cookie, no_cookie
 from vademecum.http.documents import Deleted
-from vademecum.http.headers import INLINE_STYLES
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import problems
 from vademecum.http.rates import address_of
@@ -28,22 +27,11 @@ BODY_MAX = 64 * 2**10  # nothing here is large, and whoever is not signed in yet
 Email = Annotated[str, Meta(max_length=320)]
 Password = Annotated[str, Meta(max_length=sign_in.PASSWORD_MAX)]
 Short = Annotated[str, Meta(max_length=100)]
-PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
-<meta name="viewport" content="width=device-width">
-<style>body{{font:1.1rem/1.6 system-ui;max-width:32rem;margin:20vh auto;padding:0 1rem}}
-button{{font:inherit;padding:.6rem 1.4rem}}</style>
-<h1>Vademecum</h1><p>This link signs this browser in, once.</p>
-<form method="post" action="/v1/sign-in/link"><input type="hidden" name="link" value="{link}"><button>Sign in</button></form>
-</html>"""
 
 
 class Credentials(msgspec.Struct, forbid_unknown_fields=True):
     email: Email
     password: Password
-
-
-class LinkForm(msgspec.Struct):
-    link: Short
 
 
 class NewPassword(msgspec.Struct, forbid_unknown_fields=True):
@@ -81,30 +69,11 @@ class TokenSecret(msgspec.Struct):
 
 
 class Leave(msgspec.Struct):
-    confirm: Short
+    confirm: Short = ""  # the refusal of a body without it says what to send
 
 
 class SignedIn(msgspec.Struct, rename="camel"):
     signed_in: bool = True
-
-
-@get("/v1/sign-in", opt={"public": True, "rate": "sign_in"}, include_in_schema=False)
-async def link_page(link: FromQuery[str] = "") -> Response[str]:
-    """A button, so that a mail program that looks at links ahead does not use this one up."""
-    safe = "".join(c for c in link if c.isalnum() or c in "-_")
-    headers = {"Cache-Control": "no-store", **INLINE_STYLES}
-    return Response(PAGE.format(link=safe), media_type=MediaType.HTML, headers=headers)
-
-
-@post("/v1/sign-in/link", opt={"public": True, "rate": "sign_in"}, include_in_schema=False)
-async def link_route(
-    request: Public,
-    data: Annotated[LinkForm, BodyKwarg(media_type=RequestEncodingType.URL_ENCODED)],
-    state: State,
-) -> Response[None]:
-    parts: Parts = state.parts
-    secret = await sign_in.use_link(parts, data.link)
-    return Response(None, status_code=303, headers={"Location": "/"}, cookies=[entry_cookie(request, secret)])
 
 
 @post(
@@ -132,8 +101,7 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     """The cookie is good for nothing from now on. A token stays: revoke it instead."""
     parts: Parts = state.parts
     if request.auth.kind == "cookie":
-        await parts.accounts.remove_token(request.auth)
-        parts.hub.wake_user(request.user.id)
+        await sign_in.sign_out(parts, request.auth)
     return Response(SignedIn(False), cookies=[no_cookie(request)])
 
 
@@ -276,8 +244,7 @@ ROUTES = [
     Router(
         "/",
         route_handlers=[
-            link_page,
-            link_route,
+            *sign_in_pages.ROUTES,
             sign_in_route,
             sign_out_route,
             password_route,

@@ -43,6 +43,10 @@ def who(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[A
         return _through_local_door(parts, connection, secret)
     if scheme.lower() == "bearer" and secret:
         found = find_token(parts, secret.strip(), "api")
+        if found is None:
+            raise SignedOut(
+                "This token is unknown or revoked. `vademecum token create EMAIL` makes a new one."
+            )
     else:
         cookie = connection.cookies.get(COOKIE, "")
         found = find_token(parts, cookie, "cookie") if cookie else None

@@ -25,7 +25,7 @@ SENTENCE = "forget everything"
 
 
 class Confirmation(msgspec.Struct):
-    confirm: str
+    confirm: str = ""  # the refusal of a body without it says what to send
 
 
 @delete(

@@ -5,24 +5,15 @@ import tempfile
 from typing import Any
 
 import msgspec
-from litestar import MediaType, Request, Response, get
+from litestar import Request, Response, get
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from vademecum.errors import Forbidden
-from vademecum.http.headers import INLINE_STYLES
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.rates import address_of, is_loopback
 from vademecum.services.parts import Parts
-
-PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
-<meta name="viewport" content="width=device-width"><style>body{font:1.1rem/1.6 system-ui;max-width:40rem;
-margin:15vh auto;padding:0 1rem}</style><h1>Vademecum</h1>
-<p>The server is running. Your devices sync with it, and documents can be imported and searched:</p>
-<pre>vademecum import FOLDER --user EMAIL --session NAME
-vademecum search "a question" --user EMAIL --session NAME</pre>
-<p><a href="/schema">What the API can do</a></p></html>"""
 
 
 class Health(msgspec.Struct):
@@ -36,11 +27,6 @@ class Readiness(msgspec.Struct):
     store: str
     index: str
     model: str | None
-
-
-@get("/", opt={"public": True}, include_in_schema=False)
-async def front_page() -> Response[str]:
-    return Response(PAGE, media_type=MediaType.HTML, headers=INLINE_STYLES)
 
 
 @get(
@@ -111,4 +97,4 @@ async def metrics_route(request: Request[Any, Any, State], state: State) -> byte
     return generate_latest(registry)
 
 
-ROUTES = [front_page, health_route, ready_route, metrics_route]
+ROUTES = [health_route, ready_route, metrics_route]

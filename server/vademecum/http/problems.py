@@ -13,6 +13,7 @@ from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi.datastructures import ResponseSpec
 
 from vademecum import errors
+from vademecum.model.misfit import sentence
 
 STATUS: dict[type[errors.VademecumError], int] = {
     errors.BadRequest: 400,
@@ -87,13 +88,17 @@ def on_refusal(_: Request[Any, Any, Any], error: errors.VademecumError) -> Respo
 def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
     detail = error.detail
     if isinstance(error, ValidationException) and isinstance(error.extra, list):
-        detail = "; ".join(
-            f"{e.get('key', '')}: {e.get('message', '')}" for e in error.extra if isinstance(e, dict)
-        )
+        detail = " ".join(_said(e) for e in error.extra if isinstance(e, dict))
     code = CODES.get(error.status_code, "ERROR")
     answer = problem(error.status_code, code, detail or "This request cannot be answered.")
     answer.headers.update(error.headers or {})  # such as Allow
     return answer
+
+
+def _said(found: dict[str, Any]) -> str:
+    key, message = str(found.get("key", "")), str(found.get("message", ""))
+    said = sentence(message, "The body" if key == "data" else f"`{key}`")
+    return said if said != message else f"{key}: {message}."
 
 
 def on_too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:

@@ -17,10 +17,11 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 ID_PATTERN = r"^[A-Za-z0-9._~-]{1,100}\Z"
+DOCUMENT_ID_PATTERN = r"^[A-Za-z0-9._~-]{1,90}\Z"
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z\Z"
 
 Id = Annotated[str, Meta(pattern=ID_PATTERN, max_length=100)]
-DocumentId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._~-]{1,90}\Z", max_length=90)]
+DocumentId = Annotated[str, Meta(pattern=DOCUMENT_ID_PATTERN, max_length=90)]
 Time = Annotated[str, Meta(pattern=TIME_PATTERN, max_length=24)]
 Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Name = Annotated[str, Meta(max_length=255)]

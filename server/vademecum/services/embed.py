@@ -1,13 +1,16 @@
 """Embed: blocks that came without vectors get them in the background, and flow out through the ordinary sync.
 
 A block at a time, so that a stop or a crash loses at most one. The block must still be what was read when its
-vectors are stored; otherwise they are thrown away and the newer state is embedded in its turn. A block that the model
-cannot take holds up no other; after some attempts its document says so.
+vectors are stored; otherwise they are thrown away and the newer state is embedded in its turn. Small documents come
+before large ones, and after a few blocks it is the next user's turn: nobody waits for somebody else's library. A block
+that the model cannot take holds up no other; after some attempts its document says so.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from collections.abc import Callable, Mapping
 
 import msgspec
 import structlog
@@ -24,6 +27,7 @@ from vademecum.services.models import Inference
 from vademecum.services.progress import Teller
 
 COLLECTION = "vectorEmbeddings"
+TURN = 4  # blocks
 ATTEMPTS = 3
 FAILED = "A part of it could not be embedded. It is found by its words; edit or upload it again for the rest."
 
@@ -63,43 +67,70 @@ def gone(changes: list[Change]) -> set[str]:
     }
 
 
+_Block = tuple[str, int]  # its id and seq: an edited one is tried anew
+
+
 class EmbedJob:
-    def __init__(self, users: Users, inference: Inference, teller: Teller) -> None:
+    """`again`: asks for another turn of this user, behind the users that wait."""
+
+    def __init__(
+        self, users: Users, inference: Inference, teller: Teller, again: Callable[[str], None]
+    ) -> None:
         self._users = users
         self._inference = inference
         self._teller = teller
+        self._again = again
         self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, block, its seq)
 
     async def work(self, user_id: str) -> None:
-        """Embed every block that lacks vectors of the current model, then settle the documents' status.
+        """Embed a turn's blocks, then settle the documents' status.
 
-        Raises Broken when blocks failed that are worth another attempt.
+        Raises Broken when all that is left has failed once more and is worth another attempt.
         """
         embedder = await self._inference.for_user(user_id)
-        failed: list[tuple[str, int]] = []
+        todo: list[_Block] = []
+        failed: list[_Block] = []
         if embedder is not None:
-            async with self._users.open(user_id) as store:
-                if not self._inference.serves(embedder, user_id):
-                    return  # the model has just been changed; that asks for this job again
-                todo = [
-                    (i, store.heads.rows[f"{COLLECTION}/{i}"].seq) for i in store.unembedded(embedder.model)
-                ]
-            for block in todo:
-                if not await self._attempt(user_id, block, embedder):
-                    failed.append(block)
-            self._teller.over(user_id)
-        hopeless = [
-            block_id for block_id, seq in failed if self._failures[user_id, block_id, seq] >= ATTEMPTS
-        ]
+            todo = await self._todo(user_id, embedder)
+            attempt = self._tries(user_id, todo[0]) if todo else 0
+            failed = [block for block in todo[:TURN] if not await self._attempt(user_id, block, embedder)]
         async with self._users.open(user_id) as store:
-            await _settle(store, embedder.model if embedder is not None else None, hopeless)
-        if len(hopeless) < len(failed):
-            raise Broken(f"{len(failed) - len(hopeless)} blocks could not be embedded.")
+            await _settle(store, embedder.model if embedder is not None else None, self._hopeless(store))
+        left = [*(block for block in failed if self._tries(user_id, block) < ATTEMPTS), *todo[TURN:]]
+        if not left:
+            self._teller.over(user_id)
+        elif all(self._tries(user_id, block) > attempt for block in left):
+            raise Broken(f"{len(left)} blocks could not be embedded.")
+        else:
+            self._again(user_id)
 
-    async def _attempt(self, user_id: str, block: tuple[str, int], embedder: Embedder) -> bool:
-        """`block`: its id and seq. An edited one is tried anew."""
-        if self._failures[user_id, *block] >= ATTEMPTS:
-            return False
+    async def _todo(self, user_id: str, embedder: Embedder) -> list[_Block]:
+        """The blocks that lack vectors and are not given up, in the order of their turns."""
+        async with self._users.open(user_id) as store:
+            if not self._inference.serves(embedder, user_id):
+                return []  # the model has just been changed; that asks for this job again
+            rows = store.heads.rows
+            blocks = [
+                (block_id, rows[f"{COLLECTION}/{block_id}"].seq)
+                for block_id in store.unembedded(embedder.model)
+            ]
+        tries = {(i, seq): n for (owner, i, seq), n in self._failures.items() if owner == user_id}
+        return await asyncio.to_thread(in_turn, blocks, tries)
+
+    def _tries(self, user_id: str, block: _Block) -> int:
+        return self._failures[user_id, *block]
+
+    def _hopeless(self, store: UserStore) -> set[str]:
+        """Ids of the documents of blocks that are given up."""
+        heads = store.heads.rows
+        return {
+            _document_of(block_id)
+            for (owner, block_id, seq), tries in self._failures.items()
+            if owner == store.user_id and tries >= ATTEMPTS
+            if (head := heads.get(f"{COLLECTION}/{block_id}")) is not None and head.seq == seq
+        }
+
+    async def _attempt(self, user_id: str, block: _Block, embedder: Embedder) -> bool:
         try:
             await self._embed_block(user_id, *block, embedder)
         except Exception as error:
@@ -134,17 +165,25 @@ class EmbedJob:
             self._teller.tell(store, row["documentId"], embedder.model)
 
 
-async def _settle(store: UserStore, model: str | None, hopeless: list[str]) -> None:
+def in_turn(blocks: list[_Block], tries: Mapping[_Block, int]) -> list[_Block]:
+    """The blocks in the order of their turns: first those that failed least often, and of these the blocks of the
+    document that lacks the fewest. Those that failed too often are left out."""
+    left = Counter(_document_of(block_id) for block_id, _ in blocks)
+    todo = [block for block in blocks if tries.get(block, 0) < ATTEMPTS]
+    return sorted(todo, key=lambda block: (tries.get(block, 0), left[_document_of(block[0])]))
+
+
+async def _settle(store: UserStore, model: str | None, hopeless: set[str]) -> None:
     known = [card async for card, _ in cards(store, await live_keys(store))]
     waiting = [f"documents/{card.id}" for card in known if card.status == "pending"]
     if waiting:
-        missing = _documents_of(store.unembedded(model)) if model is not None else set()
+        missing = set(map(_document_of, store.unembedded(model))) if model is not None else set()
         counts = {i: store.chunk_count(i) for i in (k.partition("/")[2] for k in waiting)}
-        await store.write(lambda draft: _mark(draft, waiting, missing, counts, _documents_of(hopeless)))
+        await store.write(lambda draft: _mark(draft, waiting, missing, counts, hopeless))
 
 
-def _documents_of(block_ids: list[str]) -> set[str]:
-    return {block_id.rpartition(".")[0] for block_id in block_ids}
+def _document_of(block_id: str) -> str:
+    return block_id.rpartition(".")[0]
 
 
 def _mark(draft: Draft, keys: list[str], missing: set[str], counts: dict[str, int], failed: set[str]) -> None:

@@ -12,6 +12,7 @@ from vademecum.model import cascade
 from vademecum.model.collections import Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
 from vademecum.model.limits import Limits, has_free_tombstone, refusal
+from vademecum.model.misfit import sentence
 from vademecum.model.replication import Circumstances, Stored, decide, marked
 
 ROWS_MAX = 1000  # of one push; RxDB sends 100
@@ -71,7 +72,7 @@ def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> 
     try:
         collection.decode(sent.newDocumentState)
     except msgspec.ValidationError as error:
-        return str(error)
+        return sentence(str(error), "The row")
     if row.get("userId", user_id) != user_id:
         return "`userId` is not the account's."
     return None

@@ -72,12 +72,14 @@ _stored = msgspec.json.Decoder(_StoredBlock)
 
 
 class Scope(msgspec.Struct, rename="camel"):
-    """What was searched, and how: `mode` is what was possible, `complete` false when the index was still behind."""
+    """What was searched, and how: `mode` is what was possible, `complete` false when the index was still behind. `pending`:
+    how many of the documents are found by words only so far, because some of their passages wait for vectors."""
 
     session_id: str
     document_ids: list[str]
     mode: Mode
     complete: bool
+    pending: int
 
 
 class Found(msgspec.Struct):
@@ -104,12 +106,13 @@ class Searcher:
             raise TierTooLow(
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
             )
-        possible: Mode = mode if await self._inference.for_user(user_id, OPENING_S) is not None else "words"
+        embedder = await self._inference.for_user(user_id, OPENING_S)
+        possible: Mode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
             scope = borrowed_by(store, session_id)
             epoch, seq = store.epoch, store.seq
         if not scope:
-            return Found(Scope(session_id, [], possible, True), [])
+            return Found(Scope(session_id, [], possible, True, 0), [])
         complete = await self._wait(user_id, epoch, seq)
         try:
             hits = await self._hits(user_id, query, scope, max(k, DEPTH), possible)
@@ -122,7 +125,8 @@ class Searcher:
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
             active = borrowed_by(store, session_id)
-        return Found(Scope(session_id, sorted(active), possible, complete), results)
+            pending = _pending(store, active, embedder.model) if embedder is not None else 0
+        return Found(Scope(session_id, sorted(active), possible, complete, pending), results)
 
     async def _wait(self, user_id: str, epoch: str, seq: int) -> bool:
         """Wait, bounded, until the index has what was committed before the question."""
@@ -162,6 +166,10 @@ class Searcher:
         by_place = {hit.place: hit for hit in (*meaning, *words)}
         fused = hybrid([(h.place, h.score) for h in words], [(h.place, h.score) for h in meaning], depth)
         return [(by_place[place], score) for place, score in fused]
+
+
+def _pending(store: UserStore, document_ids: Iterable[str], model: str) -> int:
+    return sum(1 for i in document_ids if store.chunk_count(i, model) < store.chunk_count(i))
 
 
 def _meaning(index: VectorIndex, model: str, vector: Vectors, ids: list[str], depth: int) -> list[Hit]:

@@ -209,6 +209,12 @@ async def forget_expired(parts: Parts) -> None:
     )
 
 
+async def sign_out(parts: Parts, token: Token) -> None:
+    """End this cookie, and the streams that were opened with it."""
+    await parts.accounts.remove_token(token)
+    parts.hub.wake_user(token.account_id)
+
+
 async def sign_out_everywhere(parts: Parts, account: Account, keep: Token | None = None) -> None:
     """End all cookies and links of an account, but one; open streams end with them."""
     found = parts.accounts.tokens_of(account.id)

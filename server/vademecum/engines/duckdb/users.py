@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.userfile import Files, publish_file, staged
+from vademecum.engines.duckdb.userfile import Files, publish_file, rewrite_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
 from vademecum.errors import Broken, NotFound
 from vademecum.model.collections import Registry
@@ -212,7 +212,8 @@ class Users:
     ) -> T:
         """Put a copy of another records file in the place of the user's, whole or not at all, under a new epoch.
 
-        `work` changes it before anybody sees it; seq goes on above `floor` and above all that was given here.
+        `work` changes it before anybody sees it, and what that takes out does not come to lie in the user's file; seq goes
+        on above `floor` and above all that was given here.
         `before_opening` is called, whatever came of it, when nobody has the file open yet.
         """
         async with self.detached(user_id) as folder:
@@ -233,6 +234,7 @@ class Users:
                 if source.with_name(source.name + end).exists():
                     shutil.copyfile(source.with_name(source.name + end), new.with_name(new.name + end))
             result = self._renew(cursor, new, floor, work)
+            rewrite_file(self.files.instance, new)  # what `work` took out has left its bytes
             (folder / f"{RECORDS}.wal").unlink(
                 missing_ok=True
             )  # only a file that could not be opened has one
@@ -251,7 +253,7 @@ class Users:
                 "seq_floor": str(draft.seq),
                 "forgotten_at": draft.forgotten_at,
             }
-            opened.flush(cursor, draft, meta)
+            opened.flush(cursor, draft, meta, set(opened.shelves.untidy()))
         finally:
             self.files.instance.detach(opened.alias)
         return result

@@ -1,0 +1,32 @@
+"""Why something sent does not fit, in words for a person: the decoder's own speak of regular expressions."""
+
+from __future__ import annotations
+
+from vademecum.model.collections import DOCUMENT_ID_PATTERN, ID_PATTERN, TIME_PATTERN
+
+_CHARACTERS = "letters, digits and . _ ~ -"
+LOOKS = {
+    TIME_PATTERN: "look like 2026-11-21T15:09:02.059Z",
+    ID_PATTERN: f"have 1 to 100 characters, {_CHARACTERS} only, like session-1",
+    DOCUMENT_ID_PATTERN: f"have 1 to 90 characters, {_CHARACTERS} only, like document-1",
+}
+_MISSING = "Object missing required field "
+_UNKNOWN = "Object contains unknown field "
+_NO_BODY = "'data'"  # what Litestar says of a body that is not there
+
+
+def sentence(problem: str, whole: str) -> str:
+    """`problem`: what msgspec says. `whole`: what does not fit, such as "The row"."""
+    what, _, path = problem.partition(" - at `$")
+    place = path.strip(".`")
+    inside = f" in `{place}`" if place else ""
+    if what == _NO_BODY:
+        return f"{whole} is missing."
+    if what.startswith(_MISSING):
+        return f"{whole} lacks {what.removeprefix(_MISSING)}{inside}."
+    if what.startswith(_UNKNOWN):
+        return f"{whole} has an unknown field, {what.removeprefix(_UNKNOWN)}{inside}."
+    for pattern, look in LOOKS.items():
+        if what == f"Expected `str` matching regex {pattern!r}":
+            return f"`{place}` must {look}."
+    return problem
