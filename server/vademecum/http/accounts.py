@@ -11,7 +11,7 @@ from msgspec import Meta
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Conflict, Forbidden, NotFound, SignedOut
 from vademecum.http import sign_in_pages
-from vademecum.http.auth import entry_cookie, no_cookie
+from vademecum.http.auth import administered, entry_cookie, no_cookie
 from vademecum.http.documents import Deleted
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import problems
@@ -170,13 +170,6 @@ async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> D
     return Deleted(1)
 
 
-def _admin(request: Req) -> Parts:
-    if not request.user.admin:
-        raise Forbidden("This is for administrators of the server.")
-    parts: Parts = request.app.state.parts
-    return parts
-
-
 @get(
     "/v1/accounts",
     operation_id="listAccounts",
@@ -186,7 +179,7 @@ def _admin(request: Req) -> Parts:
 )
 async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> list[accounts.Profile]:
     """For administrators. `problem` says why an account's file cannot be opened; it has no `usage` then."""
-    parts = _admin(request)
+    parts = administered(request)
     return [await accounts.profile(parts, account) for account in accounts.listed(parts, email)]
 
 
@@ -199,7 +192,7 @@ async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> l
 )
 async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> accounts.Profile:
     """For administrators. Without a password the person gets in by a link: reset the password to have one."""
-    parts = _admin(request)
+    parts = administered(request)
     return await accounts.profile(
         parts, await accounts.create(parts, data.email, data.tier, password=data.password)
     )
@@ -217,7 +210,7 @@ async def change_account_route(
 ) -> Changed:
     """For administrators. `resetPassword` signs every browser out and answers with the path of a sign-in link, good
     once and for 15 minutes."""
-    parts = _admin(request)
+    parts = administered(request)
     account = accounts.by_id(parts, account_id)
     if data.tier is not None:
         account = await accounts.change_tier(parts, account, data.tier)
@@ -235,7 +228,7 @@ async def change_account_route(
 )
 async def remove_account_route(request: Req, account_id: FromPath[str]) -> Deleted:
     """For administrators. Everything of it is erased at once."""
-    parts = _admin(request)
+    parts = administered(request)
     await accounts.remove(parts, accounts.by_id(parts, account_id))
     return Deleted(1)
 

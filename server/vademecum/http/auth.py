@@ -35,6 +35,14 @@ class Authentication(AbstractAuthenticationMiddleware):
         return AuthenticationResult(user=account, auth=token)
 
 
+def administered(connection: ASGIConnection[Any, Account, Any, Any]) -> Parts:
+    """The server's parts, for an administrator. Raises Forbidden for anybody else."""
+    if not connection.user.admin:
+        raise Forbidden("This is for administrators of the server.")
+    parts: Parts = connection.app.state.parts
+    return parts
+
+
 def who(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> tuple[Account, Token]:
     """The account and the credential of this request. Raises SignedOut, or Forbidden for a foreign page's request."""
     header = connection.headers.get("authorization", "")

@@ -7,8 +7,8 @@ from litestar.params import JSONBody
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Conflict, Forbidden
+from vademecum.http.auth import administered
 from vademecum.http.problems import problems
-from vademecum.services.parts import Parts
 from vademecum.services.reembed import Status
 
 Req = Request[Account, Token, State]
@@ -21,13 +21,6 @@ class Choice(msgspec.Struct):
     model: str
 
 
-def _admin(request: Req) -> Parts:
-    if not request.user.admin:
-        raise Forbidden("This is for administrators of the server.")
-    parts: Parts = request.app.state.parts
-    return parts
-
-
 @get(
     "/v1/reembedding",
     operation_id="getReembedding",
@@ -37,7 +30,7 @@ def _admin(request: Req) -> Parts:
 )
 async def status_route(request: Req) -> Status:
     """For administrators. Accounts that are `behind` are served by the model `before`."""
-    return _admin(request).reembedding.status()
+    return administered(request).reembedding.status()
 
 
 @put(
@@ -50,7 +43,7 @@ async def status_route(request: Req) -> Status:
 async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
     """For administrators. All vectors are made anew in the background; until an account's are whole it is searched by the
     old ones. Naming the model `before` goes back."""
-    parts = _admin(request)
+    parts = administered(request)
     await parts.reembedding.use(data.model, parts.accounts.accounts)
     return parts.reembedding.status()
 
@@ -65,7 +58,7 @@ async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
 )
 async def pause_route(request: Req) -> Status:
     """For administrators. What is done is kept, over restarts too."""
-    parts = _admin(request)
+    parts = administered(request)
     await parts.reembedding.pause(True)
     return parts.reembedding.status()
 
@@ -80,7 +73,7 @@ async def pause_route(request: Req) -> Status:
 )
 async def resume_route(request: Req) -> Status:
     """For administrators. It begins where it was paused: vectors that were made by then are not made again."""
-    parts = _admin(request)
+    parts = administered(request)
     await parts.reembedding.pause(False)
     return parts.reembedding.status()
 
