@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -40,8 +41,9 @@ def push_body(batch: Sequence[Row]) -> bytes:
 
 
 class RxWire(Target):
+    @abstractmethod
     def base(self, user: int, collection: Collection) -> str:
-        raise NotImplementedError
+        """The path of a collection's replication."""
 
     def headers(self, user: int) -> Mapping[str, str]:
         return {}

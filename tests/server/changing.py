@@ -82,6 +82,13 @@ async def used_by(person: Person) -> set[str]:
     return {block["model"] for block in (await person.live("vectorEmbeddings")).values()}
 
 
+async def until_used(person: Person, model: str) -> None:
+    """Wait until all of the person's vectors are this model's."""
+    async with asyncio.timeout(60):
+        while await used_by(person) != {model}:
+            await asyncio.sleep(0.02)
+
+
 async def check_meaning(h: House, person: Person, name: str) -> None:
     """The best passage and its cosine are those of this model, computed by hand."""
     embedder = await h.parts.inference.for_user(person.id)

@@ -18,6 +18,7 @@ from server.changing import (
     opened,
     staged,
     until,
+    until_used,
     use,
     used_by,
     with_document,
@@ -59,9 +60,7 @@ def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(tmp_path,
                 patched.setattr(Indexes, "adopt", crash)
                 await use(h, "new")
                 new = (await h.parts.inference.get()).model
-                async with asyncio.timeout(60):
-                    while await used_by(ada) != {new}:
-                        await asyncio.sleep(0.02)
+                await until_used(ada, new)
                 await ada.upload("b.txt", "The chimney sweep comes on Monday.")
                 for job in ("embed", "index"):
                     await h.parts.backstage.jobs[job].settle(ada.id)
@@ -109,9 +108,7 @@ def test_going_back_from_a_swap_that_was_cut_off_makes_the_old_vectors_again(
                 patched.setattr(Indexes, "adopt", crash)
                 await use(h, "new")
                 new = (await h.parts.inference.get()).model
-                async with asyncio.timeout(60):
-                    while await used_by(ada) != {new}:
-                        await asyncio.sleep(0.02)
+                await until_used(ada, new)
                 await use(h, "old")
                 assert ada.id in h.parts.inference.behind
             await h.settle(ada)
@@ -129,9 +126,7 @@ def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, install
             await use(h, "new")
             await until(lambda: len(staged(tmp_path, ada)) == 3)
             path, shorter, _ = staged(tmp_path, ada)
-            data = bytearray(path.read_bytes())
-            data[len(data) // 2] ^= 1
-            path.write_bytes(data)
+            flip(path, path.stat().st_size // 2)
             shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # a whole vector of several
             gate.open.set()
             await h.settle(ada)
