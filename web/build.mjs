@@ -1,28 +1,23 @@
-/** Puts what browsers load into server/vademecum/web/, from where the server serves it and the wheel carries it. */
+/** Builds the app (see vite.config.ts), and puts the page that tries the API beside it. */
 
 import { copyFileSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { build, defaultClientConditions } from "vite";
+import { zipSync } from "fflate";
+import { build } from "vite";
 
 const target = "server/vademecum/web";
 const swagger = "node_modules/swagger-ui-dist";
+const cmaps = "node_modules/pdfjs-dist/cmaps";
 
-await build({
-  configFile: false,
-  logLevel: "warn",
-  root: "web",
-  publicDir: false,
-  // onnxruntime's own loader stays a file by itself: its threads are workers that load it again.
-  resolve: { conditions: ["onnxruntime-web-use-extern-wasm", ...defaultClientConditions] },
-  worker: { format: "es" },
-  build: {
-    outDir: `../${target}`,
-    emptyOutDir: true,
-    assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
-    rolldownOptions: { input: ["web/embedder.html"] },
-  },
-});
+// One file in place of 168, which each new device would ask for one by one.
+const tables = readdirSync(cmaps).filter((name) => name.endsWith(".bcmap"));
+const packed = zipSync(
+  Object.fromEntries(tables.map((name) => [name, new Uint8Array(readFileSync(`${cmaps}/${name}`))])),
+  { level: 9, mtime: new Date(2000, 0, 1) }, // so that the same tables are the same bytes: a ZIP has local times
+);
+writeFileSync("web/src/engines/files/cmaps.zip", packed);
+
+await build({ configFile: "web/vite.config.ts" });
 
 // Packed once, here, and not at every request.
 for (const name of readdirSync(`${target}/assets`)) {

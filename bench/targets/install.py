@@ -78,6 +78,19 @@ def sentence_transformers_peer(root: Path) -> Path:
     return _once(folder, [pins], work) / "bin" / "python"
 
 
+def mem0_peer(root: Path) -> Path:
+    """mem0 in an environment of its own, with what our model needs to run there. Its Python."""
+    pins = root / "bench" / "peers" / "mem0.txt"
+    folder = root / ".cache" / "mem0"
+
+    def work() -> None:
+        run([sys.executable, "-m", "venv", str(folder)])
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+        run([*pip, "install", "--quiet", "-r", str(pins)])
+
+    return _once(folder, [pins], work) / "bin" / "python"
+
+
 def postgres_commands() -> Path:
     """The folder of initdb and postgres of the Debian package."""
     if found := shutil.which("initdb"):

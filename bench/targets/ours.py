@@ -35,6 +35,7 @@ class Ours(RxWire):
         super().__init__(root)
         self.command = shlex.split(os.environ.get(COMMAND, str(root / ".venv" / "bin" / "vademecum")))
         self.tokens: list[str] = []
+        self.environment: Mapping[str, str] = {}  # settings of the server, beside the command's own
         self._template: tempfile.TemporaryDirectory[str] | None = None
 
     def install(self) -> None:
@@ -49,7 +50,7 @@ class Ours(RxWire):
     def serve(self, data: Path, folder: Path) -> None:
         self.port = free_port()
         command = [*self.command, "serve", "--data", str(data), "--port", str(self.port)]
-        self.spawn(command, folder, VADEMECUM_MODELS=str(folder / "no-models"))
+        self.spawn(command, folder, **{"VADEMECUM_MODELS": str(folder / "no-models"), **self.environment})
         self.wait_for_port()
 
     def add_user(self, data: Path, email: str) -> str:

@@ -15,34 +15,70 @@ from vademecum.engines.duckdb.accounts import Accounts
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.users import Users
+from vademecum.engines.lance import MatrixCache
 from vademecum.http import accounts as account_routes
-from vademecum.http import context, deletion, documents, models, operations, search, sync
+from vademecum.http import (
+    agents,
+    answer,
+    context,
+    deletion,
+    documents,
+    memories,
+    memory_entities,
+    memory_episodes,
+    memory_projects,
+    memory_sessions,
+    memory_summaries,
+    models,
+    observations,
+    operations,
+    recall,
+    search,
+    summarise,
+    sync,
+)
+from vademecum.http import jobs as job_routes
 from vademecum.http import local as local_routes
 from vademecum.http import reembed as reembed_routes
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
+from vademecum.http.mcp import route as mcp
+from vademecum.http.memory_answers import SCOPED
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
+from vademecum.model.jobs import Kind
+from vademecum.model.limits import Limits
 from vademecum.services import local, reembed
-from vademecum.services.accounts import finish_leaving
+from vademecum.services.accounts import OWNER, finish_leaving
+from vademecum.services.answer import endpoint_of, open_answers
 from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
 from vademecum.services.context import Contexts
 from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser
+from vademecum.services.extract import Extraction
 from vademecum.services.follow import Bounds, Hub
-from vademecum.services.index import Indexer, Indexes
-from vademecum.services.jobs import Job
-from vademecum.services.models import Inference
+from vademecum.services.index import BlocksOfDocuments, Indexer, Indexes
+from vademecum.services.models import Inference, Plan
 from vademecum.services.parts import Parts
 from vademecum.services.places import Places
 from vademecum.services.progress import Teller
 from vademecum.services.rates import Limiter
+from vademecum.services.recall import Recall
+from vademecum.services.recall_index import FOLDER, Memory, Vectoriser
 from vademecum.services.reembed import Reembedding
+from vademecum.services.remember import Memories
+from vademecum.services.remind import Reminder
+from vademecum.services.retain import SOON_S, Retention
 from vademecum.services.search import Searcher
+from vademecum.services.seek import Seeker
 from vademecum.services.sign_in import forgetting_expired
+from vademecum.services.spool import Spool
+from vademecum.services.summarise import Summaries
+from vademecum.services.user_queue import UserQueue
+from vademecum.services.work import Doer, Worker
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum")
@@ -68,17 +104,119 @@ def migrations_folder() -> Path:
 
 def open_users(
     settings: Settings,
-    files: Files,
+    instance: Instance,
+    records: tuple[migrate.Migration, ...],
     registry: Registry,
     knows: Callable[[str], bool],
     clock: Callable[[], str],
     backstage: Backstage,
 ) -> Users:
     """All users' files, without what a crash left half-made."""
+    template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
+    files = Files(instance, tuple(registry), records, template)
+    files.prepare()
     told = backstage.on_commit, say_repaired
-    users = Users(settings.data, files, registry, knows, clock, *told, settings.attached_max)
+    bounds = settings.attached_max, settings.attached_rows_max
+    users = Users(settings.data, files, registry, knows, clock, *told, *bounds, extracts=settings.extracts)
     users.sweep()
     return users
+
+
+def open_accounts(settings: Settings, instance: Instance, migrations: Path) -> Accounts:
+    path = settings.data / "accounts.duckdb"
+    return Accounts.open(instance, path, migrations / "accounts", migrations, say_repaired)
+
+
+@asynccontextmanager
+async def open_worker(
+    settings: Settings,
+    accounts: Accounts,
+    users: Users,
+    known: Memories,
+    clock: Callable[[], str],
+    backstage: Backstage,
+) -> AsyncIterator[Summaries]:
+    """Who does the jobs that need a language model, if there is one."""
+
+    def again(user_id: str, delay_s: float) -> None:
+        backstage.ask("work", user_id, delay_s)
+
+    def limits(user_id: str) -> Limits:
+        return settings.tiers[accounts.accounts[user_id].tier]
+
+    longest_s = settings.assistant_whole_s
+    endpoint = endpoint_of(settings, settings.extraction_model)
+    summaries = Summaries(users, endpoint, limits, longest_s, again)
+    doers: dict[Kind, Doer] = {}
+    if endpoint is not None:
+        extraction = Extraction(users, endpoint, limits, known, longest_s)
+        doers = {"extract": extraction.work, "summarise": summaries.work}
+    worker = Worker(users, doers, settings.extraction_daily, clock, again)
+    backstage.add(UserQueue("work", settings.data / "jobs", worker.work, parallel=2, idle=not doers))
+    try:
+        yield summaries
+    finally:
+        if endpoint is not None:
+            await endpoint.close()
+
+
+def open_inference(settings: Settings, knows: Callable[[str], bool]) -> tuple[Plan | None, Inference]:
+    """The model, and the change of it that a stop has cut off."""
+    plan, behind, swapping = reembed.resume(settings)
+    before = settings.models_folder / plan.before if plan is not None else None
+    return plan, Inference(settings, before, filter(knows, behind), filter(knows, swapping))
+
+
+def open_recall(
+    settings: Settings,
+    users: Users,
+    inference: Inference,
+    cache: MatrixCache,
+    knows: Callable[[str], bool],
+    backstage: Backstage,
+    clock: Callable[[], str],
+) -> Recall:
+    """The search of memory, its index, and its jobs: one for the words of new rows, one for their vectors."""
+    indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows)
+    indexer = Indexer(users, indexes, Memory(indexes), lambda user_id: True)
+    vectoriser = Vectoriser(
+        users, indexes, indexer, inference, lambda user_id: backstage.hurry("recall_vectors", user_id)
+    )
+    jobs, wait_s = settings.data / "jobs", settings.search_wait_s
+    words = backstage.add(UserQueue("recall", jobs, vectoriser.follow, delay_s=INDEX_DELAY_S, parallel=2))
+    vectors = backstage.add(UserQueue("recall_vectors", jobs, vectoriser.work, delay_s=INDEX_DELAY_S))
+    return Recall(users, indexes, indexer, Seeker(indexes, indexer, words, wait_s), vectors, wait_s, clock)
+
+
+def add_jobs(
+    backstage: Backstage,
+    settings: Settings,
+    indexer: Indexer,
+    embedding: EmbedJob,
+    reembedding: Reembedding,
+    eraser: Eraser,
+) -> UserQueue:
+    """What follows a commit of documents. Returns the job of their index, for which a search waits."""
+    folder = settings.data / "jobs"
+    index_job = backstage.add(UserQueue("index", folder, indexer.work, delay_s=INDEX_DELAY_S, parallel=2))
+    backstage.add(UserQueue("embed", folder, embedding.work, parallel=2))
+    backstage.add(UserQueue("reembed", folder, reembedding.work))
+    backstage.add(UserQueue("erase", folder, eraser.work, delay_s=settings.erase_delay_s))
+    return index_job
+
+
+def open_spool(
+    settings: Settings, accounts: Accounts, users: Users, clock: Callable[[], str], backstage: Backstage
+) -> Spool:
+    """What takes up events of agents, and the job that lets old ones go."""
+
+    def again(user_id: str, delay_s: float) -> None:
+        backstage.ask("retain", user_id, delay_s)
+
+    spool = Spool(settings.data, accounts, users, lambda account: settings.tiers[account.tier], OWNER)
+    retention = Retention(users, spool, settings.observations_days, clock, again)
+    backstage.add(UserQueue("retain", settings.data / "jobs", retention.work, delay_s=SOON_S))
+    return spool
 
 
 @asynccontextmanager
@@ -95,40 +233,38 @@ async def open_parts(
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
         records = migrate.load(migrations)
-        path = settings.data / "accounts.duckdb"
-        accounts = Accounts.open(instance, path, migrations / "accounts", migrations, say_repaired)
-
-        def knows(user_id: str) -> bool:
-            return user_id in accounts.accounts
-
-        plan, behind, swapping = reembed.resume(settings)
-        before = settings.models_folder / plan.before if plan is not None else None
-        inference = Inference(settings, before, filter(knows, behind), filter(knows, swapping))
+        accounts = open_accounts(settings, instance, migrations)
+        knows = accounts.knows
+        plan, inference = open_inference(settings, knows)
         stack.push_async_callback(inference.close)
         hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
-        backstage = Backstage(hub, inference, settings.tidy_delay_s)
-        template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
-        files = Files(instance, tuple(registry), records, template)
-        files.prepare()
-        users = open_users(settings, files, registry, knows, clock, backstage)
+        backstage = Backstage(hub, inference, settings.tidy_delay_s, extracts=settings.extracts)
+        users = open_users(settings, instance, records, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
-        indexes = Indexes(settings.data, settings.index_cache_bytes, inference, knows)
+        cache = MatrixCache(settings.index_cache_bytes)
+        indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows)
         stack.push_async_callback(indexes.close)
-        indexer = Indexer(users, indexes)
+        indexer = Indexer(users, indexes, BlocksOfDocuments(), inference.may_follow)
+        recalling = open_recall(settings, users, inference, cache, knows, backstage, clock)
+        stack.push_async_callback(recalling.indexes.close)
+        known = Memories(users, recalling, clock)
         reembedding = Reembedding(settings, plan, users, inference, indexer, backstage.ask)
-        eraser = Eraser(settings.data, users, indexes, indexer, reembedding.prune)
-        jobs = settings.data / "jobs"
-        index_job = backstage.add(Job("index", jobs, indexer.work, delay_s=INDEX_DELAY_S, parallel=2))
+        eraser = Eraser(settings.data, users, (indexer, recalling.indexer), reembedding.prune)
         embedding = EmbedJob(users, inference, Teller(hub), lambda user_id: backstage.ask("embed", user_id))
-        backstage.add(Job("embed", jobs, embedding.work, parallel=2))
-        backstage.add(Job("reembed", jobs, reembedding.work))
-        backstage.add(Job("erase", jobs, eraser.work, delay_s=settings.erase_delay_s))
+        index_job = add_jobs(backstage, settings, indexer, embedding, reembedding, eraser)
+        spool = open_spool(settings, accounts, users, clock, backstage)
+        worker = open_worker(settings, accounts, users, known, clock, backstage)
+        summaries = await stack.enter_async_context(worker)
         backstage.start(settings.data)
         stack.push_async_callback(backstage.close)
         await reembedding.start()
         await stack.enter_async_context(checkpointing(users))
-        searcher = Searcher(users, indexes, indexer, index_job, inference, settings.search_wait_s)
+        searcher = Searcher(users, Seeker(indexes, indexer, index_job, settings.search_wait_s), inference)
+        reminder = Reminder(users, recalling, settings.search_wait_s)
+        contexts = Contexts(users, searcher, reminder, inference)
+        answers = await stack.enter_async_context(open_answers(settings, contexts, users))
         stack.callback(hub.close)
+        await stack.enter_async_context(spool.running())
         yield Parts(
             settings=settings,
             registry=registry,
@@ -143,12 +279,36 @@ async def open_parts(
             eraser=eraser,
             reembedding=reembedding,
             searcher=searcher,
-            contexts=Contexts(users, searcher, inference),
+            recall=recalling,
+            contexts=contexts,
+            answers=answers,
+            summaries=summaries,
+            memories=known,
+            spool=spool,
             local_secret=local.new_secret(),
             limiter=Limiter(settings.rates, time.monotonic),
             places=Places(),
             clock=clock,
         )
+
+
+@asynccontextmanager
+async def serving(
+    app: Litestar,
+    settings: Settings,
+    registry: Registry,
+    clock: Callable[[], str] = now_iso,
+    migrations: Path | None = None,
+) -> AsyncIterator[None]:
+    """The life of the application: its parts are open for as long as the block runs."""
+    async with open_parts(settings, registry, clock, migrations) as parts:
+        app.state.parts = parts
+        await finish_leaving(parts)
+        anew = asyncio.create_task(parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts)))
+        async with forgetting_expired(parts), mcp.answering(app):
+            yield
+        anew.cancel()
+        await asyncio.gather(anew, return_exceptions=True)
 
 
 def create_app(
@@ -159,36 +319,36 @@ def create_app(
 ) -> Litestar:
     """The ASGI application. `registry`: the collections it serves."""
     served = registry or Registry()
-
-    @asynccontextmanager
-    async def lifespan(app: Litestar) -> AsyncIterator[None]:
-        async with open_parts(settings, served, clock, migrations) as parts:
-            app.state.parts = parts
-            await finish_leaving(parts)
-            anew = asyncio.create_task(
-                parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts))
-            )
-            async with forgetting_expired(parts):
-                yield
-            anew.cancel()
-            await asyncio.gather(anew, return_exceptions=True)
-
     return Litestar(
         route_handlers=[
             *sync.ROUTES,
             *documents.ROUTES,
             *search.ROUTES,
+            *recall.ROUTES,
             *context.ROUTES,
+            *answer.ROUTES,
+            *job_routes.ROUTES,
+            *summarise.ROUTES,
             *models.ROUTES,
             *deletion.ROUTES,
+            *memory_projects.ROUTES,
+            *memory_sessions.ROUTES,
+            *memory_episodes.ROUTES,
+            *memory_entities.ROUTES,
+            *memory_summaries.ROUTES,
+            *memories.ROUTES,
+            *agents.ROUTES,
+            *observations.ROUTES,
             *account_routes.ROUTES,
             *operations.ROUTES,
             *reembed_routes.ROUTES,
             *local_routes.ROUTES,
+            *mcp.ROUTES,
             *page_files(),
             *page_routes(),
         ],
-        lifespan=[lifespan],
+        dependencies=SCOPED,
+        lifespan=[lambda app: serving(app, settings, served, clock, migrations)],
         middleware=[Authentication],
         before_send=[renew_cookie, protect],
         exception_handlers=HANDLERS,

@@ -7,15 +7,28 @@ VademecumError
 │   └── TierTooLow     TIER               the account's tier does not include it
 ├── NotFound           NOT_FOUND          unknown, or somebody else's: the two are the same answer
 ├── Conflict           CONFLICT           the state of things forbids it
-│   └── OtherEpoch     EPOCH              the store was restored; start again from zero
+│   ├── OtherEpoch     EPOCH              the store was restored; start again from zero
+│   ├── Duplicate      DUPLICATE          another row has this value, which only one may have
+│   └── Gone           GONE               it was deleted meanwhile, and deletion wins
 ├── TooLarge           TOO_LARGE          body, file or row over its bound
 ├── LimitReached       DOCUMENT_LIMIT …   the account is full
 ├── UnreadableFile     NO_TEXT …          a file out of which no text can be had
+├── NothingToSummarise NO_DATA            there is nothing yet of which a summary could be made
 ├── Outdated           OUTDATED           the client's schema is older than the one served
 ├── TooNew             TOO_NEW            the client's schema is newer: wait and retry
 ├── Busy               BUSY               a bounded queue is full: wait `retry_after_s` and retry
-│   └── RateLimited    RATE_LIMITED
-│       └── TooManyStreams STREAM_LIMIT  the account has all the live streams it may have
+│   ├── RateLimited    RATE_LIMITED
+│   │   └── TooManyStreams STREAM_LIMIT  the account has all the live streams it may have
+│   ├── AssistantBusy  ASSISTANT_BUSY     the assistant's endpoint asks to wait
+│   └── Stopping       STOPPING           the server is being stopped
+├── AssistantError     ASSISTANT          there is no answer of a language model to be had
+│   ├── NoAssistant    NO_ASSISTANT       none is set up
+│   ├── AssistantUnreachable ASSISTANT_UNREACHABLE  its endpoint does not answer
+│   │   └── AssistantSilent              it took the question and said nothing
+│   ├── AssistantKeyRefused  ASSISTANT_KEY          it does not accept the server's key
+│   ├── ModelUnknown   ASSISTANT_MODEL    it does not have the model
+│   ├── AssistantBroke ASSISTANT_FAILED   it failed, broke off, or sent what is no answer
+│   └── AnswerTooSlow  ASSISTANT_TIMEOUT  the answer took longer than an answer may
 └── Broken             BROKEN             the data folder needs a person: message says what to do
 """
 
@@ -62,6 +75,14 @@ class OtherEpoch(Conflict):
     code = "EPOCH"
 
 
+class Duplicate(Conflict):
+    code = "DUPLICATE"
+
+
+class Gone(Conflict):
+    code = "GONE"
+
+
 class TooLarge(VademecumError):
     code = "TOO_LARGE"
 
@@ -72,6 +93,10 @@ class LimitReached(VademecumError):
 
 class UnreadableFile(VademecumError):
     code = "UNREADABLE"
+
+
+class NothingToSummarise(VademecumError):
+    code = "NO_DATA"
 
 
 class Outdated(VademecumError):
@@ -92,6 +117,46 @@ class RateLimited(Busy):
 
 class TooManyStreams(RateLimited):
     code = "STREAM_LIMIT"
+
+
+class AssistantBusy(Busy):
+    code = "ASSISTANT_BUSY"
+
+
+class Stopping(Busy):
+    code = "STOPPING"
+
+
+class AssistantError(VademecumError):
+    code = "ASSISTANT"
+
+
+class NoAssistant(AssistantError):
+    code = "NO_ASSISTANT"
+
+
+class AssistantUnreachable(AssistantError):
+    code = "ASSISTANT_UNREACHABLE"
+
+
+class AssistantSilent(AssistantUnreachable):
+    pass
+
+
+class AssistantKeyRefused(AssistantError):
+    code = "ASSISTANT_KEY"
+
+
+class ModelUnknown(AssistantError):
+    code = "ASSISTANT_MODEL"
+
+
+class AssistantBroke(AssistantError):
+    code = "ASSISTANT_FAILED"
+
+
+class AnswerTooSlow(AssistantError):
+    code = "ASSISTANT_TIMEOUT"
 
 
 class Broken(VademecumError):

@@ -11,14 +11,18 @@ import msgspec
 from msgspec import Meta
 
 from vademecum.errors import BadRequest
+from vademecum.model import folders
+from vademecum.model.collections import ObservationKind
+from vademecum.model.endpoint import base_address
 from vademecum.model.limits import Limits, Tier
+from vademecum.model.observation import KEPT_DAYS
 
 MB = 2**20
+UPLOAD_MAX = 64 * MB  # of a multipart body; the bound of each tier is smaller
 
 
 def default_data() -> Path:
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "vademecum"
+    return Path(folders.default_data(os.environ, str(Path.home())))
 
 
 def default_tiers() -> dict[Tier, Limits]:
@@ -40,6 +44,22 @@ class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     read: int = 600
     upload: int = 30
     search: int = 120
+    answer: int = 20
+
+
+class Secret:
+    """A setting that no message, log or dump of the settings shows."""
+
+    def __init__(self, text: str = "") -> None:
+        if not (text.isascii() and text.isprintable()):
+            raise ValueError("A key has characters that cannot be sent")
+        self._text = text.strip()
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def reveal(self) -> str:
+        return self._text
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +84,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         float, Meta(ge=0, description="seconds from an edit to the erasure of the text before it")
     ] = 86_400
     attached_max: Annotated[int, Meta(ge=1, description="users' files kept open")] = 256
+    attached_rows_max: Annotated[
+        int, Meta(ge=1, description="rows of the files kept open; each takes 600 bytes of memory")
+    ] = 1_000_000
     body_max: Annotated[int, Meta(ge=1, description="bytes of a request's body, uploads aside")] = 32 * MB
     search_wait_s: Annotated[float, Meta(ge=0, description="longest wait of a search for the index")] = 5
     heartbeat_s: Annotated[float, Meta(gt=0, description="seconds between comments on a stream")] = 15
@@ -75,10 +98,47 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         int, Meta(ge=1, description="bytes a slow stream may lag before it is closed")
     ] = 16 * MB  # 100 blocks with their vectors, an RxDB client's batch, are less
     index_cache_bytes: Annotated[int, Meta(ge=0, description="memory for search matrices")] = 256 * MB
+    assistant_url: Annotated[
+        str,
+        Meta(description="an OpenAI-compatible endpoint such as http://localhost:11434; none: quotations"),
+    ] = ""
+    assistant_model: Annotated[str, Meta(max_length=200, description="the model that it is asked for")] = ""
+    assistant_key: Annotated[Secret, Meta(description="what it is paid with, if it wants a key")] = Secret()
+    assistant_environment: Annotated[
+        bool, Meta(description="reach it by HTTPS_PROXY … and SSL_CERT_FILE of the environment")
+    ] = False
+    assistant_connect_s: Annotated[float, Meta(gt=0, description="longest wait for a connection to it")] = 5
+    assistant_silence_s: Annotated[
+        float, Meta(gt=0, description="longest silence; a model that is loaded first is silent for long")
+    ] = 120
+    assistant_whole_s: Annotated[float, Meta(gt=0, description="longest time of an answer")] = 600
+    assistant_characters: Annotated[int, Meta(ge=1, description="longest answer")] = 200_000
+    extraction_model: Annotated[
+        str, Meta(max_length=200, description="the model for memory and summaries; none: the assistant's")
+    ] = ""
+    extraction_daily: Annotated[
+        int,
+        Meta(ge=0, description="questions a day for an account's memory and summaries; 0: none is extracted"),
+    ] = 1000
+    observations_days: Annotated[
+        dict[ObservationKind, float],
+        Meta(description="days that observations of a kind are kept, as JSON; of other kinds for ever"),
+    ] = msgspec.field(default_factory=lambda: dict(KEPT_DAYS))
     rates: Annotated[Rates, Meta(description="requests a minute, as JSON")] = Rates()
     tiers: Annotated[dict[Tier, Limits], Meta(description="limits of each tier, as JSON")] = msgspec.field(
         default_factory=default_tiers
     )
+
+    def __post_init__(self) -> None:
+        if self.assistant_url:
+            base_address(self.assistant_url)
+            if not self.assistant_model.strip():
+                raise ValueError("The assistant needs the name of its model, VADEMECUM_ASSISTANT_MODEL")
+
+    @property
+    def extracts(self) -> bool:
+        """Is what was said turned into memory?"""
+        return bool(self.assistant_url) and self.extraction_daily > 0
 
     @property
     def models_folder(self) -> Path:
@@ -98,8 +158,10 @@ def from_environment(environment: Mapping[str, str], **flags: Any) -> Settings:
             **default_tiers(),
             **values["tiers"],
         }  # a tier that is not named keeps its defaults
+    if isinstance(values.get("observations_days"), dict):
+        values["observations_days"] = {**KEPT_DAYS, **values["observations_days"]}
     try:
-        return msgspec.convert(values, Settings, strict=False, dec_hook=_path)
+        return msgspec.convert(values, Settings, strict=False, dec_hook=_made)
     except msgspec.ValidationError as error:
         raise BadRequest(
             f"A setting does not fit: {error}. Settings are VADEMECUM_* variables or flags."
@@ -107,7 +169,7 @@ def from_environment(environment: Mapping[str, str], **flags: Any) -> Settings:
 
 
 def _parsed(name: str, text: str) -> Any:
-    if name not in ("rates", "tiers"):
+    if name not in ("rates", "tiers", "observations_days"):
         return text
     try:
         return msgspec.json.decode(text)
@@ -115,7 +177,9 @@ def _parsed(name: str, text: str) -> Any:
         raise BadRequest(f"VADEMECUM_{name.upper()} is not JSON: {error}") from error
 
 
-def _path(kind: type, value: Any) -> Any:
+def _made(kind: type, value: Any) -> Any:
+    if kind is Secret:
+        return Secret(value)
     if kind is Path or issubclass(kind, Path):
         return Path(value)
     raise NotImplementedError(kind)

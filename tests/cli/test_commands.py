@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.home import COMMAND, TOKEN, Home
-from vademecum.cli.main import main
+from vademecum.cli.group import main
 
 LEASE = "The lease ends on the thirty-first of March. The tenant gives notice three months before."
 RECIPE = "Beat four eggs with sugar and flour, and bake the cake for forty minutes."
@@ -108,6 +108,8 @@ def test_each_command_that_touches_data_takes_a_data_folder_and_prints_json_wher
         "pause",
         "resume",
         "verify",
+        "record",
+        "mcp",
     }
     for words, command in commands():
         if isinstance(command, click.Group):

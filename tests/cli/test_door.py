@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
@@ -11,6 +12,8 @@ import pytest
 from vademecum.cli import door
 from vademecum.cli.door import Desk
 from vademecum.errors import VademecumError
+from vademecum.services import local
+from vademecum.settings import Settings
 
 
 @contextmanager
@@ -73,3 +76,53 @@ def test_a_refusal_is_not_repeated():
         with pytest.raises(VademecumError, match="No"):
             upload(address)
         assert len(sent) == 1
+
+
+@contextmanager
+def lost(requests):
+    """A server that loses each connection once it has been asked; it notes what it was asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            requests.append(self.path)
+            self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{httpd.server_port}"
+        finally:
+            httpd.shutdown()
+            thread.join()
+
+
+def write(data):
+    """As an agent does, who waits for its turn."""
+    return asyncio.run(
+        door.ask_in_turn(Settings(data=data), lambda desk: desk.call("POST", "/v1/memories", json={}))
+    )
+
+
+def test_a_write_whose_answer_was_lost_is_not_sent_again(tmp_path):
+    requests = []
+    with door.locked(tmp_path), lost(requests) as address:
+        local.publish(tmp_path, local.Door(address, 1, "secret"))
+        with pytest.raises(VademecumError, match="was lost"):
+            write(tmp_path)
+    assert requests == ["/v1/memories"]
+
+
+def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypatch):
+    monkeypatch.setattr(door, "TURN_S", 1.0)
+    with lost([]) as gone:
+        pass
+    began = time.monotonic()
+    with door.locked(tmp_path):
+        local.publish(tmp_path, local.Door(gone, 1, "secret"))
+        with pytest.raises(door.FolderInUse, match="Is it stopping"):
+            write(tmp_path)
+    assert time.monotonic() - began >= 1.0

@@ -1,11 +1,18 @@
 """A data folder that is not there is made only by what begins one, and gets its model by the advice that is given."""
 
+import os
 import re
 import shlex
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 import pytest
 
 from cli.home import Home
+from vademecum.cli.importing import find
 from vademecum.engines.onnx import fetch
 
 OTHERS = [
@@ -44,3 +51,26 @@ def test_the_advice_for_a_folder_without_a_model_brings_that_folder_one_without_
     done = home.ok(*words)
     assert "all-minilm-l6-v2 is installed" in done.out and "HF_HUB_OFFLINE" in done.err
     assert "in use" in home.ok("models", "list").out
+
+
+def test_a_folder_that_can_be_listed_and_not_entered_is_named_and_the_others_go_on():
+    top = Path(mkdtemp(prefix="vademecum-"))  # which everybody may enter
+    top.chmod(0o755)
+    shut = top / "shut"
+    shut.mkdir()
+    for file in (shut / "in.txt", top / "beside.txt"):
+        file.write_text("The ferry leaves at noon.")
+    shut.chmod(0o744)
+    with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=become_nobody) as nobody:
+        found = nobody.submit(list_of_found, top).result()
+    rmtree(top)
+    assert found == [("beside.txt", ""), ("shut", "folder that cannot be read")]
+
+
+def become_nobody() -> None:
+    if os.geteuid() == 0:  # root may enter every folder
+        os.setuid(65534)
+
+
+def list_of_found(top: Path) -> list[tuple[str, str]]:
+    return sorted((one.path.name, one.skipped) for one in find([top]))

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from cli.home import COMMAND, MODELS, Home
-from vademecum.cli.importing import find
+from property.rows import document
+from server.house import browser, house, run, session
+from vademecum.cli.door import Desk
+from vademecum.cli.importing import _embedded, _progress, find
 
 WHO = ("--user", "ada@example.org", "--session", "s1")
 
@@ -83,6 +86,62 @@ def test_what_is_left_out_is_named_and_counted(home, tmp_path):
     assert f"{papers / '.hidden'}: skipped (hidden)" in done.err
     assert f"{papers / 'link.txt'}: skipped (link that leads outside)" in done.err
     assert done.out == "1 of 1 files imported. Skipped: 1 hidden, 1 link that leads outside.\n"
+
+
+def test_a_name_that_is_no_text_or_steers_a_terminal_stops_nothing(home, tmp_path):
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    names = (b"caf\xe9.txt", b"red \x1b[31m.txt", b"two\nlines.txt", b"z.txt")
+    for number, name in enumerate(names):
+        Path(os.fsdecode(os.fsencode(papers) + b"/" + name)).write_text(f"This is note {number}.")
+    done = home.ok("import", papers, *WHO, "--json", "--no-wait")
+    assert [row["file"].rpartition("/")[2] for row in done.json] == [
+        "caf\ufffd.txt",
+        "red \x1b[31m.txt",
+        "two\nlines.txt",
+        "z.txt",
+    ]
+    assert all("documentId" in row for row in done.json)
+    said = [line.rpartition("/")[2] for line in done.err.splitlines()]
+    assert said == [
+        f"{name}: stored, 1 passage"
+        for name in ("caf\ufffd.txt", "red \ufffd[31m.txt", "two\ufffdlines.txt", "z.txt")
+    ]
+
+
+def test_a_file_larger_than_memory_is_refused_and_the_others_go_on(home, tmp_path):
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    with (papers / "film.txt").open("wb") as film:
+        film.truncate(2**40)  # which takes no room
+    (papers / "note.txt").write_text("The harbour bell rings at noon.")
+    done = home.run("import", papers, *WHO, "--no-wait")
+    assert (done.code, done.out) == (1, "1 of 2 files imported.\n")
+    assert done.err.splitlines() == [
+        f"{papers / 'film.txt'}: A file may have at most 64 MB, this one has more.",
+        f"{papers / 'note.txt'}: stored, 1 passage",
+    ]
+
+
+def test_who_waits_is_not_told_that_a_document_is_ready_which_is_not(tmp_path, capsys):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("sessions", session())
+            rows = [document(ada.id, name, status=name) for name in ("ready", "failed")]
+            assert await ada.push("documents", *rows) == []
+            desk = Desk(browser(h), h.parts.local_secret)
+            email = h.parts.accounts.accounts[ada.id].email
+            with _progress() as progress:
+                await _embedded(desk, email, {name: name for name in ("ready", "failed", "gone")}, progress)
+
+    run(scenario)
+    _, *said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "ready: ready, 1 of 3",
+        "failed: not wholly embedded, found by its words, 2 of 3",
+        "gone: deleted meanwhile, 3 of 3",
+    ]
 
 
 def test_a_link_is_followed_only_to_what_was_named(tmp_path):

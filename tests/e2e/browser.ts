@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { chromium, type BrowserContext, type Page } from "playwright-core";
+import { chromium, type Browser as Chromium, type BrowserContext, type Page } from "playwright-core";
 import type { Manifest } from "../../web/src/engines/embedder/embedder.ts";
 import { Harness, type NewUser } from "../sync/harness.ts";
 
@@ -18,7 +18,16 @@ const ARGUMENTS = [
   "--disable-component-update",
   "--disable-sync",
 ];
+/** The model that people have. */
 export const MODELS = resolve(process.env["VADEMECUM_TEST_MODELS"] ?? ".cache/models");
+/** One that makes vectors of no meaning, at once. */
+export const SMALL_MODEL = process.env["VADEMECUM_SMALL_MODEL"]!;
+
+/** For all devices of a test file, which share nothing in it: to start one takes seconds. */
+let shared: Promise<Chromium> | undefined;
+afterAll(async () => (await shared)?.close());
+
+const executable = () => execFileSync("tests/e2e/chromium.sh", { encoding: "utf8" }).trim();
 
 export class Browser {
   /** Every request of every page, worker and thread. */
@@ -27,9 +36,10 @@ export class Browser {
   readonly complaints: string[] = [];
 
   private constructor(
-    private readonly profile: string,
     private readonly context: BrowserContext,
+    private readonly profile: string | undefined,
   ) {
+    context.setDefaultTimeout(90_000); // two cores, and other tests on them
     context.on("request", (request) => this.requests.push(request.url()));
     context.on("console", (message) => {
       if (["warning", "error"].includes(message.type())) this.complaints.push(message.text());
@@ -37,13 +47,15 @@ export class Browser {
     context.on("weberror", (error) => this.complaints.push(String(error.error())));
   }
 
-  static async start(): Promise<Browser> {
+  /** With arguments of its own, or none of these, it is a process of its own, with a profile on the disk. */
+  static async start(own?: readonly string[]): Promise<Browser> {
+    if (!own) {
+      shared ??= chromium.launch({ executablePath: executable(), args: ARGUMENTS });
+      return new Browser(await (await shared).newContext(), undefined);
+    }
     const profile = mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
-    const executablePath = execFileSync("tests/e2e/chromium.sh", { encoding: "utf8" }).trim();
-    return new Browser(
-      profile,
-      await chromium.launchPersistentContext(profile, { executablePath, args: ARGUMENTS }),
-    );
+    const options = { executablePath: executable(), args: [...ARGUMENTS, ...own] };
+    return new Browser(await chromium.launchPersistentContext(profile, options), profile);
   }
 
   async page(url: string): Promise<Page> {
@@ -52,9 +64,14 @@ export class Browser {
     return page;
   }
 
+  /** Cuts the network of every page and worker, as in a tunnel. */
+  async offline(gone: boolean): Promise<void> {
+    await this.context.setOffline(gone);
+  }
+
   async stop(): Promise<void> {
     await this.context.close();
-    rmSync(this.profile, { recursive: true, force: true });
+    if (this.profile) rmSync(this.profile, { recursive: true, force: true });
   }
 }
 

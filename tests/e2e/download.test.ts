@@ -6,11 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import type { Manifest, Progress } from "../../web/src/engines/embedder/embedder.ts";
-import { browser, currentModel, harness, withBrowser } from "./browser.ts";
+import { eventually } from "../sync/eventually.ts";
+import { browser, currentModel, harness, user, withBrowser } from "./browser.ts";
 
 const PIECE = 2 ** 20;
 const models = mkdtempSync(join(tmpdir(), "vademecum-models-"));
 let model: Manifest;
+let before: Manifest; // which the server used once
 let graph: Manifest["files"][number];
 
 beforeAll(() => void execFileSync(".venv/bin/python", ["tests/e2e/small_model.py", models]));
@@ -18,6 +20,8 @@ afterAll(() => rmSync(models, { recursive: true }));
 withBrowser(models);
 beforeAll(async () => {
   model = await currentModel();
+  const { models: all } = await harness.call<{ models: Manifest[] }>(user, "/v1/models");
+  before = all.find(({ hash }) => hash !== model.hash)!;
   graph = model.files.find(({ path }) => path === "model.onnx")!;
 });
 
@@ -115,4 +119,41 @@ test("a question and a passage are each given the prefix that the manifest says"
     return [query !== passage, found.join() === expected.join()];
   }, model);
   expect(same).toEqual([true, true]);
+});
+
+/** Hashes of the models that this browser has pieces of. */
+async function kept(page: Page): Promise<string[]> {
+  const urls = await page.evaluate(async () => {
+    const cache = await caches.open((await caches.keys())[0]!);
+    return (await cache.keys()).map(({ url }) => url);
+  });
+  return [...new Set(urls.map((url) => url.split("/models/")[1]!.split("/")[0]!))].sort();
+}
+
+test("a new model takes the place of the one before, once it is whole and no tab uses that any more", async () => {
+  const old = await fresh();
+  await old.evaluate(async (manifest) => {
+    (window as any).held = await window.embedder.open(manifest); // and stays open
+  }, before);
+  expect(await kept(page)).toEqual([before.hash]);
+
+  expect((await open(page, model, PIECE)).error).toBe("stopped");
+  expect((await open(page)).error).toBe(null);
+  expect(await kept(page), "a tab uses the old one").toEqual([before.hash, model.hash].sort());
+
+  await old.close();
+  await eventually("its worker is gone, too", () =>
+    page.evaluate(async (hash) => {
+      const { held = [] } = await navigator.locks.query();
+      return !held.some(({ name }) => name?.includes(hash));
+    }, before.hash),
+  );
+  expect((await open(page)).error).toBe(null);
+  expect(await kept(page)).toEqual([model.hash]);
+});
+
+test("the model before stays while the new one is not whole", async () => {
+  expect((await open(page, before)).error).toBe(null);
+  expect((await open(page, model, PIECE)).error).toBe("stopped");
+  expect(await kept(page)).toEqual([before.hash, model.hash].sort());
 });

@@ -74,7 +74,7 @@ function cosine(a: readonly number[], b: readonly number[]): number {
   return a.reduce((sum, value, n) => sum + value * b[n]!, 0);
 }
 
-test("token ids and vectors are the server's", { timeout: 120_000 }, async () => {
+test("token ids and vectors are the server's", async () => {
   const expected = made();
   const found = await make(
     page,

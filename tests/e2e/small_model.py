@@ -1,4 +1,5 @@
-"""Puts a random model of 9 MB into a folder: quickly downloaded, and in more than one piece."""
+"""Puts random models into a folder: with `--smallest` one of 200 kB, which every page has at once; else that as the one
+that was used before, and one of 4 MB, quickly downloaded and in more than one piece."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from unit.onnx.bert import write_source
 from vademecum.engines.onnx import fetch
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as source:
-        known = write_source(Path(source), name="e5-small-v2", vocab_size=2**16)
-        fetch.prepare_from_folder(known, Path(source), Path(sys.argv[1]))
+    several = (("e5-small-v2", 2**16), ("before", 2**10))
+    for name, words in (("e5-small-v2", 2**10),) if "--smallest" in sys.argv else several:
+        with TemporaryDirectory() as source:
+            known = write_source(Path(source), name=name, vocab_size=words)
+            fetch.prepare_from_folder(known, Path(source), Path(sys.argv[1]))

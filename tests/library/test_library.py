@@ -15,23 +15,24 @@ from pathlib import Path
 
 import pytest
 
+from cli.home import MODELS, Home
 from library.fetch import NotFetched, fetch, missing, sources, unpack
 
-ROOT = Path(__file__).parents[2]
 VADEMECUM = Path(sys.executable).with_name("vademecum")
 WHO = ("--user", "reader@example.org", "--session", "library")
 # `asked`: answered within the first three. `hard`: as fair, but worded so far from the text that words mislead.
 QUESTIONS = json.loads(Path(__file__).with_name("questions.json").read_text("utf-8"))
 ASKED, HARD = QUESTIONS["asked"], QUESTIONS["hard"]
 FIRST = 3  # results that a person reads before asking otherwise
+SEARCH_WAIT_S = "120"  # on a busy machine too, ask the whole index
 DEPTH = 20  # results that a prompt may draw on
 
 
 def vademecum(data: Path, *arguments: str):
     """Run the command as a person does; its answer as data."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("VADEMECUM_")}
-    env |= {"VADEMECUM_DATA": str(data), "VADEMECUM_MODELS": str(ROOT / ".cache" / "models")}
-    env["VADEMECUM_SEARCH_WAIT_S"] = "120"  # on a busy machine too, ask the whole index
+    env |= {"VADEMECUM_DATA": str(data), "VADEMECUM_MODELS": str(MODELS)}
+    env["VADEMECUM_SEARCH_WAIT_S"] = SEARCH_WAIT_S
     done = subprocess.run(
         [str(VADEMECUM), *arguments, "--json"], env=env, capture_output=True, text=True, check=False
     )
@@ -57,9 +58,11 @@ def data(folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(data):
-    """What each question finds."""
+    """What each question finds, asked of a server: without one, every command would load the model and the index."""
     questions = [q["question"] for q in (*ASKED, *HARD)]
-    return {q: vademecum(data, "search", q, "-k", str(DEPTH), *WHO) for q in questions}
+    home = Home(data, {"models": str(MODELS), "search_wait_s": SEARCH_WAIT_S})
+    with home.serving():
+        return {q: home.ok("search", q, "-k", DEPTH, *WHO, "--json").json for q in questions}
 
 
 def answers(result, question) -> bool:

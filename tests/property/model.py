@@ -228,7 +228,7 @@ class Model:
         for other, held in list(self.rows.items()):
             if self.rows[other].dead:
                 continue
-            if key in parents(other[0], held.row):
+            if key in parents(other[0], held.row) or follows(other[0], self.rows[other].row, key, row):
                 self._die(other, held.row)
             elif (healed := self._healed(other[0], self.rows[other].row)) != self.rows[other].row:
                 self._keep(other, healed, waiting=held.waiting)
@@ -255,6 +255,16 @@ class Model:
 
 def parents(collection: str, row: Row) -> list[Key]:
     return [(target, row[name]) for name, target in PARENTS.get(collection, {}).items() if name in row]
+
+
+def follows(collection: str, row: Row, dead: Key, dead_row: Row) -> bool:
+    """An older text of a memory goes with the one that took its place, unless that was in another project."""
+    named = (collection, row.get("supersededBy"))
+    return (
+        collection == "memories"
+        and named == dead
+        and parents("memories", row) == parents("memories", dead_row)
+    )
 
 
 def blank(collection: str, row: Row) -> Row:

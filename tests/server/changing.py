@@ -10,23 +10,12 @@ from pathlib import Path
 import pytest
 
 from server.house import House, Person, house, session
-from unit.onnx.bert import write_source
 from vademecum.engines.duckdb.users import user_folder
-from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model import vectors
 
 WORDS = ("roof", "lease", "garden", "winter", "boiler", "letter", "window", "rent")
 TEXT = "\n\n".join(f"{n} {word} {' and '.join(WORDS)}. " * 12 for n, word in enumerate(WORDS * 8))
-
-
-def install_tiny_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A models folder with three tiny models of the same size, each with a space of its own."""
-    folder = tmp_path_factory.mktemp("models")
-    for seed, name in enumerate(("old", "new", "third")):
-        source = tmp_path_factory.mktemp(name)
-        fetch.prepare_from_folder(write_source(source, name, seed), source, folder)
-    return folder
 
 
 class Gate:

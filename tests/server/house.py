@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 import httpx
 
-from vademecum.app import create_app
+from vademecum.app import create_app, serving
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import Registry
 from vademecum.services.documents import new_id
@@ -82,10 +83,12 @@ class House:
         return Person(account.id, with_token(self, secret))
 
     async def settle(self, person: Person) -> None:
-        """Wait until nothing is left to do backstage for this person."""
+        """Wait until nothing is left to do backstage for this person, but what a language model is asked (an attempt that
+        has failed waits for the next) and what is looked at once a day."""
         for _ in range(5):
             for job in self.parts.backstage.jobs.values():
-                await job.settle(person.id)
+                if job.name not in ("work", "retain"):
+                    await job.settle(person.id)
 
     async def streams(self, count: int) -> None:
         """Wait until so many streams are open."""
@@ -94,6 +97,11 @@ class House:
                 return
             await asyncio.sleep(0.01)
         raise AssertionError(f"{self.parts.hub.count()} streams opened of {count}")
+
+
+# Apps whose houses are gone, by the size of a body that they take. Making the routes is most of the cost of a house,
+# and they hold nothing of it. Houses that stand at the same time have each its own.
+_idle: defaultdict[int, list[Any]] = defaultdict(list)
 
 
 @asynccontextmanager
@@ -108,9 +116,11 @@ async def house(
     """`model`: the one that tests use, or a folder of models."""
     models = model if isinstance(model, Path) else MODELS if model else data / "no-models"
     configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, **settings})
-    app = create_app(configured, registry, migrations=migrations)
-    async with app.lifespan():
+    idle = _idle[configured.body_max] if registry is None else []
+    app = idle.pop() if idle else create_app(configured, registry, migrations=migrations)
+    async with serving(app, configured, registry or Registry(), migrations=migrations):
         yield House(app.state.parts, app)
+    idle.append(app)
 
 
 def browser(h: House, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:

@@ -5,12 +5,12 @@ import base64
 import json
 
 import numpy as np
-import pytest
 
 from property.rows import block, document, fact
 from property.wire import send
 from server.house import house, run
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.services import index
 
 
 def test_the_log_of_a_file_that_nobody_uses_is_folded(tmp_path):
@@ -39,7 +39,7 @@ def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypa
         return await whole(self, texts)
 
     monkeypatch.setattr(Embedder, "passages", fragile)
-    monkeypatch.setattr("vademecum.services.jobs.RETRY_S", (0.0,))
+    monkeypatch.setattr("vademecum.services.user_queue.RETRY_S", (0.0,))
 
     async def scenario():
         async with house(tmp_path, model=True) as h:
@@ -106,7 +106,7 @@ def test_a_block_that_could_not_be_embedded_is_tried_anew_when_it_was_edited(tmp
         return await whole(self, texts)
 
     monkeypatch.setattr(Embedder, "passages", fragile)
-    monkeypatch.setattr("vademecum.services.jobs.RETRY_S", (0.0,))
+    monkeypatch.setattr("vademecum.services.user_queue.RETRY_S", (0.0,))
 
     async def scenario():
         async with house(tmp_path, model=True) as h:
@@ -141,11 +141,12 @@ def test_the_vectors_that_the_server_adds_itself_cause_no_work(tmp_path):
     run(scenario)
 
 
-@pytest.mark.parametrize("users", [70])
-def test_more_users_than_open_indexes_are_served(tmp_path, users):
+def test_more_users_than_open_indexes_are_served(tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "OPEN_MAX", 6)
+
     async def scenario():
-        async with house(tmp_path, attached_max=16) as h:
-            people = [await h.person() for _ in range(users)]
+        async with house(tmp_path, attached_max=3) as h:
+            people = [await h.person() for _ in range(10)]
             for number, person in enumerate(people):
                 assert (
                     await person.upload("a.txt", f"The number of this person is n{number}x.")
@@ -153,7 +154,36 @@ def test_more_users_than_open_indexes_are_served(tmp_path, users):
             for number, person in enumerate(people):
                 found = await person.search(f"n{number}x", mode="words")
                 assert len(found["results"]) == 1
-            assert len(h.parts.indexes._open) <= 64 and len(h.parts.users.attached()) <= 17
+            assert len(h.parts.indexes._open) <= 6 and len(h.parts.users.attached()) <= 4
+
+    run(scenario)
+
+
+def test_who_has_many_rows_takes_the_place_of_several_who_have_few(tmp_path):
+    async def scenario():
+        async with house(tmp_path, attached_rows_max=10) as h:
+            users = h.parts.users
+            few = [await h.person() for _ in range(3)]
+            for person in few:
+                assert await person.push("facts", *(fact(f"f{n}") for n in range(3))) == []
+            assert {store.user_id for store in users.attached()} == {person.id for person in few}
+            many = await h.person()
+            assert await many.push("facts", *(fact(f"f{n}") for n in range(8))) == []
+            assert {store.user_id for store in users.attached()} == {many.id}
+            for person in few:
+                assert len(await person.pull("facts")) == 3
+
+    run(scenario)
+
+
+def test_who_has_more_rows_than_the_bound_is_not_loaded_anew_for_every_request(tmp_path):
+    async def scenario():
+        async with house(tmp_path, attached_rows_max=1) as h:
+            ada = await h.person()
+            assert await ada.push("facts", *(fact(f"f{n}") for n in range(3))) == []
+            (store,) = h.parts.users.attached()
+            assert len(await ada.pull("facts")) == 3
+            assert h.parts.users.attached() == [store]
 
     run(scenario)
 

@@ -1,4 +1,8 @@
-"""What goes and what stays, cell by cell, when a thing is deleted: the table of section 6 of the design."""
+"""What goes and what stays, cell by cell, when a thing is deleted: the table of section 6 of the design. The cases are
+shared with the app (tests/conformance/cascade.json), which must do the same on a device."""
+
+import json
+from pathlib import Path
 
 import pytest
 
@@ -6,87 +10,47 @@ from property import rows as make
 from property.rows import dead
 from property.wire import COLLECTIONS, alone, page, send, seqs
 
-# By which route -> what dies of the world below; everything else lives.
-DEATHS = {
-    "delete a document": {"documents/d", "vectorEmbeddings/d.0", "vectorEmbeddings/d.1"},
-    "delete a session": {"sessions/s", "episodes/e", "summaries/of-s"},
-    "delete all documents": {"documents/d", "documents/d2", "vectorEmbeddings/d.0", "vectorEmbeddings/d.1",
-                             "vectorEmbeddings/d2.0"},
-    "delete a project": {"projects/p", "memories/m-p", "entities/n", "entities/n2", "relationships/r", "summaries/of-p"},
-    "delete a project with its sessions": {"projects/p", "memories/m-p", "entities/n", "entities/n2",
-                                           "relationships/r", "summaries/of-p", "sessions/s", "episodes/e",
-                                           "summaries/of-s"},
-    "delete an entity": {"entities/n", "relationships/r"},
-}  # fmt: skip
+SHARED = json.loads((Path(__file__).parents[1] / "conformance" / "cascade.json").read_text())
+CASES = {case["name"]: case for case in SHARED["cases"]}
+ROUTES = {
+    "delete a document": "/v1/documents/d",
+    "delete a session": "/v1/sessions/s",
+    "delete all documents": "/v1/documents",
+    "delete a project": "/v1/projects/p",
+    "delete a project with its sessions": "/v1/projects/p?sessions=delete",
+}
 
 
 async def make_world(ada):
     """Two of everything that matters: one that hangs on what is deleted, and one beside it."""
-    rows = {
-        "projects": [make.project("p"), make.project("p2")],
-        "sessions": [make.session("s", projectId="p"), make.session("s2")],
-        "documents": [
-            make.document(ada.id, "d", activeSessions=["s", "s2"]),
-            make.document(ada.id, "d2", activeSessions=["s"]),
-        ],
-        "vectorEmbeddings": [make.block("d", 0), make.block("d", 1), make.block("d2", 0)],
-        "episodes": [
-            make.episode("e", "s"),
-            make.episode("e2", "s2", citations=[{"documentId": "d", "filename": "d.txt", "page": 1}]),
-        ],
-        "facts": [
-            make.fact("f", sourceDocumentId="d"),
-            make.fact("f2", sourceDocumentId="d2"),
-            make.fact("typed"),
-        ],
-        "memories": [
-            make.memory("m-p", projectId="p", sessionIds=["s"]),
-            make.memory("m", sessionIds=["s", "s2"]),
-        ],
-        "entities": [make.entity("n", "p"), make.entity("n2", "p"), make.entity("n3", "p2")],
-        "relationships": [make.relationship("r", "n", "n2")],
-        "summaries": [
-            make.summary("of-s", sessionId="s"),
-            make.summary("of-p", projectId="p"),
-            make.summary("of-s2", sessionId="s2"),
-        ],
-    }
-    for collection, some in rows.items():
-        assert await send(ada, collection, *((row, None) for row in some)) == []
-    return {f"{collection}/{row['id']}": row for collection, some in rows.items() for row in some}
+    world = {}
+    for collection, rows in SHARED["world"].items():
+        usual = make.one_of_each(ada.id)[collection]
+        made = [without_nulls({**usual, **row}) for row in rows]
+        assert await send(ada, collection, *((row, None) for row in made)) == []
+        world |= {f"{collection}/{row['id']}": row for row in made}
+    return world
 
 
 async def remove(ada, action, world):
-    by_route = {
-        "delete a document": "/v1/documents/d",
-        "delete a session": "/v1/sessions/s",
-        "delete all documents": "/v1/documents",
-        "delete a project": "/v1/projects/p",
-        "delete a project with its sessions": "/v1/projects/p?sessions=delete",
-    }
-    if action in by_route:
-        answer = await ada.call("DELETE", by_route[action])
+    if action in ROUTES:
+        answer = await ada.call("DELETE", ROUTES[action])
         assert answer.status_code == 200, answer.text
-    else:
-        row = world["entities/n"]
-        assert await send(ada, "entities", (dead(row), row)) == []
+        return
+    for key in CASES[action]["delete"]:
+        assert await send(ada, key.partition("/")[0], (dead(world[key]), world[key])) == []
 
 
 def expected(action, key, row):
-    """What a survivor looks like afterwards."""
-    gone = {"delete a document": {"d"}, "delete all documents": {"d", "d2"}}.get(action, set())
-    if row.get("sourceDocumentId") in gone:
-        return {**row, "sourceRemoved": True}
-    if "session" in action and "sessions/s" in DEATHS[action]:
-        for name in ("activeSessions", "sessionIds"):
-            if "s" in row.get(name, ()):
-                row = {**row, name: [i for i in row[name] if i != "s"]}
-    if "projects/p" in DEATHS[action] and key == "sessions/s":
-        row = {name: value for name, value in row.items() if name != "projectId"}
-    return row
+    """What a survivor looks like afterwards: null, and the field is gone."""
+    return without_nulls({**row, **CASES[action]["changed"].get(key, {})})
 
 
-@pytest.mark.parametrize("action", DEATHS)
+def without_nulls(row):
+    return {name: value for name, value in row.items() if value is not None}
+
+
+@pytest.mark.parametrize("action", CASES)
 def test_what_goes_and_what_stays(tmp_path, action):
     async def scenario(ada):
         world = await make_world(ada)
@@ -96,12 +60,12 @@ def test_what_goes_and_what_stays(tmp_path, action):
         for key, row in world.items():
             collection, row_id = key.split("/")
             now = next(r for r in (await page(ada, collection))["documents"] if r["id"] == row_id)
-            if key in DEATHS[action]:
+            if key in CASES[action]["dead"]:
                 assert now["_deleted"] is True, f"{key} lives"
                 assert content_of(row).isdisjoint(content_of(now)), f"{key} kept its content"
             else:
                 assert now == expected(action, key, row), key
-            changed = key in DEATHS[action] or expected(action, key, row) != row
+            changed = key in CASES[action]["dead"] or expected(action, key, row) != row
             assert (after[key] > max(before.values())) == changed, (
                 f"{key}: others learn of it by the next pull"
             )
@@ -143,7 +107,7 @@ def test_a_pushed_delete_does_what_the_route_does(tmp_path, collection):
         died = set()
         for name in COLLECTIONS:
             died |= {f"{name}/{r['id']}" for r in (await page(ada, name))["documents"] if r["_deleted"]}
-        assert died == DEATHS[action[collection]]
+        assert died == set(CASES[action[collection]]["dead"])
 
     alone(tmp_path, scenario)
 

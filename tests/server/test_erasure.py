@@ -4,7 +4,7 @@ import base64
 
 import numpy as np
 
-from server.house import house, run, session
+from server.house import house, run, session, with_token
 from vademecum.services.erase import scan
 
 SECRET = "The xylophone of Bartholomew is hidden beneath the third oak."
@@ -66,7 +66,7 @@ def test_forget_everything_answers_with_a_true_receipt(tmp_path):
                 and receipt["bytes"] > 0
             )
             assert scan(tmp_path, wanted) == 0
-            for collection in h.parts.registry:
+            for collection in h.parts.registry.synced:
                 assert await ada.live(collection) == {}
             late = await ada.push("sessions", session("s5"))
             assert late[0]["syncError"]["code"] == "FORGOTTEN"
@@ -85,6 +85,29 @@ def test_an_erasure_that_a_stop_cut_off_is_taken_up_again(tmp_path):
         assert scan(tmp_path, wanted) == 1
         async with house(tmp_path, erase_delay_s=0) as h:
             await h.parts.backstage.jobs["erase"].settle(ada.id)
+            assert scan(tmp_path, wanted) == 0
+
+    run(scenario)
+
+
+def test_what_a_search_before_the_restart_left_for_the_next_goes_too(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=True, erase_delay_s=0) as h:
+            ada = await h.person()
+            document = (await ada.upload("xylophone-notes.txt", SECRET)).json()["document"]
+            await ada.upload("roses.txt", OTHER)
+            await h.parts.backstage.jobs["embed"].settle(ada.id)
+            await ada.search("roses")
+            wanted = needles(await ada.pull("vectorEmbeddings"))
+        (swap,) = tmp_path.rglob("vectors/swap")
+        assert SECRET[10:50].encode() in swap.read_bytes(), "the scan cannot see what is there"
+        async with house(tmp_path, model=True, erase_delay_s=0) as h:
+            ada.client = with_token(h, ada.client.headers["Authorization"].removeprefix("Bearer "))
+            await ada.call("DELETE", f"/v1/documents/{document['id']}")
+            await h.settle(ada)
+            assert scan(tmp_path, wanted) == 0
+            assert (await ada.search("roses in the garden"))["results"], "the living are still found"
+            await h.settle(ada)
             assert scan(tmp_path, wanted) == 0
 
     run(scenario)

@@ -106,7 +106,7 @@ def test_an_export_is_all_that_a_device_can_pull_and_can_be_read_back(tmp_path):
             await fill(ada)
             await h.settle(ada)
             files = await exported(ada)
-            for collection in h.parts.registry:
+            for collection in h.parts.registry.synced:
                 live = await ada.live(collection)
                 assert live, f"{collection}: the test holds none"
                 assert rows_of(files, collection) == live
@@ -154,7 +154,7 @@ def test_every_line_is_byte_for_byte_what_a_device_pulls(tmp_path):
             assert await push_text(ada, "facts", [UNUSUAL]) == []
             files = await exported(ada)
             assert UNUSUAL in lines_of(files, "facts")
-            for collection in h.parts.registry:
+            for collection in h.parts.registry.synced:
                 assert lines_of(files, collection) == await pulled(ada, collection) != [], collection
 
     run(scenario)
@@ -181,15 +181,17 @@ def test_what_was_exported_can_be_pushed_to_another_server_without_loss(tmp_path
             assert await push_text(ada, "facts", [UNUSUAL]) == []
             await ada.push("episodes", episode("early", "later"))
             files = await exported(ada)
-            before = {name: await pulled(ada, name) for name in h.parts.registry}
+            before = {name: await pulled(ada, name) for name in h.parts.registry.synced}
         async with house(tmp_path / "two") as h:
             ada = await h.person(account_id=ada.id)
-            for collection in reversed(list(h.parts.registry)):  # children first: the order does not matter
+            for collection in reversed(
+                list(h.parts.registry.synced)
+            ):  # children first: the order does not matter
                 assert await push_text(ada, collection, lines_of(files, collection)) == []
             for early in waiting_of(files):
                 assert await ada.push(early["collection"], early["row"]) == []
             await h.settle(ada)
-            for collection in h.parts.registry:
+            for collection in h.parts.registry.synced:
                 assert sorted(await pulled(ada, collection)) == sorted(before[collection]), collection
             again = await exported(ada)
             assert again["waiting.jsonl"] == files["waiting.jsonl"] != ""
@@ -263,7 +265,7 @@ def test_what_was_deleted_is_not_in_it(tmp_path):
             await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
             files = await exported(ada)
             assert texts_of(files) == []
-            assert all(rows_of(files, collection) == {} for collection in h.parts.registry)
+            assert all(rows_of(files, collection) == {} for collection in h.parts.registry.synced)
 
     run(scenario)
 

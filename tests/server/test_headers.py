@@ -44,7 +44,7 @@ def test_every_answer_says_what_a_page_may_do(tmp_path):
 def test_styles_inside_a_page_are_for_the_pages_that_have_some(tmp_path):
     async def scenario():
         async with house(tmp_path) as h, browser(h) as anyone:
-            for place in PLACES:
+            for place in PLACES[1:]:  # the app's own page may have styles, whose elements its library makes
                 answer = await anyone.get(place)
                 inline = "<style" in answer.text
                 allowed = directives(answer).get("style-src", "")

@@ -43,7 +43,7 @@ async def fill(person):
 
 
 async def everything(h, person):
-    return {name: await person.pull(name) for name in h.parts.registry}
+    return {name: await person.pull(name) for name in h.parts.registry.synced}
 
 
 def needles(h, person, blocks=()):
@@ -233,7 +233,7 @@ def test_the_address_can_come_back_and_finds_nothing(tmp_path):
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             again, _ = await arrive(h)
             assert again.id != ada.id
-            assert await everything(h, again) == {name: [] for name in h.parts.registry}
+            assert await everything(h, again) == {name: [] for name in h.parts.registry.synced}
             late = document(again.id, "d1", activeSessions=["s1"])
             assert await again.push("documents", late) == [], "nothing is remembered against it"
 

@@ -18,6 +18,7 @@ from server.house import Person, house, refused, run
 from server.test_streams import listening
 from unit.onnx import bert
 from vademecum.engines.onnx import fetch
+from vademecum.services.embed import ATTEMPTS
 from vademecum.services.models import choose
 from vademecum.settings import Settings
 
@@ -183,15 +184,22 @@ def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_reads_it(
 
 
 def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, slow_model, monkeypatch):
-    monkeypatch.setattr("vademecum.services.jobs.RETRY_S", (0.0,))
+    monkeypatch.setattr("vademecum.services.user_queue.RETRY_S", (0.0,))
 
     async def scenario():
         async with at_work(tmp_path, slow_model) as (h, embedder, ada):
             embedder._passages.capacity = 1
-            others = asyncio.create_task(embedder.passages([LONG] * 24))
-            await write_document(ada, 2, chunks=2, text="x")
+            go_on, refusals = threading.Event(), []
+            run_one, busy = embedder._run, embedder._busy
+            embedder._run = lambda text: go_on.wait(60) and run_one(text)
+            embedder._busy = lambda lane: refusals.append(lane) or busy(lane)
+            others = asyncio.create_task(embedder.passages(["x"] * 24))
+            await until(lambda: embedder.waiting > 1)
+            await write_document(ada, 1, chunks=2, text="x")
+            await until(lambda: len(refusals) >= ATTEMPTS)
+            go_on.set()
+            await others
             await h.settle(ada)
-            assert others.done()
             assert (await ada.live("documents"))["d"]["status"] == "ready"
 
     run(scenario)

@@ -262,16 +262,6 @@ def test_the_page_to_try_the_api_names_no_other_origin(tmp_path):
     run(scenario)
 
 
-def test_the_front_page_is_here_for_everyone_and_says_where_the_api_is(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
-            page = await anyone.get("/")
-            assert page.status_code == 200 and 'href="/schema"' in page.text
-            assert re.findall(r"https?://", page.text) == []
-
-    run(scenario)
-
-
 def test_a_body_over_its_bound_is_413_as_a_problem(tmp_path):
     async def scenario():
         async with house(tmp_path, body_max=1000) as h:

@@ -2,10 +2,12 @@
 
 import gzip
 
+import httpx
 import pytest
+from litestar import Litestar
 
 from server.house import browser, house, refused, run
-from vademecum.http.pages import BUILT, TYPES
+from vademecum.http.pages import BUILT, TYPES, page_routes
 
 
 def with_pages(tmp_path, scenario):
@@ -17,8 +19,7 @@ def with_pages(tmp_path, scenario):
 
 
 def built(kind):
-    (path,) = (BUILT / "assets").glob(kind)
-    return path
+    return next((BUILT / "assets").glob(kind))
 
 
 @pytest.mark.parametrize("kind", ["ort-*.wasm", "ort-*.mjs", "worker-*.js"])
@@ -50,6 +51,50 @@ def test_a_page_is_asked_for_each_time_and_sent_when_it_is_another(tmp_path):
     with_pages(tmp_path, scenario)
 
 
+@pytest.mark.parametrize(
+    ("header", "known"),
+    [
+        ("*", True),
+        ("{tag}", True),
+        ("W/{tag}", True),
+        ('"a", W/"b,c" , W/{tag}', True),
+        ('"another"', False),
+        ("", False),
+    ],
+)
+def test_a_page_that_the_browser_has_is_not_sent_again(tmp_path, header, known):
+    async def scenario(anyone):
+        tag = (await anyone.get("/embedder.html")).headers["etag"]
+        answer = await anyone.get("/embedder.html", headers={"If-None-Match": header.format(tag=tag)})
+        assert answer.status_code == (304 if known else 200)
+
+    with_pages(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("header", "packed"),
+    [
+        ("gzip, deflate, br", True),
+        ("deflate;q=1.0, GZIP ; q=0.5", True),
+        ("*", True),
+        ("br, *;q=0.1", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, *", False),
+        ("*;q=0", False),
+        ("identity", False),
+        ("", False),
+        ("notgzip", False),
+    ],
+)
+def test_an_asset_is_packed_for_those_only_who_take_that(tmp_path, header, packed):
+    async def scenario(anyone):
+        url = f"/assets/{built('worker-*.js').name}"
+        answer = await anyone.head(url, headers={"Accept-Encoding": header})
+        assert answer.headers.get("content-encoding") == ("gzip" if packed else None)
+
+    with_pages(tmp_path, scenario)
+
+
 def test_what_is_no_asset_is_a_problem(tmp_path):
     async def scenario(anyone):
         packed = built("worker-*.js").name + ".gz"
@@ -76,3 +121,45 @@ def test_every_asset_is_there_packed_too():
             gzip.decompress((BUILT / "assets" / f"{name}.gz").read_bytes())
             == (BUILT / "assets" / name).read_bytes()
         )
+
+
+@pytest.mark.parametrize(
+    "place", ["/", "/index.html", "/s/0192-abc", "/documents", "/documents/d1", "/memory", "/settings"]
+)
+def test_every_place_of_the_app_opens_the_app_for_everyone(tmp_path, place):
+    async def scenario(anyone):
+        page = await anyone.get(place)
+        assert page.status_code == 200 and page.content == (BUILT / "index.html").read_bytes()
+        policy = page.headers["content-security-policy"]
+        assert "script-src 'self' 'wasm-unsafe-eval';" in policy and "img-src 'self' data: blob:" in policy
+        assert (await anyone.get(f"{place}/x/y")).status_code == 404, "what is no place is no page"
+
+    with_pages(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("sw.js", "text/javascript"),
+        ("manifest.webmanifest", "application/manifest+json"),
+        ("icon.svg", "image/svg+xml"),
+        ("icon-192.png", "image/png"),
+    ],
+)
+def test_what_makes_it_an_app_is_served_and_asked_for_each_time(tmp_path, name, kind):
+    async def scenario(anyone):
+        found = await anyone.get(f"/{name}")
+        assert found.status_code == 200 and found.headers["content-type"].startswith(kind)
+        assert found.headers["cache-control"] == "no-cache"
+
+    with_pages(tmp_path, scenario)
+
+
+def test_without_a_build_the_front_page_says_what_to_do(tmp_path):
+    async def scenario():
+        alone = httpx.ASGITransport(Litestar(page_routes(tmp_path)))
+        async with httpx.AsyncClient(transport=alone, base_url="http://test") as anyone:
+            page = await anyone.get("/")
+            assert page.status_code == 503 and "make install" in page.text
+
+    run(scenario)

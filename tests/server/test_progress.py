@@ -17,6 +17,7 @@ from server.test_streams import listen, listening
 from unit.onnx.bert import write_source
 from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.services.progress import Teller
 
 BLOCKS = 8
 
@@ -114,5 +115,46 @@ def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(tmp_path,
                         await asyncio.sleep(0.01)
             finally:
                 go_on.set()
+
+    run(scenario)
+
+
+def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
+    tmp_path, installed, monkeypatch
+):
+    tellers = set()
+    tell, passages = Teller.tell, Embedder.passages
+    go_on = asyncio.Event()
+
+    async def held(embedder, texts):
+        if tellers:  # it has told of the first block
+            await go_on.wait()
+        return await passages(embedder, texts)
+
+    def noted(teller, *more):
+        tellers.add(teller)
+        tell(teller, *more)
+
+    monkeypatch.setattr(Embedder, "passages", held)
+    monkeypatch.setattr(Teller, "tell", noted)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h, listening(h.app) as url:
+            ada = await h.person()
+            async with listen(url, ada, "/v1/sync/stream") as ear:
+                row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
+                assert await send(ada, "documents", (row, None)) == []
+                assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
+                await ear.until(lambda: told(ear.text))
+                (teller,) = tellers
+                assert ada.id in teller._told
+                leaving = asyncio.create_task(
+                    ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})
+                )
+                async with asyncio.timeout(20):
+                    while ada.id in teller._told:
+                        go_on.set()
+                        await asyncio.sleep(0.01)
+                await leaving
 
     run(scenario)

@@ -12,7 +12,7 @@ from vademecum.services.rates import Limiter
 from vademecum.settings import Rates, Settings
 
 FAR, FARTHER = "203.0.113.9", "198.51.100.7"
-CONTRACT = {"sign_in": 10, "push": 300, "write": 60, "read": 600, "upload": 30, "search": 120}
+CONTRACT = {"sign_in": 10, "push": 300, "write": 60, "read": 600, "upload": 30, "search": 120, "answer": 20}
 SMALL = Rates(push=3, write=3, read=3, upload=3, search=3)
 QUESTION = {"query": "lease", "sessionId": "s1"}
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-
-import pytest
 
 from server.changing import (
     Gate,
     check_meaning,
-    install_tiny_models,
     opened,
     staged,
     until,
@@ -26,11 +22,6 @@ from vademecum.services import models
 from vademecum.services.erase import scan
 from vademecum.services.index import Indexes
 from vademecum.services.reembed import Progress, Status
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_tiny_models(tmp_path_factory)
 
 
 def test_searches_use_the_old_vectors_until_the_new_ones_are_whole(tmp_path, installed, monkeypatch):
@@ -133,6 +124,9 @@ def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, installe
 
             monkeypatch.setattr(Embedder, "passages", counted)
             await use(h, "old")
+            for person in (ada, bob):  # who still has old vectors is served by them from this moment on
+                serving = await h.parts.inference.for_user(person.id)
+                assert serving.manifest.id == ("new" if person in changed else "old")
             gate.open.set()
             for person in (ada, bob):
                 await h.settle(person)

@@ -14,7 +14,6 @@ import pytest
 from server.changing import (
     Gate,
     check_meaning,
-    install_tiny_models,
     opened,
     staged,
     until,
@@ -30,14 +29,9 @@ from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.errors import Broken, Conflict
 from vademecum.model import vectors
-from vademecum.services import jobs, models, staging
+from vademecum.services import models, staging, user_queue
 from vademecum.services.index import Indexes
 from vademecum.services.staging import Staging
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_tiny_models(tmp_path_factory)
 
 
 async def crash(*_: object) -> None:
@@ -61,6 +55,9 @@ def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(tmp_path,
                 await use(h, "new")
                 new = (await h.parts.inference.get()).model
                 await until_used(ada, new)
+                assert (await ada.search("boiler"))["scope"]["pending"] == 0, (
+                    "each has vectors, of one or the other"
+                )
                 await ada.upload("b.txt", "The chimney sweep comes on Monday.")
                 for job in ("embed", "index"):
                     await h.parts.backstage.jobs[job].settle(ada.id)
@@ -145,7 +142,7 @@ def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypat
     """A plain file stands where the folder of staged vectors was: every write fails."""
 
     async def scenario():
-        monkeypatch.setattr(jobs, "RETRY_S", (0.05,))
+        monkeypatch.setattr(user_queue, "RETRY_S", (0.05,))
         gate = Gate(monkeypatch, 3)
         async with opened(tmp_path, installed) as h:
             ada = await with_document(h)
@@ -163,6 +160,23 @@ def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypat
             folder.mkdir()
             await h.settle(ada)
             assert await used_by(ada) == {(await h.parts.inference.get()).model}
+            await check_meaning(h, ada, "new")
+
+    run(scenario)
+
+
+def test_a_count_that_cannot_be_written_keeps_no_change_from_ending(tmp_path, installed, monkeypatch):
+    async def scenario():
+        gate = Gate(monkeypatch, 3)
+        async with opened(tmp_path, installed) as h:
+            ada = await with_document(h)
+            await use(h, "new")
+            await gate.reached()
+            (tmp_path / "reembed.json.new").mkdir()  # where it is written first
+            gate.open.set()
+            await until(lambda: ada.id not in h.parts.inference.behind)
+            await h.settle(ada)
+            assert h.parts.reembedding.status().before is None
             await check_meaning(h, ada, "new")
 
     run(scenario)
@@ -292,7 +306,7 @@ def test_in_a_folder_that_is_gone_nothing_is_staged(tmp_path):
 
 def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
     async def scenario():
-        monkeypatch.setattr(jobs, "RETRY_S", (3600.0,))
+        monkeypatch.setattr(user_queue, "RETRY_S", (3600.0,))
         for after in (1, 2, 5):
             gate = Gate(monkeypatch, after)
             async with opened(tmp_path / str(after), installed) as h:
@@ -305,7 +319,7 @@ def test_going_back_lets_nobody_wait(tmp_path, installed, monkeypatch):
                     await h.settle(ada)
                 await check_meaning(h, ada, "old")
             monkeypatch.undo()
-            monkeypatch.setattr(jobs, "RETRY_S", (3600.0,))
+            monkeypatch.setattr(user_queue, "RETRY_S", (3600.0,))
 
     run(scenario)
 

@@ -117,6 +117,7 @@ def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
             async def look():
                 while not done.is_set():
                     seen.extend(await ada.pull("sessions"))
+                    await asyncio.sleep(0.005)
 
             looking = asyncio.create_task(look())
             restored = await backups.restore(h.parts, tmp_path / "backup")

@@ -122,6 +122,22 @@ def test_one_connection_carries_all_collections_in_the_order_of_seq(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
+def test_an_event_says_when_everything_was_forgotten_and_none_before_does(tmp_path):
+    async def scenario(h, url, ada):
+        async with (
+            listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
+            listen(url, ada, "/v1/sync/stream") as all_,
+        ):
+            await send(ada, "facts", (fact("f"), None))
+            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+            for ear in (one, all_):
+                await ear.until(lambda ear=ear: len(ear.events) == 2)
+                before, after = ear.events
+                assert "forgottenAt" not in before and after["forgottenAt"] == receipt["at"]
+
+    on_the_wire(tmp_path, scenario)
+
+
 def test_a_cascade_reaches_every_collection_it_touches(tmp_path):
     async def scenario(h, url, ada):
         await send(ada, "sessions", (session("s"), None))

@@ -1,4 +1,4 @@
-"""The same file once more, when not all of its text is here."""
+"""The same file once more: when not all of its text is here, and after an answer that was lost."""
 
 import hashlib
 
@@ -85,5 +85,75 @@ def test_what_does_not_fit_leaves_the_document_as_it_was(tmp_path, monkeypatch):
             refused(await ada.upload("roof.txt", TEXT), 409, "STORAGE_LIMIT")
             assert (await ada.live("documents"))["d"] == announced(ada)
             assert await ada.live("vectorEmbeddings") == {"d.7": old}
+
+    run(scenario)
+
+
+async def send(person, document_id, text=TEXT, session_id="s1"):
+    """An upload whose client chose the document's id."""
+    form = {"sessionId": session_id, "id": document_id}
+    return await person.call("POST", "/v1/documents", files={"file": ("roof.txt", text.encode())}, data=form)
+
+
+def test_a_file_sent_again_under_its_id_is_one_document(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            first = await send(ada, "chosen")
+            again = await send(ada, "chosen")
+            assert (first.json()["existing"], again.json()["existing"]) == (False, True)
+            assert first.json()["document"]["id"] == again.json()["document"]["id"] == "chosen"
+            assert list(await ada.live("documents")) == ["chosen"]
+
+    run(scenario)
+
+
+def test_a_file_that_its_device_has_read_meanwhile_keeps_the_id(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("documents", announced(ada)) == []
+            answer = await send(ada, "d", session_id="s2")
+            assert (answer.json()["existing"], answer.json()["document"]["id"]) == (False, "d")
+            assert texts(await ada.live("vectorEmbeddings")) == {"d.0": [TEXT]}
+
+    run(scenario)
+
+
+def test_a_file_that_is_here_under_another_id_is_lent(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "chosen")
+            other = (await send(ada, "other", session_id="s2")).json()
+            assert (other["existing"], other["document"]["id"]) == (True, "chosen")
+            assert other["document"]["activeSessions"] == ["s1", "s2"]
+
+    run(scenario)
+
+
+def test_an_id_is_not_given_twice(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "chosen")
+            refused(await send(ada, "chosen", "Another text."), 409, "CONFLICT")
+            assert texts(await ada.live("vectorEmbeddings")) == {"chosen.0": [TEXT]}
+            await ada.call("DELETE", "/v1/documents/chosen")
+            refused(await send(ada, "chosen"), 409, "GONE")
+            assert await ada.live("documents") == {}
+
+    run(scenario)
+
+
+def test_an_id_that_is_none_is_refused(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for wrong in ("a b", "../up", "x" * 91):
+                refused(await send(ada, wrong), 400, "BAD_REQUEST")
+            file = {"file": ("a.txt", b"a"), "id": ("b.txt", b"b")}
+            refused(await ada.call("POST", "/v1/documents", files=file), 400, "BAD_REQUEST")
+            assert await ada.live("documents") == {}
 
     run(scenario)

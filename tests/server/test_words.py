@@ -46,3 +46,15 @@ def test_a_row_with_a_wrong_date_is_told_how_one_looks(tmp_path):
         assert row["syncError"]["message"] == "`createdAt` must look like 2026-11-21T15:09:02.059Z."
 
     alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("session", ["", "not an id", "s1\n", "a/b", "x" * 101])
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
+def test_a_session_id_that_is_none_is_called_that(tmp_path, path, session):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            answer = await ada.call("POST", path, json={"query": "roof", "sessionId": session})
+            assert refused(answer, 400, "BAD_REQUEST")["detail"] == "`sessionId` is not an id."
+
+    run(scenario)

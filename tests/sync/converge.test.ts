@@ -80,4 +80,4 @@ test("a document of 2,000 chunks goes through with RxDB's default batches", asyn
   expect(await same()).toBe(true);
   const pushed = phone.pushes.flatMap((push) => push.rows).length;
   expect(pushed).toBe(126); // each row went up once
-}, 120_000);
+});

@@ -5,7 +5,13 @@ import { readFileSync } from "node:fs";
 import { createRxDatabase, type RxCollection, type RxDatabase } from "rxdb/plugins/core";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
-import { conflictHandler, Sync } from "../../web/src/engines/sync/sync.ts";
+import {
+  conflictHandler,
+  Sync,
+  type Known,
+  type KnownStore,
+  type Patience,
+} from "../../web/src/engines/sync/sync.ts";
 import type { Harness, User } from "./harness.ts";
 import { replicatePlain, type Plain } from "./plain.ts";
 
@@ -62,13 +68,14 @@ export class Device {
   }
 
   /** The app's own adapter. */
-  async own(epochs = memoryEpochs()): Promise<Sync> {
+  async own(known = memory(), patience?: Patience, base = this.harness.url): Promise<Sync> {
     this.sync = new Sync({
-      wire: { base: this.harness.url, headers: { authorization: `Bearer ${this.user.token}` } },
+      wire: { base, headers: { authorization: `Bearer ${this.user.token}` } },
       collections: this.db.collections,
-      epochs,
+      known,
       retryMs: 100,
       waitForLeadership: false,
+      ...(patience ? { patience } : {}),
     });
     await this.sync.start();
     await this.sync.awaitInSync();
@@ -108,9 +115,9 @@ export class Device {
   }
 }
 
-export function memoryEpochs() {
-  let epoch: string | undefined;
-  return { load: async () => epoch, save: async (value: string) => void (epoch = value) };
+export function memory(): KnownStore {
+  let known: Known = {};
+  return { load: async () => known, save: async (changed) => void (known = { ...known, ...changed }) };
 }
 
 function schema(name: string) {

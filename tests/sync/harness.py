@@ -2,8 +2,10 @@
 
 Prints one JSON line {"url", "admin"} and serves until its standard input closes. The server is a process of its
 own, so that it can be killed; the admin door makes users, kills and restarts, backs up and restores, revokes
-tokens, and loses the next answer of a push: a proxy in front of the server closes the connection after the commit.
-The proxy can also break a download off: it closes the connection in the middle of an answer.
+tokens, and loses the next answer of a push or of another POST: a proxy in front of the server closes the
+connection after the commit. The proxy can also break a download off: it closes the connection in the middle of an answer.
+It can take a request and never answer it, as a network does that wants a sign-in first.
+And it can let the server die: from a given request on nobody hears anything of it, and where it would answer it is killed.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import signal
 import socket
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("server.py")
+START_S = 60  # on cores that many tests share
 
 
 def free_port() -> int:
@@ -38,6 +42,9 @@ class Harness:
         self.port = free_port()
         self.process: asyncio.subprocess.Process | None = None
         self.lose: str | None = None
+        self.dies: str | None = None
+        self.silent = False
+        self.mute: str | None = None
         self.cut: list[int] = []
         self.secret = secrets.token_hex(16)
 
@@ -55,7 +62,8 @@ class Harness:
             },
         )
         async with httpx.AsyncClient() as client:
-            for _ in range(400):
+            until = time.monotonic() + START_S
+            while self.process.returncode is None and time.monotonic() < until:
                 try:
                     await client.get(f"http://127.0.0.1:{self.port}/test/alive")
                     return
@@ -81,9 +89,25 @@ class Harness:
             await self.stop(kill=bool(body.get("kill")))
             await self.start()
             return {}
-        if path == "freeze":
-            self.lose = body["drop_next_answer"]
+        if path == "down":
+            await self.stop(kill=True)
             return {}
+        if path == "up":
+            self.silent = False
+            await self.start()
+            return {}
+        if path == "freeze":
+            lost = body["drop_next_answer"]  # a collection that is pushed, or the path of another request
+            self.lose = lost if lost.startswith("/") else f"/v1/sync/{lost}/"
+            return {}
+        if path == "die":
+            self.dies = body["instead_of_answering"]
+            return {}
+        if path == "mute":
+            self.mute = body["request"]
+            return {}
+        if path == "muted":
+            return {"yes": self.mute is None}
         if path == "cut":
             self.cut = body["after"]
             return {}
@@ -120,30 +144,44 @@ class Harness:
         except OSError:
             writer.close()
             return
-        doomed = {"yes": False}
+        doomed = {"yes": False, "server": False, "muted": False}
         left: dict[str, int] = {}
 
         async def up() -> None:
             while data := await reader.read(65536):
                 if self.cut and data.startswith(b"GET /models/"):
                     left["bytes"] = self.cut.pop(0)
-                if self.lose and b"POST /v1/sync/" + self.lose.encode() + b"/" in data:
+                if self.mute and data.startswith(self.mute.encode()):
+                    self.mute = None
+                    doomed["muted"] = True
+                if doomed["muted"]:
+                    continue  # taken, and the connection stays
+                if self.lose and b"POST " + self.lose.encode() in data:
                     self.lose = None
                     doomed["yes"] = True
+                if self.dies and b"POST " + self.dies.encode() in data:
+                    self.dies = None
+                    self.silent = doomed["server"] = True
                 upstream_writer.write(data)
                 await upstream_writer.drain()
             upstream_writer.close()
 
         async def down() -> None:
             while data := await upstream_reader.read(65536):
-                if doomed["yes"]:
+                if doomed["server"]:
+                    await self.stop(kill=True)
+                if doomed["yes"] or doomed["server"]:
                     break
+                if self.silent:
+                    continue
                 if "bytes" in left:
                     data, left["bytes"] = data[: left["bytes"]], left["bytes"] - len(data)
                 writer.write(data)
                 await writer.drain()
                 if left.get("bytes", 1) <= 0:
                     break
+            if doomed["muted"]:
+                await asyncio.Event().wait()  # the server tires of it; whoever asked must not hear of that
             writer.close()
 
         tasks = [asyncio.create_task(up()), asyncio.create_task(down())]

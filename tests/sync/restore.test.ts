@@ -1,6 +1,6 @@
 /** A backup is restored under two live devices. The app's adapter reunites all; an unmodified client waits, whole. */
 
-import { Device, document, memoryEpochs, session } from "./device.ts";
+import { Device, document, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { harness, user, withUser } from "./setup.ts";
 
@@ -15,7 +15,7 @@ test("the app's devices bring back what came after the backup, and what was eras
     await Device.make(harness, user, NAMES, true),
     await Device.make(harness, user, NAMES, true),
   ];
-  const epochs = memoryEpochs();
+  const known = memory();
   await phone.insert(
     "sessions",
     session("before"),
@@ -23,11 +23,11 @@ test("the app's devices bring back what came after the backup, and what was eras
     session("edited"),
   );
   await phone.insert("documents", document("d", user, { activeSessions: ["before"], accessCount: 1 }));
-  await phone.own(epochs);
+  await phone.own(known);
   await laptop.own();
   await eventually("both hold it", async () => (await laptop.rows("documents")).length === 1);
   const { backup } = await harness.ask<{ backup: string }>("backup");
-  const old = await epochs.load();
+  const old = (await known.load()).epoch;
 
   await eventually("they are back", async () => laptop.sync?.state$.value.kind === "live");
   await phone.insert("sessions", session("after"));
@@ -45,7 +45,7 @@ test("the app's devices bring back what came after the backup, and what was eras
 
   await harness.ask("restore", { backup });
   const expected = { before: "before", edited: "edited after", after: "after" };
-  await eventually("the new epoch is known", async () => (await epochs.load()) !== old);
+  await eventually("the new epoch is known", async () => (await known.load()).epoch !== old);
   for (const device of [phone, laptop]) {
     await eventually(
       "all is back",

@@ -17,6 +17,7 @@ from vademecum.cli.door import locked
 from vademecum.cli.serve import Server
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
+from vademecum.services.accounts import change_tier
 from vademecum.services.documents import new_id
 from vademecum.services.sign_in import digest, new_link
 from vademecum.settings import from_environment
@@ -58,12 +59,30 @@ async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     return {"userId": account.id, "token": secret, "link": link}
 
 
+@post("/test/link", opt={"public": True}, status_code=200)
+async def make_link(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """Another device of the same person."""
+    assert request.headers["x-harness"] == SECRET
+    parts = request.app.state.parts
+    account = parts.accounts.accounts[(await request.json())["userId"]]
+    return {"link": await new_link(parts, account)}
+
+
 @post("/test/revoke", opt={"public": True}, status_code=200)
 async def revoke(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     parts = request.app.state.parts
     token = parts.accounts.tokens[digest((await request.json())["token"])]
     await parts.accounts.remove_token(token)
+    return {}
+
+
+@post("/test/tier", opt={"public": True}, status_code=200)
+async def set_tier(request: Request[Any, Any, Any]) -> dict[str, str]:
+    assert request.headers["x-harness"] == SECRET
+    parts = request.app.state.parts
+    body = await request.json()
+    await change_tier(parts, parts.accounts.accounts[body["userId"]], body["tier"])
     return {}
 
 
@@ -83,7 +102,7 @@ def main() -> None:
         heartbeat_s=1.0,
     )
     app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
-    for route in (alive, make_user, revoke):
+    for route in (alive, make_user, make_link, set_tier, revoke):
         app.register(route)
     config = uvicorn.Config(app, host="127.0.0.1", port=int(os.environ["HARNESS_PORT"]), log_level="warning")
     with locked(settings.data):

@@ -62,3 +62,12 @@ def test_what_is_undone_gives_back_unique_values_and_references():
     undo()
     assert [draft.holder("sessions", tag) for tag in "xy"] == ["sessions/a", None]
     assert [draft.dependents(f"sessions/{i}") for i in "ab"] == [["memories/m"], []]
+
+
+def test_questions_of_what_is_undone_are_not_counted():
+    draft = draft_upon(Heads())
+    draft.asked += 1
+    undo = draft.savepoint()
+    draft.asked += 1
+    undo()
+    assert draft.asked == 1

@@ -17,6 +17,7 @@ from vademecum.model.ranking import (
     fuse,
     hybrid,
     lift,
+    lift_found,
     query_terms,
     relative,
     same_text,
@@ -182,6 +183,15 @@ def test_turns_take_a_share_of_their_neighbours_within_a_session() -> None:
 
 def test_a_row_without_a_vector_lends_nothing_and_stays_out() -> None:
     assert lift(np.array([1.0, -np.inf, 1.0]), np.array([1, 1, 1])).tolist() == [1.25, -np.inf, 1.25]
+
+
+def test_what_was_found_is_lifted_by_what_was_found_around_it_and_nothing_else() -> None:
+    """Of a session of four the second is not found: it lends nothing, stays out, and keeps the others apart."""
+    sessions = [["a", "b", "c", "d"], ["e"]]
+    lifted = lift_found({"a": 4.0, "c": 4.0, "d": 8.0, "e": 2.0, "m": 1.0}, sessions)
+    assert lifted == pytest.approx({"a": 5 * 0.8, "c": 9 * 0.8, "d": 10 * 0.8, "e": 2 * 0.8})
+    assert lift_found({}, []) == {} and lift_found({}, [["a"]]) == {}
+    assert lift_found({"a": 0.0}, [["a", "b"]]) == {"a": 0.0}
 
 
 def test_relative_scores_reach_from_nought_to_one() -> None:

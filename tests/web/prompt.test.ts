@@ -55,7 +55,7 @@ test("marks out of order take no longer than other letters", () => {
   expect(neutral(`[context${"\u0301\u0323".repeat(60_000)}]`).startsWith("(context")).toBe(true);
   expect(neutral(`source${"\u0301\uff9e".repeat(60_000)}:`).endsWith(" -")).toBe(true);
   expect(performance.now() - began).toBeLessThan(10_000);
-}, 120_000);
+});
 
 describe("shared cases", () => {
   test.each(neutralCases)("neutral: $text", ({ text, neutral: plain, quotation: quoted }) => {

@@ -1,5 +1,6 @@
 /** The lanes in front of the embedder's worker. */
 
+import { getEventListeners } from "node:events";
 import { Queue } from "../../web/src/engines/embedder/queue.ts";
 
 /** A queue whose runs end when the test says so. */
@@ -57,4 +58,15 @@ test("a run that fails is its caller's alone", async () => {
   );
   const [bad, good] = await Promise.allSettled([queue.passage("bad"), queue.passage("good")]);
   expect([bad.status, good.status]).toEqual(["rejected", "fulfilled"]);
+});
+
+test("a job that has ended listens no more whether it is cancelled", async () => {
+  const queue = new Queue((text) =>
+    text === "bad" ? Promise.reject(new Error("no")) : Promise.resolve(text),
+  );
+  const page = new AbortController();
+  const jobs = ["a", "bad", "b"].map((text) => queue.passage(text, page.signal));
+  expect(getEventListeners(page.signal, "abort")).toHaveLength(3);
+  await Promise.allSettled(jobs);
+  expect(getEventListeners(page.signal, "abort")).toEqual([]);
 });

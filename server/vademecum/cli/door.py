@@ -27,6 +27,12 @@ from vademecum.settings import Settings
 T = TypeVar("T")
 TIMEOUT_S = 600.0
 PATIENCE_S = 120.0  # with a server that says that it is busy
+TURN_S = 20.0  # until another command gives the data folder back
+PAUSE_S = 0.2
+
+
+class FolderInUse(Broken):
+    """For a moment: another command has the folder, or its server is stopping."""
 
 
 @contextmanager
@@ -92,15 +98,19 @@ async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
             return
     running = local.read(settings.data)
     if running is None:
-        raise Broken(f"Another command is using {settings.data}. Try again when it is done.")
+        raise FolderInUse(f"Another command is using {settings.data}. Try again when it is done.")
     # Our own machine: its certificate names another host, and no proxy has business with the secret.
     here = {"base_url": running.url, "timeout": TIMEOUT_S, "verify": False, "trust_env": False}
     async with httpx.AsyncClient(**here) as client:  # type: ignore[arg-type]
         try:
             yield Desk(client, running.secret)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise FolderInUse(
+                f"The server at {running.url} does not answer. Is it stopping? Try again."
+            ) from error
         except httpx.TransportError as error:
             raise Broken(
-                f"The server at {running.url} does not answer. Is it stopping? Try again."
+                f"The connection to {running.url} was lost. Look whether it was done, before you try again."
             ) from error
 
 
@@ -119,20 +129,34 @@ async def _own_app(settings: Settings) -> AsyncIterator[Desk]:
             yield Desk(client, app.state.parts.local_secret)
 
 
-def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
-    """Run `work` with a desk, from a command."""
-
-    async def go() -> T:
+async def ask(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
+    """What `work` answers, given a desk. Raises VademecumError."""
+    try:
         async with open_desk(settings) as desk:
             return await work(desk)
-
-    try:
-        return asyncio.run(go())
     except BaseExceptionGroup as group:  # the app's life is a task group, which wraps what is raised within
         refusal = only_refusal(group)
         if refusal is None:
             raise
         raise refusal from None
+
+
+async def ask_in_turn(settings: Settings, work: Callable[[Desk], Awaitable[T]]) -> T:
+    """`ask`, when whoever has the folder for a moment is done: of what agents ask at the same time, all is answered."""
+    end = time.monotonic() + TURN_S
+    while True:
+        try:
+            return await ask(settings, work)
+        except FolderInUse:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(PAUSE_S)
+
+
+def at_desk(settings: Settings, work: Callable[[Desk], Awaitable[T]], wait: bool = False) -> T:
+    """`ask`, from a command. `wait`: for its turn."""
+    try:
+        return asyncio.run((ask_in_turn if wait else ask)(settings, work))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

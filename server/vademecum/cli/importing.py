@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import category
 
 import click
 import msgspec
@@ -23,8 +24,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from vademecum.app import now_iso
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
-from vademecum.errors import BadRequest, VademecumError
+from vademecum.errors import BadRequest, TooLarge, VademecumError
 from vademecum.model.collections import ID_PATTERN
+from vademecum.settings import UPLOAD_MAX
 
 ID = re.compile(ID_PATTERN)
 HIDDEN, LINK, UNREADABLE = "hidden", "link that leads outside", "folder that cannot be read"
@@ -52,8 +54,11 @@ def find(named: Sequence[Path]) -> Iterator[Found]:
 
 def _below(folder: Path, roots: Sequence[str]) -> Iterator[Found]:
     try:
-        inside = sorted(folder.iterdir())
+        # Some give away their names and let nobody in.
+        inside = sorted(folder.iterdir()) if os.access(folder, os.X_OK) else None
     except OSError:
+        inside = None
+    if inside is None:
         yield Found(folder, UNREADABLE)
         return
     for path in inside:
@@ -65,6 +70,11 @@ def _below(folder: Path, roots: Sequence[str]) -> Iterator[Found]:
             yield Found(path)
         elif path.is_dir() and not path.is_symlink():  # what a link within leads to is found by its own name
             yield from _below(path, roots)
+
+
+def _text(path: Path | str) -> str:
+    """A path that can be sent and written in JSON: on some systems the bytes of a name need not be text."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def _outcome(result: dict[str, Any], document: dict[str, Any] | None) -> str:
@@ -87,7 +97,8 @@ def _progress() -> Progress:
 
 
 def _say(progress: Progress, line: str) -> None:
-    """Above the bar, if there is one."""
+    """Above the bar, if there is one. A file's name may hold what would steer a terminal."""
+    line = "".join("\ufffd" if category(letter) == "Cc" else letter for letter in line)
     progress.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -142,13 +153,13 @@ async def _import(
     task = progress.add_task("Importing", total=len(found))
     for path, skipped in found:
         if skipped:
-            _say(progress, f"{path}: skipped ({skipped})")
+            _say(progress, f"{_text(path)}: skipped ({skipped})")
         else:
             result, document = await _upload(desk, email, session, path)
             _say(progress, _outcome(result, document))
             results.append(result)
             if document is not None and document["status"] == "pending":
-                waiting.setdefault(document["id"], str(path))
+                waiting.setdefault(document["id"], _text(path))
         progress.advance(task)
     if wait and waiting:
         await _embedded(desk, email, waiting, progress)
@@ -178,19 +189,39 @@ async def _ensure_session(desk: Desk, email: str, session: str) -> None:
             raise VademecumError(f"The session {session} was deleted. Choose another name.")
 
 
+def _read(file: Path) -> bytes:
+    """The whole file, unless it is larger than any that is taken: it would fill the memory for nothing."""
+    with file.open("rb") as opened:
+        content = opened.read(UPLOAD_MAX + 1)
+    if len(content) > UPLOAD_MAX:
+        raise TooLarge(f"A file may have at most {UPLOAD_MAX >> 20} MB, this one has more.")
+    return content
+
+
 async def _upload(
     desk: Desk, email: str, session: str, file: Path
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """What became of the file, and its document if it has one."""
     try:
-        content = await asyncio.to_thread(file.read_bytes)
+        content = await asyncio.to_thread(_read, file)
         answer = await desk.call(
-            "POST", "/v1/documents", email, files={"file": (file.name, content)}, data={"sessionId": session}
+            "POST",
+            "/v1/documents",
+            email,
+            files={"file": (_text(file.name), content)},
+            data={"sessionId": session},
         )
     except (VademecumError, OSError) as error:
-        return {"file": str(file), "error": str(error)}, None
+        return {"file": _text(file), "error": _text(str(error))}, None
     document = answer["document"]
-    return {"file": str(file), "documentId": document["id"], "existing": answer["existing"]}, document
+    return {"file": _text(file), "documentId": document["id"], "existing": answer["existing"]}, document
+
+
+def _became(document: dict[str, Any] | None) -> str:
+    """What a document that was waited for is now."""
+    if document is None:
+        return "deleted meanwhile"
+    return "ready" if document["status"] == "ready" else "not wholly embedded, found by its words"
 
 
 async def _embedded(desk: Desk, email: str, waiting: dict[str, str], progress: Progress) -> None:
@@ -203,11 +234,11 @@ async def _embedded(desk: Desk, email: str, waiting: dict[str, str], progress: P
     )
     task = progress.add_task("Getting ready", total=total)
     while waiting:
-        documents = (await desk.call("GET", "/v1/documents", email))["documents"]
-        pending = {document["id"] for document in documents if document["status"] == "pending"}
-        for done in waiting.keys() - pending:
+        listed = (await desk.call("GET", "/v1/documents", email))["documents"]
+        documents = {document["id"]: document for document in listed}
+        for done in [i for i in waiting if i not in documents or documents[i]["status"] != "pending"]:
             file = waiting.pop(done)
-            _say(progress, f"{file}: ready, {total - len(waiting)} of {total}")
+            _say(progress, f"{file}: {_became(documents.get(done))}, {total - len(waiting)} of {total}")
         progress.update(task, completed=total - len(waiting))
         if waiting:
             await asyncio.sleep(0.3)

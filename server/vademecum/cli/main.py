@@ -1,59 +1,20 @@
-"""The command `vademecum`. One file a group of commands; each is an HTTP call against the app (see `door`)."""
+"""The entry of the command `vademecum`. What an agent calls at each of its steps goes past all that takes long to import."""
 
 from __future__ import annotations
 
-import os
-
-import click
-
-from vademecum import __version__
-from vademecum.cli import importing, library, operate, serve, users
-from vademecum.errors import VademecumError
+import sys
 
 
-class Group(click.Group):
-    """Shows commands in the order in which a person needs them, and a refusal as one sentence."""
+def main(words: list[str] | None = None, prog_name: str | None = None) -> None:
+    words = sys.argv[1:] if words is None else words
+    if words[:1] == ["record"] and not {"-h", "--help"} & set(words):
+        from vademecum.cli import record
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        record.main(words[1:])
+    from vademecum.cli import group
 
-    def invoke(self, ctx: click.Context) -> object:
-        try:
-            return super().invoke(ctx)
-        except VademecumError as error:
-            raise click.ClickException(error.message) from error
+    group.main(words, prog_name=prog_name)
 
-
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__)
-def main() -> None:
-    """Your documents and the memory of your conversations, on every device.
-
-    \b
-    Start:     vademecum serve
-    Somebody:  vademecum user add ada@example.org --tier JIGGA
-    Documents: vademecum import ~/papers --user ada@example.org --session thesis
-    Ask:       vademecum search "who pays?" --user ada@example.org --session thesis
-
-    All data is in one folder (--data, or VADEMECUM_DATA): back up that one. Every command works whether or not the
-    server is running.
-    """
-    os.umask(0o077)  # whatever a command makes is its owner's to read
-
-
-for command in (
-    serve.serve,
-    users.user,
-    users.token,
-    importing.import_,
-    library.search,
-    library.forget,
-    operate.backup,
-    operate.restore,
-    operate.models,
-    operate.doctor,
-):
-    main.add_command(command)
 
 if __name__ == "__main__":
     main()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import sys
@@ -23,11 +24,13 @@ from rich.progress import (
 
 from vademecum.cli.door import at_desk, locked
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
+from vademecum.engines.llm.endpoint import Endpoint
 from vademecum.engines.onnx import fetch, known, manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
 from vademecum.services import local
 from vademecum.services import models as using
+from vademecum.services.answer import endpoint_of
 from vademecum.settings import Settings
 
 MODEL = click.argument("name", type=click.Choice(list(known.KNOWN)))
@@ -267,6 +270,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield _examine_users(settings)
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
     yield _examine_model(settings)
+    yield _examine_assistant(settings)
 
 
 def _examine_logs(data: Path) -> Finding:
@@ -302,3 +306,26 @@ def _examine_model(settings: Settings) -> Finding:
     except ModelError as error:
         return Finding("model", False, str(error))
     return Finding("model", True, f"{folder.name}, whole")
+
+
+def _examine_assistant(settings: Settings) -> Finding:
+    """Asks the endpoint itself: its own words are not repeated, nor is the key."""
+    endpoint = endpoint_of(settings)
+    if endpoint is None:
+        return Finding(
+            "assistant", True, "none set up, answers are quotations: VADEMECUM_ASSISTANT_URL names one"
+        )
+    asked = f"{endpoint.model} at {endpoint.base}"
+
+    try:
+        asyncio.run(_check(endpoint))
+    except VademecumError as error:
+        return Finding("assistant", False, f"{asked}: {error.message}")
+    return Finding("assistant", True, f"{asked}, reachable, has the model")
+
+
+async def _check(endpoint: Endpoint) -> None:
+    try:
+        await endpoint.check()
+    finally:
+        await endpoint.close()

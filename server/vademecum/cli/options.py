@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from vademecum.errors import NotFound
+from vademecum.model.folders import AGENT_FOLDER
+from vademecum.services.accounts import OWNER
 from vademecum.settings import Settings, default_data, from_environment
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -31,6 +33,17 @@ def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 user_option = click.option("--user", "email", required=True, help="Whose documents: the account's email.")
+owner_option = click.option(
+    "--user", "email", default=OWNER, show_default=True, help="Whose memory: the account's email."
+)
+folder_option = click.option(
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    envvar=AGENT_FOLDER,
+    default=Path.cwd,
+    show_default="where it is started",
+    help="Where the agent works: this names the project.",
+)
 
 
 def settings_for(data: Path, **flags: Any) -> Settings:

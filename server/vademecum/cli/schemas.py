@@ -8,17 +8,21 @@ from pathlib import Path
 
 from vademecum.model.collections import Registry
 from vademecum.model.schema import json_schema
-from vademecum.model.typescript import typescript
+from vademecum.model.typescript import relations, typescript
 
 
 def rendered() -> dict[str, str]:
-    """Path in the repository -> content, of every schema served now and of their TypeScript types."""
-    registry = Registry()
+    """Path in the repository -> content, of every schema served now and of what TypeScript knows of them."""
+    registry = Registry().synced
     schemas = {
         f"schemas/{name}.v{collection.version}.json": json.dumps(json_schema(collection), indent=2) + "\n"
         for name, collection in registry.items()
     }
-    return {**schemas, "web/src/model/rows.ts": typescript(registry)}
+    return {
+        **schemas,
+        "web/src/model/rows.ts": typescript(registry),
+        "web/src/model/relations.ts": relations(registry),
+    }
 
 
 def main(repository: Path) -> None:

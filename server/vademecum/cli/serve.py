@@ -37,6 +37,7 @@ def greeting(settings: Settings, url: str, address: str, link: str | None) -> It
     everywhere = " (and all addresses of this machine)" if address in LOOPBACK else ""
     yield f"Vademecum listens on {url}{everywhere}"
     yield f"Data: {settings.data}"
+    yield f"Assistant: {settings.assistant_model or 'none, answers are quotations (VADEMECUM_ASSISTANT_URL)'}"
     if not ipaddress.ip_address(address).is_loopback and not (settings.origin or url).startswith("https:"):
         yield (
             "Warning: this is not encrypted (no TLS): who shares the network can read passwords and documents. "
@@ -105,6 +106,7 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if hasattr(self._app.state, "parts"):
             self._app.state.parts.hub.close()
+            self._app.state.parts.answers.stop()
         super().handle_exit(sig, frame)
 
 

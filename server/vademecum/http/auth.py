@@ -17,6 +17,9 @@ from vademecum.services.parts import Parts
 from vademecum.services.sign_in import COOKIE_DAYS, find_token, keep_alive
 
 COOKIE = "vademecum"
+MEANT = (
+    "x-vademecum-account"  # the id of the account that a request is meant for, from those who hold its rows
+)
 LOCAL_ADMIN = Account("local", "local", "JIGGA", True, None, "")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -31,6 +34,7 @@ class Authentication(AbstractAuthenticationMiddleware):
             _check_origin(parts, connection)  # else another site could sign a browser in as somebody else
             return AuthenticationResult(user=None, auth=None)
         account, token = who(parts, connection)
+        _check_account(account, connection)
         limit_account(parts, connection, account.id)
         return AuthenticationResult(user=account, auth=token)
 
@@ -122,6 +126,14 @@ def _is_secure(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
     """Did the browser come by HTTPS? A trusted proxy has set the scheme before we see it."""
     parts: Parts = connection.app.state.parts
     return connection.scope.get("scheme") == "https" or parts.settings.origin.startswith("https:")
+
+
+def _check_account(account: Account, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
+    """A browser has one cookie for all its tabs: whoever signs in in one of them must not get the rows of another."""
+    if connection.headers.get(MEANT, account.id) != account.id:
+        raise SignedOut(
+            "This browser is signed in to another account by now. What is on this device is safe."
+        )
 
 
 def _check_origin(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> None:

@@ -32,8 +32,9 @@ class ContextQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True
 )
 async def context_route(request: Req, data: JSONBody[ContextQuestion], state: State) -> Context:
     """What to tell a model before the question, within the tier's budgets of tokens: the system prompt, the facts that
-    belong to the question, the session's latest turns and summaries, and passages of the documents it has borrowed.
-    The question itself is not in it. `dropped` names what did not fit, `scope` says what was looked at."""
+    belong to the question, the session's latest turns and summaries, what memory recalls within the scope of the session, and passages of the
+    documents it has borrowed. The question itself is not in it. `dropped` names what did not fit, `scope` says what was
+    looked at, and which rows of memory were recalled."""
     parts: Parts = state.parts
     if len(data.query) > 10_000:
         raise BadRequest("The question is longer than 10,000 characters.")

@@ -23,12 +23,15 @@ MEANINGS = {
     "METHOD_NOT_ALLOWED": "The path exists and this method on it does not; see `Allow`.",
     "CONFLICT": "The state of things forbids it, such as an email that is taken, or a hundred tokens.",
     "EPOCH": "The server was restored from a backup: begin all collections again from zero and push what you hold.",
+    "DUPLICATE": "Another row has this value already, which only one may have: a session its `externalId`.",
+    "GONE": "What this id named was deleted, and deletion wins.",
     "DOCUMENT_LIMIT": "The account holds as many documents as it may.",
     "STORAGE_LIMIT": "The account holds as many bytes as it may.",
     "TOO_LARGE": "The body, the file or the system prompt is over its bound.",
     "UNSUPPORTED_MEDIA_TYPE": "The body is not of a type that this operation reads.",
     "RANGE": "The file has no bytes where the request asks for some; `Content-Range` says how many it has.",
     **UNREADABLE,
+    "NO_DATA": "There is nothing yet of which a summary could be made.",
     "OUTDATED": "Your schema version is older than the one served: update the app.",
     "RATE_LIMITED": "Too often: wait `Retry-After` seconds.",
     "STREAM_LIMIT": "The account has all the live streams open that it may have. Pull and push go on without one.",
@@ -36,6 +39,15 @@ MEANINGS = {
     "BUSY": "Too much at once: wait `Retry-After` seconds.",
     "EMBEDDER_BUSY": "As `BUSY`: too many questions at once.",
     "EMBEDDER_CLOSED": "The server is stopping: try again.",
+    "STOPPING": "The server is being stopped: try again.",
+    "NO_ASSISTANT": "No language model is set up on the server.",
+    "ASSISTANT": "There is no answer of the language model to be had.",
+    "ASSISTANT_UNREACHABLE": "The language model's endpoint does not answer.",
+    "ASSISTANT_KEY": "The endpoint does not accept the server's key.",
+    "ASSISTANT_MODEL": "The endpoint does not have the model that is set up.",
+    "ASSISTANT_FAILED": "The endpoint failed, broke off, or sent what is no answer.",
+    "ASSISTANT_BUSY": "The endpoint has too much to do: wait `Retry-After` seconds.",
+    "ASSISTANT_TIMEOUT": "The answer took too long.",
     "BROKEN": "The server failed. Nothing that it acknowledged is lost.",
     "ERROR": "Any other refusal; `detail` says which.",
 }
@@ -55,8 +67,11 @@ TAGS = {
     "sync": "Replication for RxDB and for anyone who keeps a copy: pull, push, follow.",
     "documents": "Files turned into text that can be searched, and the sessions that borrow them.",
     "search": "Passages of borrowed documents, and prompts made of them.",
+    "assistant": "Answers by a language model that the server asks.",
     "models": "The embedding models, with which a browser makes the same vectors as the server.",
-    "sessions": "Deleting conversations and the projects that group them. They are made and changed by a push.",
+    "sessions": "Conversations, and the projects that group them. They are rows: a push makes and changes them as well.",
+    "memory": "What is kept of conversations: turns, the entities in them, how these belong together, summaries.",
+    "agents": "What coding agents did, and what the next one should know.",
     "account": "Signing in, one's own account and tokens, taking everything along, forgetting everything.",
     "administration": "Other people's accounts; for administrators.",
     "operations": "For whoever runs the server.",
@@ -73,8 +88,17 @@ PARAMETERS: dict[str, Json] = {
     "query sessionId": {"description": "The session that asks."},
     "query email": {"description": "Only the account with this email: a list of one, or of none."},
     "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
+    "query cursor": {"description": "The `next` of the page before; empty to begin."},
+    "query project": {"description": "The project asked about, by id or name, or `*` for all; absent: the session's own."},
+    "query label": {"description": "The relationship's label."},
+    "path type": {"description": "The type of the entities."},
+    "path externalId": {"description": "The id that another program knows the session by.", "schema": {"type": "string", "maxLength": 255}},
     "path model": {"description": "The hash of a model.", "schema": {"type": "string", "maxLength": 64}},
     "path path": {"description": "A file that the model's manifest lists.", "schema": {"type": "string", "maxLength": 255}},
+    "query later": {"description": "Answer at once, and make it as a job: see `GET /v1/jobs`."},
+    "path job": {"description": "The `id` of a job.", "schema": {"type": "string", "maxLength": 120}},
+    "query most": {"description": "The most jobs to list.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}},
+    "query forget": {"description": "Whether the answer waits until the disk is rid of it: `now`, or `soon`."},
     "query sessions": {"description": "What becomes of the project's sessions."},
 }  # fmt: skip
 RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
@@ -113,6 +137,45 @@ CHECKPOINT = {
         "id": {"type": "string", "description": "The store's epoch."},
     },
 }
+FORGOTTEN_AT = {
+    "type": "string",
+    "description": "When everything was forgotten last. Drop your rows of before it that were refused: they have no "
+    "tombstone here. Absent if it never was.",
+}
+
+ANSWER_EVENT = {
+    "description": "The data of `context`, `delta`, `done` and `failed`, in this order.",
+    "anyOf": [
+        {
+            "type": "object",
+            "required": ["citations", "tokens", "budget", "dropped", "scope", "model"],
+            "properties": {
+                "citations": {"type": "array", "items": {"$ref": "#/components/schemas/AnswerCitation"}},
+                "tokens": {"type": "object", "description": "Tokens of each section of the prompt."},
+                "budget": {"type": "object", "description": "Tokens that each section may take."},
+                "dropped": {"type": "object", "description": "Ids of what did not fit."},
+                "scope": {"type": "object", "description": "What was looked at, as in `makeContext`."},
+                "model": {"type": ["string", "null"], "description": "Null when no model was asked."},
+            },
+        },
+        {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
+        {"type": "object", "required": ["finish"], "properties": {"finish": {"enum": ["stop", "length", "content_filter", "other"]}}},
+        {"type": "object", "required": ["code", "message"], "properties": {"code": {"type": "string"}, "message": {"type": "string"}}},
+    ],
+}  # fmt: skip
+ANSWER_CITATION = {
+    "type": "object",
+    "description": "A passage that is in the prompt.",
+    "required": ["documentId", "filename", "block", "chunkIndex", "text"],
+    "properties": {
+        "documentId": {"type": "string"},
+        "filename": {"type": "string"},
+        "block": {"type": "integer"},
+        "chunkIndex": {"type": "integer"},
+        "text": {"type": "string"},
+        "page": {"type": "integer"},
+    },
+}
 
 
 def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
@@ -121,12 +184,15 @@ def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
     schemas["Problem"]["properties"]["code"]["enum"] = list(MEANINGS)
     schemas["Problem"]["required"] = list(schemas["Problem"]["properties"])
     rows = {f"{c.struct.__name__}Doc": _row(c) for c in registry.values()}
+    synced = [c for c in registry.values() if c.synced]
+    # a route that names a row's struct means the row as it is synced
+    schemas |= {name: _ref(f"{name}Doc") for name in schemas if f"{name}Doc" in rows}
     document["paths"] = {_camel_path(path): item for path, item in document["paths"].items()}
     for path, item in document["paths"].items():
         for method, operation in item.items():
-            _complete_operation(method, operation, path, list(registry))
+            _complete_operation(method, operation, path, [c.name for c in synced])
     document = _with_document_rows(document)
-    document["components"]["schemas"] |= rows | _wire(list(rows))
+    document["components"]["schemas"] |= rows | _wire([f"{c.struct.__name__}Doc" for c in synced])
     return document
 
 
@@ -143,7 +209,11 @@ def _row(collection: Collection) -> Json:
 
 
 def _wire(rows: list[str]) -> Json:
-    page = {"documents": {"type": "array", "items": _ref("Row")}, "checkpoint": _ref("Checkpoint")}
+    page = {
+        "documents": {"type": "array", "items": _ref("Row")},
+        "checkpoint": _ref("Checkpoint"),
+        "forgottenAt": FORGOTTEN_AT,
+    }
     event = {
         "collection": {"type": "string", "description": "Only on the stream of all collections."},
         **page,
@@ -163,6 +233,8 @@ def _wire(rows: list[str]) -> Json:
         "RefusedRow": REFUSED,
         "SyncError": SYNC_ERROR,
         "Checkpoint": CHECKPOINT,
+        "AnswerEvent": ANSWER_EVENT,
+        "AnswerCitation": ANSWER_CITATION,
     }
 
 
@@ -173,7 +245,7 @@ def _complete_operation(method: str, operation: Json, path: str, collections: li
         _complete_parameter(parameter, path, collections)
     responses = operation["responses"]
     success = next(answer for status, answer in responses.items() if status.startswith("2"))
-    _complete_success(success)
+    _complete_success(success, "AnswerEvent" if operation["operationId"] == "answer" else "Event")
     if operation["operationId"] == "push":
         content = {"application/json": {"schema": {"type": "array", "items": _ref("PushRow")}}}
         operation["requestBody"] = {"required": True, "content": content}
@@ -186,23 +258,24 @@ def _complete_operation(method: str, operation: Json, path: str, collections: li
 def _complete_parameter(parameter: Json, path: str, collections: list[str]) -> None:
     parameter["name"] = _camel(parameter["name"])
     place = f"{parameter['in']} {parameter['name']}"
-    parameter.update(PARAMETERS.get(place, {}))
+    if not parameter.get("description"):
+        parameter.update(PARAMETERS.get(place, {}))
     if place == "path name" and path.startswith("/v1/sync/"):
         parameter["description"] = "The collection."
         parameter["schema"] = {"type": "string", "enum": collections}
-    if parameter["in"] == "path" and parameter["name"].endswith("Id"):
+    if parameter["in"] == "path" and parameter["name"].endswith("Id") and place not in PARAMETERS:
         parameter["schema"] = ID
 
 
-def _complete_success(answer: Json) -> None:
+def _complete_success(answer: Json, event: str) -> None:
     answer["description"] = "Done."
     content = answer["content"]
     if "text/event-stream" in content:
         content["text/event-stream"]["schema"] = {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": _ref("Event"),
-            "description": "Events whose `data` is an `Event`; comments keep the connection alive.",
+            "contentSchema": _ref(event),
+            "description": f"Events whose `data` is an `{event}`; comments keep the connection alive.",
         }
     for media in content.keys() & {"application/zip", "application/octet-stream"}:
         content[media]["schema"] = {"type": "string", "format": "binary"}

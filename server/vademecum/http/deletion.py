@@ -16,9 +16,11 @@ from vademecum.errors import BadRequest, NotFound
 from vademecum.http.documents import Deleted
 from vademecum.http.problems import problems
 from vademecum.services import delete as deleting
+from vademecum.services.belongings import belongings
 from vademecum.services.export import export
-from vademecum.services.forget import Receipt, forget_everything
+from vademecum.services.forget import Receipt, forget_everything, forget_project
 from vademecum.services.parts import Parts
+from vademecum.services.rows import check_live
 
 Req = Request[Account, Token, State]
 SENTENCE = "forget everything"
@@ -37,7 +39,8 @@ class Confirmation(msgspec.Struct):
     responses=problems(NotFound),
 )
 async def delete_session_route(request: Req, state: State, session_id: FromPath[str]) -> Deleted:
-    """Its turns and summaries go; its documents stay in the pool."""
+    """Its turns and summaries go; its documents stay in the pool. Entities stay, and so do relationships, which belong
+    to the entities."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         await store.write(lambda draft: deleting.delete_one(draft, "sessions", session_id, "session"))
@@ -57,9 +60,18 @@ async def delete_project_route(
     state: State,
     project_id: FromPath[str],
     sessions: FromQuery[Literal["keep", "delete"]] = "keep",
-) -> Deleted:
-    """Its memories, entities and summaries go; its sessions return to the pool, or go too with `?sessions=delete`."""
+    forget: FromQuery[Literal["soon", "now"]] = "soon",
+) -> Deleted | Receipt:
+    """Its memories, entities, summaries and observations go; its sessions return to the pool, or go too with
+    `?sessions=delete`. The disk is rid of them soon after; with `?forget=now` the answer comes when it is, and is the
+    receipt."""
     parts: Parts = state.parts
+    await parts.spool.take_up_soon()  # what was done by now goes with the rest,
+    await parts.spool.drop(request.user, project_id)  # also if there was no room for it
+    if forget == "now":
+        where = parts.settings.data, parts.users, parts.eraser, request.user.id
+        spooled = parts.spool.folders(request.user.email)
+        return await forget_project(*where, project_id, spooled, with_sessions=sessions == "delete")
     async with parts.users.open(request.user.id) as store:
         await store.write(
             lambda draft: deleting.delete_project(draft, project_id, with_sessions=sessions == "delete")
@@ -80,7 +92,9 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
     if data.confirm != SENTENCE:
         raise BadRequest(f'To forget everything, send {{"confirm": "{SENTENCE}"}}. Nothing was changed.')
     parts: Parts = state.parts
-    return await forget_everything(parts.settings.data, parts.users, parts.eraser, request.user.id)
+    await parts.spool.clear(request.user.email)
+    where = parts.settings.data, parts.users, parts.eraser, request.user.id
+    return await forget_everything(*where, parts.spool.folders(request.user.email))
 
 
 @get(
@@ -93,13 +107,35 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
 )
 async def export_route(request: Req, state: State) -> Stream:
     """A ZIP of all of one's data in open formats."""
-    parts: Parts = state.parts
+    return await _exported(request, state.parts, None)
+
+
+@get(
+    "/v1/projects/{project_id:str}/export",
+    media_type="application/zip",
+    opt={"rate": "write"},
+    operation_id="exportProject",
+    tags=["sessions"],
+    summary="Take a project along",
+    responses=problems(NotFound),
+)
+async def export_project_route(request: Req, state: State, project_id: FromPath[str]) -> Stream:
+    """A ZIP as `export` makes it, of this project alone: its sessions with their turns, what is remembered in it, and
+    what agents did there."""
+    return await _exported(request, state.parts, project_id)
+
+
+async def _exported(request: Req, parts: Parts, project_id: str | None) -> Stream:
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
     async with parts.users.open(request.user.id) as store:
+        only = None
+        if project_id is not None:
+            check_live(store, "projects", project_id)
+            only = belongings(store, project_id, with_sessions=True)
         # Without a name from the start: however this ends, nothing of it is left in the folder.
         file = tempfile.TemporaryFile(dir=store.folder)  # noqa: SIM115 - closed when the answer is over
         try:
-            await export(store, account, parts.registry, file)
+            await export(store, account, parts.registry, file, only)
         except BaseException:
             file.close()
             raise
@@ -114,4 +150,4 @@ async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
             yield piece
 
 
-ROUTES = [delete_session_route, delete_project_route, forget_route, export_route]
+ROUTES = [delete_session_route, delete_project_route, forget_route, export_route, export_project_route]

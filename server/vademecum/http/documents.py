@@ -20,16 +20,18 @@ from vademecum.services import delete as deleting
 from vademecum.services import documents
 from vademecum.services.parts import Parts
 from vademecum.services.upload import Uploaded, upload
+from vademecum.settings import UPLOAD_MAX
 
 Req = Request[Account, Token, State]
-UPLOAD_MAX = 64 * 2**20  # bytes of a multipart body; the tier's own bound is smaller
 
 
 class UploadForm(msgspec.Struct, rename="camel"):
-    """`file`: the document; `sessionId`: the session that borrows it at once (optional)."""
+    """`file`: the document; `sessionId`: the session that borrows it at once (optional); `id`: the document's id, new
+    and chosen by the client (optional): sent again with the same file it makes no second document."""
 
     file: UploadFile
     session_id: str | None = None
+    id: str | None = None
 
 
 class DocumentList(msgspec.Struct, rename="camel", kw_only=True):
@@ -71,9 +73,10 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
     """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
     `existing` says so. It can be searched by words at once, and by meaning a little later (`status: ready`)."""
     parts: Parts = state.parts
-    if not hasattr(data.file.file, "read") or not isinstance(data.session_id, str | None):
+    ids = (data.session_id, data.id)
+    if not hasattr(data.file.file, "read") or not all(isinstance(given, str | None) for given in ids):
         # a form's fields are what the client makes of them, whatever the types above say
-        raise BadRequest("`file` must be a file and `sessionId` an id. Nothing was stored.")
+        raise BadRequest("`file` must be a file, `sessionId` and `id` ids. Nothing was stored.")
     return await upload(
         parts.users,
         request.user.id,
@@ -83,6 +86,7 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
         data.session_id or None,
         parts.inference,
         parts.places,
+        data.id or None,
     )
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,13 @@ from litestar.response.streaming import ASGIStreamingResponse
 IMMUTABLE = "public, max-age=31536000, immutable"
 ALWAYS_ASK = "no-cache"
 _READ = 2**18
+_TAG = re.compile(r'(?:W/)?("[^"]*")')
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A file and what is said of it. `tag` must change with its bytes."""
+    """A file and what is said of it. `tag` must change with its bytes. `more`: headers of its own."""
 
     path: Path
     size: int
@@ -28,6 +29,7 @@ class Served:
     media_type: str
     cache: str
     encoding: str = ""
+    more: Mapping[str, str] = field(default_factory=dict)
 
 
 def part(header: str, size: int) -> range | None:
@@ -46,13 +48,18 @@ def part(header: str, size: int) -> range | None:
     return range(int(first), min(int(last) + 1, size) if last else size)
 
 
+def is_known(header: str, etag: str) -> bool:
+    """Does an If-None-Match header name this tag? It is a list, or `*` for any, and weak tags count as strong ones."""
+    return header.strip() == "*" or etag in _TAG.findall(header)
+
+
 def answer(request: Request[Any, Any, Any], file: Served) -> ASGIResponse:
     """The answer to a GET or HEAD of this file. Raises 416 for a range that lies behind its end."""
     etag = f'"{file.tag}"'
-    headers = {"ETag": etag, "Cache-Control": file.cache, "Accept-Ranges": "bytes"}
+    headers = {"ETag": etag, "Cache-Control": file.cache, "Accept-Ranges": "bytes", **file.more}
     if file.encoding:
         headers |= {"Content-Encoding": file.encoding, "Vary": "Accept-Encoding"}
-    if etag in request.headers.get("if-none-match", ""):
+    if is_known(request.headers.get("if-none-match", ""), etag):
         return ASGIResponse(status_code=304, headers=headers)
     span = None
     if request.method == "GET" and request.headers.get("if-range", etag) == etag:

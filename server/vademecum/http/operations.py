@@ -87,6 +87,7 @@ async def metrics_route(request: Request[Any, Any, State], state: State) -> byte
         "vademecum_accounts": (len(parts.accounts.accounts), "accounts"),
         "vademecum_attached_files": (len(parts.users.attached()), "users' files open now"),
         "vademecum_streams": (parts.hub.count(), "open streams"),
+        "vademecum_answers": (parts.answers.count(), "answers under way"),
         **{
             f"vademecum_jobs_{name}": (job.pending(), f"users with {name} work to do")
             for name, job in parts.backstage.jobs.items()

@@ -24,10 +24,14 @@ STATUS: dict[type[errors.VademecumError], int] = {
     errors.TooLarge: 413,
     errors.LimitReached: 409,
     errors.UnreadableFile: 422,
+    errors.NothingToSummarise: 422,
     errors.Outdated: 426,
     errors.RateLimited: 429,
     errors.TooNew: 503,
     errors.Busy: 503,
+    errors.NoAssistant: 503,
+    errors.AnswerTooSlow: 504,
+    errors.AssistantError: 502,
     errors.Broken: 500,
 }
 CODES = {

@@ -10,7 +10,8 @@ from vademecum.errors import BadRequest, Busy, TierTooLow
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
 from vademecum.services.parts import Parts
-from vademecum.services.search import Found, Mode
+from vademecum.services.search import Found
+from vademecum.services.seek import Mode
 
 Req = Request[Account, Token, State]
 

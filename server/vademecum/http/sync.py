@@ -32,7 +32,7 @@ BIG = 2**20  # bytes; a larger body is decoded in a thread, so that the others n
 
 def served(registry: Registry, name: str, version: int) -> Collection:
     """The collection, if it is served in this schema version."""
-    collection = registry.get(name)
+    collection = registry.synced.get(name)
     if collection is None:
         raise NotFound(f"There is no collection {name}.")
     if version < collection.version:
@@ -150,7 +150,7 @@ async def stream_route(request: Req, state: State, versions: FromQuery[str] = ""
     this takes one for all. `?versions=documents:0,sessions:0` chooses collections and states their schema versions."""
     parts: Parts = state.parts
     if not versions:
-        return _stream(parts, request, frozenset(parts.registry), named=True)
+        return _stream(parts, request, frozenset(parts.registry.synced), named=True)
     names = set()
     for item in versions.split(","):
         name, _, version = item.partition(":")

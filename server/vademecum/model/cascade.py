@@ -1,6 +1,6 @@
 """What a death or a birth does to other rows. Everything here happens inside the transaction that causes it.
 
-A row dies with any of its parents (`Collection.parents`); a row that merely names a dead one is healed
+A row dies with any of its parents (`Collection.parents`); one that merely names a dead row follows it or is healed
 (`Reference.on_death`). Each victim takes its own `seq`, so devices and the index learn of it by the ordinary pull.
 """
 
@@ -35,7 +35,10 @@ def bereave(draft: Draft, dead: list[str]) -> list[str]:
     level = dead
     while level:
         orphans = {
-            key for parent in level for key in draft.dependents(parent) if _lives_by(draft, key, parent)
+            key
+            for parent in level
+            for key in draft.dependents(parent)
+            if _lives_by(draft, key, parent) or _follows(draft, key, parent)
         }
         draft.prefetch(orphans)
         level = [key for key in sorted(orphans) if _bury(draft, key)]
@@ -61,6 +64,19 @@ def _lives_by(draft: Draft, key: str, parent: str) -> bool:
     return head is not None and parent in head.parents
 
 
+def _follows(draft: Draft, key: str, dead: str) -> bool:
+    head, gone = draft.head(key), draft.head(dead)
+    if head is None or gone is None or head.parents != gone.parents:
+        return False
+    collection, row_id = dead.split("/")
+    fields = [
+        reference.field
+        for reference in draft.collections[key.partition("/")[0]].references
+        if reference.on_death == "follow" and reference.target == collection
+    ]
+    return bool(fields) and any(draft.row(key).get(field) == row_id for field in fields)
+
+
 def _heal(draft: Draft, key: str) -> None:
     """Store `key` again without what it names and is dead. `updatedAt` stays: nobody edited it."""
     head, row = draft.head(key), draft.row(key)
@@ -82,7 +98,7 @@ def healed(draft: Draft, collection: Collection, row: Json) -> Json:
             if len(alive) != len(value):
                 result = {**result, reference.field: alive}
         elif draft.life(f"{reference.target}/{value}") == "dead":
-            if reference.on_death == "leave":
+            if reference.on_death != "mark":
                 result = {name: v for name, v in result.items() if name != reference.field}
             elif not row.get(reference.mark_field):
                 result = {**result, reference.mark_field: True}

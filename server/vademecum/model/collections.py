@@ -1,7 +1,7 @@
-"""The ten synced collections: one struct a row, one `Collection` a table of rules.
+"""The collections: one struct a row, one `Collection` a table of rules. Ten are synced; what agents do is not.
 
 The structs are the one source of the wire: `schemas/*.json` are generated from them (`make schemas`) and the
-TypeScript types from those. A struct is what a LIVE row must fit; tombstones are blanked rows (see `blank`) and
+TypeScript types from those, of the synced ones. A struct is what a LIVE row must fit; tombstones are blanked rows (see `blank`) and
 are judged by `replication` alone. Field names on the wire are the camelCase of the names here.
 """
 
@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -167,16 +167,49 @@ class Summary(Row, kw_only=True):
     project_id: Id | UnsetType = UNSET
 
 
+ObservationKind = Literal[
+    "read", "write", "edit", "command", "search", "error", "decision", "prompt", "session"
+]
+OBSERVATION_KINDS: tuple[ObservationKind, ...] = get_args(ObservationKind)
+PATH_MAX = 4096
+Path = Annotated[str, Meta(max_length=PATH_MAX)]
+
+
+class Observation(Row, kw_only=True):
+    """What a coding agent did in a project. `count`: how often, in one session of the agent; `redactions`: how many
+    secrets were hidden before it was stored."""
+
+    project_id: Id
+    agent_session: Name
+    kind: ObservationKind
+    content: Annotated[str, Meta(max_length=8000)]
+    count: Count
+    pinned: bool
+    redactions: Count
+    path: Path | UnsetType = UNSET
+    tool: Name | UnsetType = UNSET
+
+
+class Root(Row, kw_only=True):
+    """A folder that is known by a name, and the project which that is."""
+
+    project_id: Id
+    name: Name
+    root: Path
+    source: Literal["config", "git", "folder", "home"]
+
+
 @dataclass(frozen=True)
 class Reference:
     """A field that names a row of another collection. What its death does to the row that names it:
 
-    `leave`: the field goes (or, in a list, that id); `mark`: the field stays and `mark_field` becomes true.
+    `leave`: the field goes (or, in a list, that id); `mark`: the field stays and `mark_field` becomes true; `follow`: the
+    row dies too if both have the same parents, else as `leave`.
     """
 
     field: str
     target: str
-    on_death: Literal["leave", "mark"] = "leave"
+    on_death: Literal["leave", "mark", "follow"] = "leave"
     mark_field: str = ""
 
 
@@ -186,6 +219,7 @@ class Collection:
 
     name: str
     struct: type[Row]
+    synced: bool = True  # or it stays on the server, and to devices there is no such collection
     version: int = 0
     primary_key: str = "id"
     parents: Mapping[str, str] = field(
@@ -267,7 +301,9 @@ COLLECTIONS: tuple[Collection, ...] = (
         references=(
             Reference("sessionIds", "sessions"),
             Reference("supersedes", "memories"),
-            Reference("supersededBy", "memories"),
+            Reference(
+                "supersededBy", "memories", "follow"
+            ),  # or what was deleted is current again in older words
         ),
         sets=("sessionIds",),
     ),
@@ -276,6 +312,8 @@ COLLECTIONS: tuple[Collection, ...] = (
     ),
     Collection("relationships", Relationship, parents={"fromId": "entities", "toId": "entities"}),
     Collection("summaries", Summary, parents={"sessionId": "sessions", "projectId": "projects"}),
+    Collection("observations", Observation, synced=False, parents={"projectId": "projects"}),
+    Collection("roots", Root, synced=False, parents={"projectId": "projects"}),
 )
 
 
@@ -294,6 +332,11 @@ class Registry(Mapping[str, Collection]):
     def __len__(self) -> int:
         return len(self._by_name)
 
+    @property
+    def synced(self) -> Mapping[str, Collection]:
+        """Those that devices hold, too."""
+        return {name: collection for name, collection in self.items() if collection.synced}
+
 
 Links = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -309,69 +352,3 @@ def links(collection: Collection, row: Json) -> Links:
         ids = value if isinstance(value, list) else [value] if value else []
         references += [f"{reference.target}/{i}" for i in ids]
     return parents, tuple(references)
-
-
-def blank(collection: Collection, row: Json, now: str) -> Json:
-    """The tombstone of `row`: id, parents and times; all else is the blank of its type, optional fields gone.
-
-    Required fields stay because RxDB validates tombstones too. An enum's blank is its first value.
-    """
-    kept = {collection.primary_key, "createdAt", "updatedAt", *collection.parents}
-    tombstone: Json = {}
-    for name, blank_value in _blanks(collection.struct):
-        if name in kept:
-            value = row.get(name)
-            time = name in ("createdAt", "updatedAt")
-            if _is(Time if time else Id, value):
-                tombstone[name] = value
-            elif blank_value is not UNSET:
-                tombstone[name] = now if time else blank_value
-        elif blank_value is not UNSET:
-            tombstone[name] = blank_value
-    tombstone["_deleted"] = True
-    return tombstone
-
-
-def _is(kind: Any, value: object) -> bool:
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return False
-    return True
-
-
-_blank_cache: dict[type[Row], tuple[tuple[str, Any], ...]] = {}
-
-
-def _blanks(struct: type[Row]) -> tuple[tuple[str, Any], ...]:
-    found = _blank_cache.get(struct)
-    if found is None:
-        info = msgspec.inspect.type_info(struct)
-        hints = get_type_hints(struct)
-        assert isinstance(info, msgspec.inspect.StructType)
-        found = tuple(
-            (f.encode_name, _blank_of(f.type, hints[f.name]) if f.required else UNSET)
-            for f in info.fields
-            if f.encode_name not in ("_deleted", "syncError")
-        )
-        _blank_cache[struct] = found
-    return found
-
-
-def _blank_of(kind: msgspec.inspect.Type, hint: Any) -> Any:
-    inspect = msgspec.inspect
-    match kind:
-        case inspect.LiteralType():
-            return get_args(hint)[0]  # msgspec sorts the values; the blank is the first as written
-        case inspect.ListType():
-            return []
-        case inspect.BoolType():
-            return False
-        case inspect.IntType() | inspect.FloatType():
-            return 0
-        case inspect.UnionType(types=types) if any(isinstance(t, inspect.NoneType) for t in types):
-            return None
-        case inspect.StructType() | inspect.DictType():
-            return {}
-        case _:
-            return ""

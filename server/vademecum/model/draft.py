@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from vademecum.model.collections import Collection, Json, Links, blank, links
+from vademecum.model.blank import blank
+from vademecum.model.collections import Collection, Json, Links, links
+from vademecum.model.jobs import Job
 from vademecum.model.limits import Usage, charged_bytes, charged_tombstones
 from vademecum.model.replication import Life
 
@@ -127,7 +129,10 @@ def tag_key(key: str, tag: str) -> str:
 
 
 class Draft:
-    """One transaction's view and its changes. `read` fetches stored bodies: keys -> {key: JSON bytes}."""
+    """One transaction's view and its changes. `read` fetches stored bodies: keys -> {key: JSON bytes}; `read_jobs` the
+    jobs with these ids. `id_key`: what ids that follow from a person's words are keyed with. `jobs`: what becomes of jobs;
+    None, of one that goes. `asked`: how many questions to the language model begin with this transaction, less those
+    that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten."""
 
     def __init__(
         self,
@@ -137,14 +142,24 @@ class Draft:
         epoch: str,
         forgotten_at: str,
         now: str,
+        read_jobs: Callable[[list[str]], dict[str, Job]] = lambda ids: {},
+        id_key: str = "",
+        read_taken: Callable[[list[str]], set[str]] = lambda ids: set(),
     ) -> None:
         self.collections = collections
         self.epoch = epoch
         self.forgotten_at = forgotten_at
+        self.id_key = id_key
         self.now = now
         self.changes: dict[str, Change] = {}
+        self.jobs: dict[str, Job | None] = {}
+        self.asked = 0
+        self.taken: list[str] = []
+        self.taken_expire = ""
         self._heads = heads
         self._read = read
+        self._read_jobs = read_jobs
+        self._read_taken = read_taken
         self._index = Index()  # of the changed rows
         self._bodies: dict[str, bytes] = {}
         self._seq = heads.seq
@@ -204,6 +219,17 @@ class Draft:
             if head is not None and head.deleted is deleted and key.startswith(prefix):
                 yield key
 
+    def known_jobs(self, ids: Iterable[str]) -> dict[str, Job]:
+        """Those of the jobs that there are."""
+        wanted = list(ids)
+        stored = self._read_jobs([i for i in wanted if i not in self.jobs])
+        found = {i: self.jobs.get(i, stored.get(i)) for i in wanted}
+        return {i: job for i, job in found.items() if job is not None}
+
+    def known_taken(self, ids: list[str]) -> set[str]:
+        """Those of the events that were taken up, also by this transaction."""
+        return self._read_taken(ids) | set(self.taken)
+
     @property
     def usage(self) -> Usage:
         charged = self._live_bytes + charged_tombstones(self.tombstones)
@@ -255,11 +281,13 @@ class Draft:
 
     def savepoint(self) -> Callable[[], None]:
         """The undo of everything done after this call."""
-        changes = dict(self.changes)
-        counts = self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at
+        changes, jobs, taken = dict(self.changes), dict(self.jobs), list(self.taken)
+        counts = self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at, self.asked
 
         def undo() -> None:
-            self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at = counts
+            self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at, self.asked = (
+                counts
+            )
             undone = [c for c in self.changes.values() if changes.get(c.key) is not c]
             for change in undone:
                 self._index.remove(change.key, change.head)
@@ -268,6 +296,7 @@ class Draft:
                     self._index.add(earlier.key, earlier.head)
             self.changes.clear()
             self.changes.update(changes)
+            self.jobs, self.taken = jobs, taken
 
         return undo
 

@@ -7,8 +7,10 @@ A filename matches without regard to case, accents and extension: as a whole, or
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
+
+from vademecum.model.ranking import fold
+from vademecum.model.unicode import blank_unknown
 
 _WORD = re.compile(r"[^\W_]+")
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
@@ -43,10 +45,7 @@ def _rank(said: list[str], bare: list[str], filename: str) -> tuple[int, int] | 
 
 
 def _words(text: str) -> list[str]:
-    folded = "".join(
-        c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c)
-    )
-    return _WORD.findall(folded)
+    return _WORD.findall(blank_unknown(fold(text)))
 
 
 def _contains(words: list[str], run: list[str]) -> bool:

@@ -13,6 +13,7 @@ import re
 import unicodedata
 
 from vademecum.model.normalise import bounded
+from vademecum.model.unicode import change_known
 
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 # Never seen, so no reader misses them, and able to hide a second text from a person but not from a model: controls,
@@ -77,4 +78,8 @@ def _without_colon(found: re.Match[str]) -> str:
 
 def _letters(text: str) -> str:
     """The Latin letters that the eye sees, in lower case, and nothing between them."""
-    return _NO_LETTER.sub("", unicodedata.normalize("NFKD", bounded(text)).translate(_TWINS).lower())
+    return _NO_LETTER.sub("", change_known(bounded(text), _latin))
+
+
+def _latin(text: str) -> str:
+    return unicodedata.normalize("NFKD", text).translate(_TWINS).lower()

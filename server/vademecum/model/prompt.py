@@ -73,12 +73,14 @@ class Turn(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Recalled(msgspec.Struct, frozen=True):
-    """What memory recalls: a statement, its date, and where it was said."""
+    """What memory recalls: a statement, its date, and where it was said. `turn`: the id of the turn it is, if it is one;
+    what stands in the conversation is not told again."""
 
     id: str
     date: str
     session: str
     text: str
+    turn: str | None = None
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -102,6 +104,7 @@ class Given(msgspec.Struct, frozen=True):
 class Piece(msgspec.Struct, frozen=True):
     id: str
     text: str
+    turn: str | None = None
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -189,7 +192,7 @@ def render(given: Given, budget: Budget) -> Draft:
         system=system,
         facts=[Piece(fact.id, _fact_line(fact, budget.state)) for fact in given.facts],
         turns=[Piece(turn.id, _turn_lines(turn, budget.volatile)) for turn in given.turns],
-        memories=[Piece(memory.id, _memory_line(memory, budget.volatile)) for memory in given.memories],
+        memories=[_memory(memory, budget.volatile) for memory in given.memories],
         passages=[Piece(passage.id, _passage_lines(passage, budget.rag)) for passage in given.passages],
         documents=DOCUMENTS[given.mode],
     )
@@ -210,14 +213,16 @@ async def assemble(draft: Draft, budget: Budget, count: Count) -> Prompt:
     volatile_max = min(budget.volatile, left)
     turns = await _newest(draft.turns, volatile_max, costs, count)
     memory_max = min(budget.volatile // 3, volatile_max - turns.tokens)
-    memory = _best(MEMORY, draft.memories, memory_max, costs)
+    said = {turn.id for turn in turns.kept}
+    memories = [piece for piece in draft.memories if piece.turn not in said]
+    memory = _best(MEMORY, memories, memory_max, costs)
     volatile = turns.tokens + memory.tokens
     rag_max = min(budget.rag, left - volatile)
     rag = _best(draft.documents, draft.passages, rag_max, costs)
 
     tokens = Tokens(system, state.tokens, volatile, rag.tokens)
     response = min(budget.response, left + RESPONSE_LEAST - volatile - rag.tokens)
-    given = (draft.facts, draft.turns, draft.memories, draft.passages)
+    given = (draft.facts, draft.turns, memories, draft.passages)
     kept = (state.kept, turns.kept, memory.kept, rag.kept)
     return Prompt(
         prompt="".join([draft.system, state.text, turns.text, memory.text, rag.text]).rstrip("\n"),
@@ -226,6 +231,13 @@ async def assemble(draft: Draft, budget: Budget, count: Count) -> Prompt:
         kept=Ids(*([piece.id for piece in some] for some in kept)),
         dropped=Ids(*(_missing(all_, some) for all_, some in zip(given, kept, strict=True))),
     )
+
+
+def nothing_found(searched: Sequence[str]) -> str:
+    """The answer in authoritative mode when nothing was found. `searched`: names of the documents."""
+    if not searched:
+        return "This conversation has no documents yet. Add one, and ask again."
+    return f"{NOT_FOUND} Searched: {', '.join(searched)}."
 
 
 def _fact_line(fact: Fact, room: int) -> str:
@@ -237,9 +249,10 @@ def _turn_lines(turn: Turn, room: int) -> str:
     return "".join(f"{who}: {neutral(_clip(text, room))}\n" for who, text in said if text)
 
 
-def _memory_line(memory: Recalled, room: int) -> str:
+def _memory(memory: Recalled, room: int) -> Piece:
     text = one_line(_clip(memory.text, room))
-    return f"- {one_line(memory.date)}, {one_line(memory.session)}: {text}\n"
+    line = f"- {one_line(memory.date)}, {one_line(memory.session)}: {text}\n"
+    return Piece(memory.id, line, memory.turn)
 
 
 def _passage_lines(passage: Passage, room: int) -> str:

@@ -7,7 +7,7 @@ mirrors this file; nothing in a query is syntax. The constants were fitted and m
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -283,6 +283,19 @@ def lift(scores: NDArray[np.float64], group: NDArray[Any]) -> NDArray[np.float64
         lifted[away:] += together * shared[:-away]
         lifted[:-away] += together * shared[away:]
     return lifted
+
+
+def lift_found(scores: Mapping[Key, float], groups: Iterable[Sequence[Key]]) -> dict[Key, float]:
+    """`lift` for rows of which only some were found, by `scores`; `groups`: all rows, in order. What was not found lends
+    nothing and stays out. The best keeps its score, for rows that have no neighbours are ranked beside these."""
+    lifted: dict[Key, float] = {}
+    for group in groups:
+        own = np.array([scores.get(key, 0.0) for key in group])
+        raised = lift(own, np.zeros(len(group)))
+        lifted |= {key: float(score) for key, score in zip(group, raised, strict=True) if key in scores}
+    highest = max(lifted.values(), default=0.0)
+    scale = max(scores.values(), default=0.0) / highest if highest > 0 else 1.0
+    return {key: score * scale for key, score in lifted.items()}
 
 
 def relative(hits: Sequence[tuple[Key, float]], zero: float | None = None) -> list[tuple[Key, float]]:

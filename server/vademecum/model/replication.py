@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from vademecum.model.collections import Collection, Json, blank
+from vademecum.model.blank import blank
+from vademecum.model.collections import Collection, Json
 from vademecum.model.merge import can_merge, merge
 
 Life = Literal["live", "dead", "missing"]

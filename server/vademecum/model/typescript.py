@@ -9,6 +9,18 @@ from vademecum.model.schema import json_schema
 
 _HEAD = """// Written by `make schemas` from the structs in server/vademecum/model/collections.py. Not to be edited.
 """
+_RELATION = """import type { Collections } from "./rows.ts";
+
+/** A field of a row, or each id in it, names a row of another collection. When that dies, the row dies with it, the
+ * name leaves the row, or the row is marked; or the row follows it if both have the same parents. */
+export interface Relation {
+  of: keyof Collections;
+  field: string;
+  to: keyof Collections;
+  onDeath: "die" | "leave" | "mark" | "follow";
+  mark?: string;
+}
+"""
 _SCALARS = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 
@@ -18,6 +30,22 @@ def typescript(registry: Mapping[str, Collection]) -> str:
     names = [f"  {name}: {collection.struct.__name__}Doc;" for name, collection in registry.items()]
     index = "\n".join(["export interface Collections {", *names, "}"])
     return "\n".join([_HEAD, *interfaces, index, ""])
+
+
+def relations(registry: Mapping[str, Collection]) -> str:
+    """One module: which fields name rows of other collections, and what the death of one does to the row."""
+    lines = [_HEAD, _RELATION, "export const RELATIONS: readonly Relation[] = ["]
+    for name, collection in registry.items():
+        for field, target in collection.parents.items():
+            lines.append(f'  {{ of: "{name}", field: "{field}", to: "{target}", onDeath: "die" }},')
+        for reference in collection.references:
+            end = f'onDeath: "{reference.on_death}"'
+            if reference.mark_field:
+                end += f', mark: "{reference.mark_field}"'
+            lines.append(
+                f'  {{ of: "{name}", field: "{reference.field}", to: "{reference.target}", {end} }},'
+            )
+    return "\n".join([*lines, "];", ""])
 
 
 def _interface(collection: Collection) -> str:

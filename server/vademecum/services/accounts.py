@@ -131,6 +131,7 @@ async def remove(parts: Parts, account: Account) -> None:
     note_left(parts.settings.data, account.id)
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
+    await parts.spool.clear(account.email)
     await _erase(parts, account.id)
     await parts.accounts.rewrite()
 
@@ -139,6 +140,7 @@ async def _erase(parts: Parts, account_id: str) -> None:
     parts.backstage.forget_user(account_id)
     await parts.reembedding.forget(account_id)
     await parts.indexes.remove(account_id)
+    await parts.recall.indexes.remove(account_id)
     await parts.users.remove(account_id)
     parts.backstage.forget_user(account_id)  # the last commits have asked for more
 

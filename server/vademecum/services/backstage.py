@@ -5,37 +5,52 @@ from __future__ import annotations
 from pathlib import Path
 
 from vademecum.engines.duckdb.users import RECORDS, user_folder
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.model import causes
 from vademecum.model.draft import Change
-from vademecum.services import embed
+from vademecum.services import embed, recall_index, retain
 from vademecum.services.erase import leaves_bytes, outdates
 from vademecum.services.follow import Hub
-from vademecum.services.jobs import Job
 from vademecum.services.models import Inference
+from vademecum.services.user_queue import UserQueue
 
 
 class Backstage:
     """`on_commit` tells the streams first, then asks for what the change needs."""
 
-    def __init__(self, hub: Hub, inference: Inference, tidy_delay_s: float) -> None:
+    def __init__(self, hub: Hub, inference: Inference, tidy_delay_s: float, *, extracts: bool) -> None:
         self._hub = hub
         self._inference = inference
         self._tidy_delay_s = tidy_delay_s
-        self.jobs: dict[str, Job] = {}
+        self._extracts = extracts
+        self.jobs: dict[str, UserQueue] = {}
 
-    def add(self, job: Job) -> Job:
+    def add(self, job: UserQueue) -> UserQueue:
         self.jobs[job.name] = job
         return job
 
-    def ask(self, job: str, user_id: str) -> None:
-        self.jobs[job].ask(user_id)
+    def ask(self, job: str, user_id: str, delay_s: float | None = None) -> None:
+        self.jobs[job].ask(user_id, delay_s)
 
-    def on_commit(self, user_id: str, epoch: str, changes: list[Change]) -> None:
-        self._hub.publish(user_id, epoch, changes)
+    def hurry(self, job: str, user_id: str) -> None:
+        self.jobs[job].hurry(user_id)
+
+    def on_commit(self, store: UserStore, changes: list[Change]) -> None:
+        self._hub.publish(store, changes)
+        user_id = store.user_id
         if any(c.key.startswith("vectorEmbeddings/") for c in changes):
             self._inference.cancel(user_id, embed.gone(changes))
             self.jobs["index"].ask(user_id)
+        if recall_index.is_news(changes):
+            self._inference.cancel(user_id, recall_index.gone(changes))
+            self.jobs["recall"].ask(user_id)
+            self.jobs["recall_vectors"].ask(user_id)
         if embed.needs_work(changes):
             self.jobs["embed"].ask(user_id)
+        if self._extracts and causes.may_cause(changes):
+            self.jobs["work"].ask(user_id)
+        if retain.is_news(changes):
+            self.jobs["retain"].ask(user_id, retain.EVERY_S)
         if leaves_bytes(changes):
             self.jobs["erase"].ask(user_id)
         elif outdates(changes):  # one job for both: a delete's erasure takes away what edits have left, too
@@ -59,6 +74,7 @@ class Backstage:
             if (user_folder(data, user_id) / RECORDS).exists():
                 self.jobs["embed"].ask(user_id)
                 self.jobs["index"].ask(user_id)
+                self.jobs["recall"].ask(user_id)
         known.write_text(embedder.model, encoding="utf-8")
 
     def forget_user(self, user_id: str) -> None:

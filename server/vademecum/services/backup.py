@@ -1,6 +1,6 @@
 """Backup: a consistent copy of accounts and records while the server goes on, and the way back.
 
-Left out: the index (derived), models (published), the ledger (it must survive an older backup). A restore begins a
+Left out: the indexes (derived), models (published), the ledger (it must survive an older backup). A restore begins a
 new epoch, so devices start again from zero and push what they hold; what was erased since the backup stays erased.
 """
 
@@ -164,6 +164,7 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             highest += SEQ_JUMP
     try:
         await parts.indexer.drop(user_id)
+        await parts.recall.indexer.drop(user_id)
         return await parts.users.replace(
             user_id,
             records / RECORDS,
@@ -172,7 +173,7 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             # A stream that outlived it would go on in the new epoch, and its reader never learn that there is one.
             before_opening=lambda: parts.hub.close_user(user_id),
         )
-    finally:  # also when it failed: the index may be gone
+    finally:  # also when it failed: the indexes may be gone
         for job in parts.backstage.jobs.values():
             job.ask(user_id)
 

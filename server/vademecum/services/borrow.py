@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from vademecum.errors import BadRequest, Conflict, NotFound
-from vademecum.model.collections import Id, Json
+from vademecum.errors import Conflict, NotFound
+from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
-from vademecum.services.documents import live_row
+from vademecum.services.documents import check_session_id, live_row
 
 
 def check_session(draft: Draft, session_id: str) -> None:
     """A session may be unknown here (its row may still be on its way), but not a deleted one."""
-    try:
-        msgspec.convert(session_id, Id)
-    except msgspec.ValidationError as error:
-        raise BadRequest("`sessionId` is not an id.") from error
+    check_session_id(session_id)
     if draft.life(f"sessions/{session_id}") == "dead":
         raise NotFound("There is no such session.")
 

@@ -1,22 +1,21 @@
 """Context: what a model should be told before a question, out of what the session may see.
 
-Documents come by search, so by what the session has borrowed; turns and the summary are the session's own, and the
-overview its project's. Facts are the person's, and only those that belong to the question. What is too much for the
-tier's budgets is left out and named.
+Documents come by search, so by what the session has borrowed; turns are the session's own, and memory is that of the
+scope it is at home in (`remind`). Facts are the person's, and only those that belong to the question. What is too much
+for the tier's budgets is left out and named.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 
 import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest, NotFound, TooLarge
-from vademecum.model.collections import Id
+from vademecum.errors import NotFound, TooLarge
 from vademecum.model.limits import Limits, Tier
 from vademecum.model.prompt import (
     BUDGETS,
@@ -27,7 +26,7 @@ from vademecum.model.prompt import (
     Ids,
     Mode,
     Passage,
-    Recalled,
+    Prompt,
     SystemPromptTooLarge,
     Tokens,
     Turn,
@@ -35,9 +34,13 @@ from vademecum.model.prompt import (
     render,
 )
 from vademecum.model.ranking import query_terms
+from vademecum.model.scope import Home
 from vademecum.model.topic import Fact, belonging, most_useful
+from vademecum.services.documents import check_session_id
 from vademecum.services.models import Inference
-from vademecum.services.portions import portions
+from vademecum.services.portions import children, live_keys, portions
+from vademecum.services.remind import Asking, Moment, Reminded, Reminder, Source, source, summaries
+from vademecum.services.scope import home_of
 from vademecum.services.search import Found, Result, Searcher
 from vademecum.services.search import Scope as Searched
 
@@ -49,12 +52,15 @@ FALLBACK = "This session is in authoritative mode, which belongs to JIGGA accoun
 
 
 class Scope(msgspec.Struct, rename="camel", kw_only=True):
-    """What was looked at. `search` is null when the tier has no document section; `notice`: a word to the person."""
+    """What was looked at. `search` is null when the tier has no document section, `memory` when the session is not here
+    yet. `recalled`: the rows of memory that are in the prompt, in its order; `notice`: a word to the person."""
 
     session_id: str
     project_id: str | None
     mode: Mode
     search: Searched | None
+    memory: Home | None
+    recalled: list[Source]
     notice: str | None = None
 
 
@@ -67,7 +73,6 @@ class Context(msgspec.Struct):
 
 
 class _Session(msgspec.Struct, rename="camel"):
-    title: str = ""
     mode: Mode = "analysis"
     project_id: str | None = None
 
@@ -77,60 +82,95 @@ class _Episode(Turn, frozen=True, rename="camel"):
     status: str
 
 
-class _Summary(msgspec.Struct, rename="camel"):
-    id: str
-    updated_at: str
-    content: str
-
-
-class _Project(msgspec.Struct):
-    name: str
-
-
 _session = msgspec.json.Decoder(_Session)
 _episode = msgspec.json.Decoder(_Episode)
-_summary = msgspec.json.Decoder(_Summary)
-_project = msgspec.json.Decoder(_Project)
 _fact = msgspec.json.Decoder(Fact)
 
 
 class Contexts:
-    def __init__(self, users: Users, searcher: Searcher, inference: Inference) -> None:
+    def __init__(self, users: Users, searcher: Searcher, reminder: Reminder, inference: Inference) -> None:
         self._users = users
         self._searcher = searcher
+        self._reminder = reminder
         self._inference = inference
 
     async def context(
         self, user_id: str, tier: Tier, limits: Limits, query: str, session_id: str, system: str
     ) -> Context:
         """Raises NotFound for a deleted session, TooLarge for a system prompt that leaves no room, and Busy."""
+        context, _ = await self.with_passages(user_id, tier, limits, query, session_id, system)
+        return context
+
+    async def with_passages(
+        self,
+        user_id: str,
+        tier: Tier,
+        limits: Limits,
+        query: str,
+        session_id: str,
+        system: str,
+        episode_id: str | None = None,
+    ) -> tuple[Context, list[Result]]:
+        """As `context`, and the passages that are in the prompt, in its order. The turn `episode_id` and those after it
+        are not told: it is the one that is being answered."""
         budget = BUDGETS[tier]
         async with self._users.open(user_id) as store:
             session = await _session_of(store, session_id)
+            home = _home(store, session_id)
             facts = await _facts(store, query, budget)
-            turns = await _turns(store, session_id, budget)
-            memories = await _summaries(store, session_id, session)
-        found = await self._found(user_id, limits, budget, query, session_id)
+            end = await _moment_of(store, session_id, episode_id)
+            turns = await _turns(store, session_id, budget, end)
+            known = await summaries(store, session_id, home) if home is not None else []
+        asking = Asking(query, session_id, home, end) if home is not None else None
+        found, reminded = await self._looked_up(user_id, limits, budget, query, session_id, asking)
         authoritative = session.mode == "authoritative"
         mode: Mode = "authoritative" if authoritative and limits.authoritative and found else "analysis"
         passages = [_passage(result) for result in found.results] if found else []
-        given = Given(system, mode, facts, turns, memories, passages)
-        draft = await asyncio.to_thread(render, given, budget)
-        try:
-            made = await assemble(draft, budget, self._inference.count_tokens)
-        except SystemPromptTooLarge as error:
-            raise TooLarge(
-                f"The system prompt has {error.tokens} tokens or more, and {error.allowed} are the most that leave room "
-                "for what is known and for an answer. Nothing was made: shorten it."
-            ) from error
+        made = await self._made(
+            Given(system, mode, facts, turns, [*known, *reminded.lines], passages), budget
+        )
+        notices = [FALLBACK if mode != session.mode else None, reminded.notice]
         scope = Scope(
             session_id=session_id,
             project_id=session.project_id,
             mode=mode,
             search=found.scope if found else None,
-            notice=FALLBACK if mode != session.mode else None,
+            memory=home,
+            recalled=[source(key) for key in made.kept.memories],
+            notice=" ".join(notice for notice in notices if notice) or None,
         )
-        return Context(made.prompt, made.tokens, made.budget, made.dropped, scope)
+        told = {_place(result): result for result in (found.results if found else [])}
+        passages_told = [told[place] for place in made.kept.passages]
+        return Context(made.prompt, made.tokens, made.budget, made.dropped, scope), passages_told
+
+    async def _made(self, given: Given, budget: Budget) -> Prompt:
+        draft = await asyncio.to_thread(render, given, budget)
+        try:
+            return await assemble(draft, budget, self._inference.count_tokens)
+        except SystemPromptTooLarge as error:
+            raise TooLarge(
+                f"The system prompt has {error.tokens} tokens or more, and {error.allowed} are the most that leave room "
+                "for what is known and for an answer. Nothing was made: shorten it."
+            ) from error
+
+    async def _looked_up(
+        self,
+        user_id: str,
+        limits: Limits,
+        budget: Budget,
+        query: str,
+        session_id: str,
+        asking: Asking | None,
+    ) -> tuple[Found | None, Reminded]:
+        """Documents and memory, side by side: one slow index is not waited for after the other."""
+        if asking is None:
+            return await self._found(user_id, limits, budget, query, session_id), Reminded([])
+        reminding = asyncio.create_task(self._reminder.remind(user_id, asking))
+        try:
+            found = await self._found(user_id, limits, budget, query, session_id)
+            return found, await reminding
+        finally:
+            reminding.cancel()
 
     async def _found(
         self, user_id: str, limits: Limits, budget: Budget, query: str, session_id: str
@@ -142,10 +182,7 @@ class Contexts:
 
 async def _session_of(store: UserStore, session_id: str) -> _Session:
     """One that is unknown here may be on its way, as when it borrows: it has nothing to tell yet."""
-    try:
-        msgspec.convert(session_id, Id)
-    except msgspec.ValidationError as error:
-        raise BadRequest("`sessionId` is not an id.") from error
+    check_session_id(session_id)
     key = f"sessions/{session_id}"
     head = store.heads.rows.get(key)
     if head is not None and head.deleted:
@@ -154,11 +191,16 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
     return _session.decode(body) if body is not None else _Session()
 
 
+def _home(store: UserStore, session_id: str) -> Home | None:
+    """Where the session is at this moment; nowhere while it is on its way here."""
+    head = store.heads.rows.get(f"sessions/{session_id}")
+    return home_of(head) if head is not None else None
+
+
 async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]:
     """The most useful ones that belong to the question. A user may have a quarter of a gigabyte of them: not much more
     is kept at a time than may be told, and no more of a fact is looked at."""
-    heads = list(store.heads.rows)  # a copy: while the thread looks, a commit may change the rows
-    keys = await asyncio.to_thread(lambda: [k for k in heads if k.startswith("facts/") and store.live(k)])
+    keys = await live_keys(store, "facts")
     found: list[tuple[int, Fact]] = []
     longest = CHARACTERS * budget.state
     async for portion in portions(store, keys):
@@ -179,56 +221,62 @@ def _more_facts(
     return [pair for pair, size in zip(best, sizes, strict=True) if size <= FACTS_LENGTHS * longest]
 
 
-async def _turns(store: UserStore, session_id: str, budget: Budget) -> Sequence[Turn]:
-    """The latest turns that were answered, from old to new; hardly more are read than the budget can take."""
-    keys = _latest(
-        store, _children(store, f"sessions/{session_id}", "episodes"), CHARACTERS * budget.volatile
-    )
+async def _turns(store: UserStore, session_id: str, budget: Budget, end: Moment | None) -> Sequence[Turn]:
+    """The latest turns that were answered, from old to new, before the moment `end`; hardly more are read than the
+    budget can take."""
+    keys = _newest(store, children(store, f"sessions/{session_id}", "episodes"))
+    enough = CHARACTERS * budget.volatile
     found: list[_Episode] = []
-    async for portion in portions(store, keys):
-        found += await asyncio.to_thread(_answered, [body for _, body in portion])
-    return sorted(found, key=lambda turn: (turn.created_at, turn.id))
+    while keys and len(found) < TURNS and enough >= 0:
+        some = _first(store, keys, enough)
+        keys = keys[len(some) :]
+        async for portion in portions(store, some):
+            turns = await asyncio.to_thread(_answered, [body for _, body in portion], end)
+            enough -= sum(len(turn.user_message) + len(turn.ai_response) for turn in turns)
+            found += turns
+    return sorted(found, key=_moment)
 
 
-def _answered(bodies: Iterable[bytes]) -> list[_Episode]:
+async def _moment_of(store: UserStore, session_id: str, episode_id: str | None) -> Moment | None:
+    """The place in time of a turn of the session; one that is not here yet bounds nothing."""
+    key = f"episodes/{episode_id}"
+    body = (await store.bodies([key])).get(key)
+    if body is None or key not in children(store, f"sessions/{session_id}", "episodes"):
+        return None
+    return _moment(_episode.decode(body))
+
+
+def _moment(turn: _Episode) -> Moment:
+    return turn.created_at, turn.id
+
+
+def _answered(bodies: Iterable[bytes], end: Moment | None) -> list[_Episode]:
     turns = (_episode.decode(body) for body in bodies)
-    return [turn for turn in turns if turn.status in ("done", "stopped")]
+    return [
+        turn for turn in turns if turn.status in ("done", "stopped") and (end is None or _moment(turn) < end)
+    ]
 
 
-async def _summaries(store: UserStore, session_id: str, session: _Session) -> Sequence[Recalled]:
-    """The session's own summary, then its project's overview; of several the newest."""
-    places = [(f"sessions/{session_id}", f'session "{session.title}"')]
-    if session.project_id:
-        key = f"projects/{session.project_id}"
-        body = (await store.bodies([key])).get(key)
-        if body is not None:
-            places.append((key, f'project "{_project.decode(body).name}"'))
-    found: list[Recalled] = []
-    for parent, name in places:
-        keys = _latest(store, _children(store, parent, "summaries"), 0)
-        rows = [_summary.decode(body) async for portion in portions(store, keys) for _, body in portion]
-        found += [Recalled(row.id, row.updated_at[:10], name, row.content) for row in rows]
-    return found
+def _newest(store: UserStore, keys: Iterable[str]) -> list[str]:
+    """Keys of live rows, the last written first."""
+    return sorted(keys, key=lambda key: -store.heads.rows[key].seq)
 
 
-def _children(store: UserStore, parent: str, collection: str) -> list[str]:
-    named = store.heads.dependents.get(parent, ())
-    return [key for key in named if key.startswith(f"{collection}/") and store.live(key)]
-
-
-def _latest(store: UserStore, keys: Iterable[str], enough: int) -> list[str]:
-    """The rows last written, the newest first, until they have `enough` bytes: at least one, at most TURNS."""
-    heads = [(store.heads.rows[key], key) for key in keys]
+def _first(store: UserStore, keys: Iterable[str], enough: int) -> list[str]:
+    """The first rows, until they have `enough` bytes: at least one, at most TURNS."""
     some: list[str] = []
     size = 0
-    for head, key in sorted(heads, key=lambda pair: -pair[0].seq)[:TURNS]:
+    for key in islice(keys, TURNS):
         some.append(key)
-        size += head.size
+        size += store.heads.rows[key].size
         if size > enough:
             break
     return some
 
 
 def _passage(result: Result) -> Passage:
-    place = f"{result.document_id}.{result.block}/{result.chunk_index}"
-    return Passage(place, result.filename, result.text, result.page)
+    return Passage(_place(result), result.filename, result.text, result.page)
+
+
+def _place(result: Result) -> str:
+    return f"{result.document_id}.{result.block}/{result.chunk_index}"

@@ -14,13 +14,13 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import NotFound
-from vademecum.model.collections import Json
+from vademecum.errors import BadRequest, NotFound
+from vademecum.model.collections import Id, Json
 from vademecum.model.draft import Draft
 from vademecum.model.ids import uuid7
 from vademecum.model.lookup import match
 from vademecum.model.suggest import Candidate, cleanup
-from vademecum.services.portions import Portion, portions
+from vademecum.services.portions import Portion, live_keys, portions
 
 
 class Card(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,14 +41,6 @@ def new_id() -> str:
     return uuid7(time.time_ns() // 1_000_000, secrets.token_bytes(10))
 
 
-async def live_keys(store: UserStore) -> list[str]:
-    """Keys of the live documents."""
-    keys = list(store.heads.rows)  # a copy: while the thread looks, a commit may change the rows
-    return await asyncio.to_thread(
-        lambda: [key for key in keys if key.startswith("documents/") and store.live(key)]
-    )
-
-
 async def cards(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[Card, bytes]]:
     """The documents `keys`, each with its body; those that have died meanwhile are left out."""
     async for portion in portions(store, keys):
@@ -58,6 +50,14 @@ async def cards(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[Ca
 
 def _cards(portion: Portion) -> list[tuple[Card, bytes]]:
     return [(_card.decode(body), body) for _, body in portion]
+
+
+def check_session_id(session_id: str) -> None:
+    """Raises BadRequest when it cannot be one."""
+    try:
+        msgspec.convert(session_id, Id)
+    except msgspec.ValidationError as error:
+        raise BadRequest("`sessionId` is not an id.") from error
 
 
 def borrowed_by(store: UserStore, session_id: str) -> set[str]:
@@ -73,7 +73,7 @@ async def filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
 
 async def list_documents(store: UserStore) -> list[bytes]:
     """All live documents as JSON, newest first."""
-    found = [pair async for pair in cards(store, await live_keys(store))]
+    found = [pair async for pair in cards(store, await live_keys(store, "documents"))]
     return [body for _, body in sorted(found, key=lambda pair: _age(pair[0]), reverse=True)]
 
 
@@ -91,7 +91,7 @@ async def get_document(store: UserStore, document_id: str) -> Json:
 
 async def look_up(store: UserStore, name: str, session_id: str) -> list[bytes]:
     """Documents of the pool that `name` (a name, or a whole message) names and that are not active in the session."""
-    known = [card async for card, _ in cards(store, await live_keys(store))]
+    known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
     active = borrowed_by(store, session_id)
     pool = [card for card in sorted(known, key=_age, reverse=True) if card.id not in active]
     return await _bodies(store, await asyncio.to_thread(match, name, [(c.id, c.filename) for c in pool]))
@@ -99,7 +99,7 @@ async def look_up(store: UserStore, name: str, session_id: str) -> list[bytes]:
 
 async def suggestions(store: UserStore, count: int) -> list[bytes]:
     """The `count` documents that would be missed least, as JSON."""
-    known = [card async for card, _ in cards(store, await live_keys(store))]
+    known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
     return await _bodies(store, cleanup([_candidate(store, card) for card in known], count))
 
 

@@ -22,8 +22,9 @@ from vademecum.errors import Broken
 from vademecum.model import vectors
 from vademecum.model.collections import Json
 from vademecum.model.draft import WAITING, Change, Draft
-from vademecum.services.documents import cards, live_keys
+from vademecum.services.documents import cards
 from vademecum.services.models import Inference
+from vademecum.services.portions import live_keys
 from vademecum.services.progress import Teller
 
 COLLECTION = "vectorEmbeddings"
@@ -83,10 +84,18 @@ class EmbedJob:
         self._failures: Counter[tuple[str, str, int]] = Counter()  # (user, block, its seq)
 
     async def work(self, user_id: str) -> None:
-        """Embed a turn's blocks, then settle the documents' status.
+        """A turn. Raises Broken when all that is left has failed once more and is worth another attempt."""
+        goes_on = False
+        try:
+            goes_on = await self._turn(user_id)
+        finally:
+            if not goes_on:
+                self._teller.over(user_id)
+        if goes_on:
+            self._again(user_id)
 
-        Raises Broken when all that is left has failed once more and is worth another attempt.
-        """
+    async def _turn(self, user_id: str) -> bool:
+        """Embed a turn's blocks, then settle the documents' status. Is there more to do?"""
         embedder = await self._inference.for_user(user_id)
         todo: list[_Block] = []
         failed: list[_Block] = []
@@ -97,12 +106,9 @@ class EmbedJob:
         async with self._users.open(user_id) as store:
             await _settle(store, embedder.model if embedder is not None else None, self._hopeless(store))
         left = [*(block for block in failed if self._tries(user_id, block) < ATTEMPTS), *todo[TURN:]]
-        if not left:
-            self._teller.over(user_id)
-        elif all(self._tries(user_id, block) > attempt for block in left):
+        if left and all(self._tries(user_id, block) > attempt for block in left):
             raise Broken(f"{len(left)} blocks could not be embedded.")
-        else:
-            self._again(user_id)
+        return bool(left)
 
     async def _todo(self, user_id: str, embedder: Embedder) -> list[_Block]:
         """The blocks that lack vectors and are not given up, in the order of their turns."""
@@ -174,7 +180,7 @@ def in_turn(blocks: list[_Block], tries: Mapping[_Block, int]) -> list[_Block]:
 
 
 async def _settle(store: UserStore, model: str | None, hopeless: set[str]) -> None:
-    known = [card async for card, _ in cards(store, await live_keys(store))]
+    known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
     waiting = [f"documents/{card.id}" for card in known if card.status == "pending"]
     if waiting:
         missing = set(map(_document_of, store.unembedded(model))) if model is not None else set()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from vademecum.engines.duckdb.users import Users, user_folder
 from vademecum.model.draft import Change
-from vademecum.services.index import Indexer, Indexes
+from vademecum.services.index import Indexer
 
 NEEDLE_MIN = 8  # bytes; shorter ones are found by chance
 
@@ -26,30 +26,29 @@ class Eraser:
         self,
         data: Path,
         users: Users,
-        indexes: Indexes,
-        indexer: Indexer,
+        indexers: Sequence[Indexer],
         prune: Callable[[str], Awaitable[None]],
     ) -> None:
         self._data = data
         self._users = users
-        self._indexes = indexes
-        self._indexer = indexer
+        self._indexers = indexers
         self._prune = prune
 
     async def work(self, user_id: str) -> None:
-        """Rewrite the user's records and index without what was deleted."""
+        """Rewrite the user's records and indexes without what was deleted."""
         await self._prune(user_id)
         await self._users.rewrite(user_id)
-        await self._indexer.work(user_id)
-        await self._indexes.write(user_id, lambda index: index.erase())
+        for indexer in self._indexers:
+            await indexer.erase(user_id)
 
     async def erase_all(self, user_id: str) -> int:
-        """As `work`, when nothing is left alive: the index folder goes as a whole. Returns the files touched."""
+        """As `work`, when nothing is left alive: the index folders go as a whole. Returns the files touched."""
         folder = user_folder(self._data, user_id)
         files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
         await self._prune(user_id)
         await self._users.rewrite(user_id)
-        await self._indexer.drop(user_id)
+        for indexer in self._indexers:
+            await indexer.drop(user_id)
         return files
 
 

@@ -14,7 +14,7 @@ import asyncio
 import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -31,7 +31,7 @@ WAITING_FILE = "waiting.jsonl"
 README = """This is everything the server keeps of you.
 
 account.json               your account (no secrets)
-<collection>.jsonl         one row a line, as your devices sync it
+<collection>.jsonl         one row a line, as your devices sync it; observations and roots stay on the server
 waiting.jsonl              rows that came before what they belong to (as a message before its session) and wait for
                            it: {"collection": its name, "row": the row} a line
 documents/<name>.txt       the text of each document
@@ -58,10 +58,16 @@ class Contents:
 
 
 async def export(
-    store: UserStore, account: dict[str, Any], collections: Iterable[str], target: IO[bytes]
+    store: UserStore,
+    account: dict[str, Any],
+    collections: Iterable[str],
+    target: IO[bytes],
+    only: Collection[str] | None = None,
 ) -> None:
-    """Write the ZIP to `target`. In memory is a portion of the rows at a time, and their keys."""
-    contents = await asyncio.to_thread(settle, list(store.heads.rows.items()))
+    """Write the ZIP to `target`. In memory is a portion of the rows at a time, and their keys. `only`: the keys of what
+    is to be in it, if it is not everything."""
+    heads = [(key, head) for key, head in store.heads.rows.items() if only is None or key in only]
+    contents = await asyncio.to_thread(settle, heads)
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("README.txt", README)
         archive.writestr("account.json", msgspec.json.format(msgspec.json.encode(account), indent=2))

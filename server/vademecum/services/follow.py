@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import TooManyStreams
 from vademecum.model.draft import WAITING, Change
 from vademecum.services.pull import envelope
@@ -36,10 +37,10 @@ class Bounds(msgspec.Struct, frozen=True):
 class Run:
     """Neighbouring rows of a commit, all of one collection: an event, encoded once for all who want it."""
 
-    def __init__(self, epoch: str, collection: str) -> None:
+    def __init__(self, store: UserStore, collection: str) -> None:
         self.collection = collection
         self.size = 0  # bytes of its rows; the few around them are not worth counting
-        self._epoch = epoch
+        self._store = store
         self._bodies: list[bytes] = []
         self._seq = WAITING
 
@@ -54,12 +55,12 @@ class Run:
     @cached_property
     def plain(self) -> bytes:
         """For a stream of one collection."""
-        return frame(envelope(self._bodies, self._seq, self._epoch))
+        return frame(envelope(self._store, self._bodies, self._seq))
 
     @cached_property
     def named(self) -> bytes:
         """For a stream of several."""
-        return frame(envelope(self._bodies, self._seq, self._epoch, self.collection))
+        return frame(envelope(self._store, self._bodies, self._seq, self.collection))
 
 
 def frame(data: bytes, event: str = "") -> bytes:
@@ -67,7 +68,7 @@ def frame(data: bytes, event: str = "") -> bytes:
     return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + data + b"\n\n"
 
 
-def cut(epoch: str, changes: list[Change]) -> list[Run]:
+def cut(store: UserStore, changes: list[Change]) -> list[Run]:
     """A commit as runs, so that order holds across collections; rows that wait for a parent are not shown."""
     runs: list[Run] = []
     for change in changes:
@@ -75,7 +76,7 @@ def cut(epoch: str, changes: list[Change]) -> list[Run]:
             continue
         collection = change.key.partition("/")[0]
         if not runs or not runs[-1].has_room(collection, change.body):
-            runs.append(Run(epoch, collection))
+            runs.append(Run(store, collection))
         runs[-1].add(change.head.seq, change.body)
     return runs
 
@@ -144,9 +145,9 @@ class Hub:
         self._bounds = bounds
         self._subscriptions: dict[str, set[Subscription]] = defaultdict(set)
 
-    def publish(self, user_id: str, epoch: str, changes: list[Change]) -> None:
-        if subscriptions := self._subscriptions.get(user_id):
-            runs = cut(epoch, changes)
+    def publish(self, store: UserStore, changes: list[Change]) -> None:
+        if subscriptions := self._subscriptions.get(store.user_id):
+            runs = cut(store, changes)
             for subscription in subscriptions:
                 subscription.offer(runs)
 

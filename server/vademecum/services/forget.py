@@ -9,7 +9,8 @@ import asyncio
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection as Several
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,19 +20,32 @@ from vademecum.engines.duckdb.users import Users, user_folder
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model.collections import Collection, Json
 from vademecum.model.draft import WAITING, Draft
-from vademecum.services.erase import Eraser, scan
+from vademecum.services.belongings import belongings
+from vademecum.services.delete import delete_project
+from vademecum.services.erase import Eraser, files_below, scan
 from vademecum.services.portions import Portion, portions
 
 SAMPLE = 400  # pieces of content that are looked for afterwards
 PIECE_MIN = 16  # characters; shorter ones are found by chance
-CONTENT = ("filename", "userMessage", "aiResponse", "text", "value", "content", "title", "name")
+CONTENT = (
+    "filename",
+    "userMessage",
+    "aiResponse",
+    "text",
+    "value",
+    "content",
+    "title",
+    "name",
+    "path",
+    "root",
+)
 # The first stretch of a text without an escape: records hold the JSON that was sent, escapes and all.
 _AS_SENT = re.compile(rb'"(?:%s)":\s*"[^"]{0,200}?([^"\\]{16,64})' % "|".join(CONTENT).encode())
 
 
 class Receipt(msgspec.Struct, rename="camel"):
     """`rows`, the `bytes` of their JSON as it was stored (vectors too), `files` rewritten or removed. `leftovers`: of
-    `checked` pieces of what was erased, how many a scan of the user's folder still found: 0."""
+    `checked` pieces of what was erased, how many a scan of the user's folders still found: 0."""
 
     rows: int
     files: int
@@ -45,15 +59,72 @@ class Receipt(msgspec.Struct, rename="camel"):
     )
 
 
-async def forget_everything(data: Path, users: Users, eraser: Eraser, user_id: str) -> Receipt:
-    """Returns when it is done and checked."""
+async def forget_everything(
+    data: Path, users: Users, eraser: Eraser, user_id: str, spooled: Several[Path]
+) -> Receipt:
+    """Returns when it is done and checked. `spooled`: the user's folders of the spool, which are looked through too."""
     async with users.open(user_id) as store:
         seen = await _look(store)
         rows, size, at = await store.write(lambda draft: _bury_all(draft, seen.stubs))
     files = await eraser.erase_all(user_id)
     needles = sorted(seen.needles)[:SAMPLE]
-    leftovers = await asyncio.to_thread(scan, user_folder(data, user_id), needles)
+    leftovers = await asyncio.to_thread(_left, [user_folder(data, user_id), *spooled], needles)
     return Receipt(rows, files, size, at, len(needles), leftovers)
+
+
+async def forget_project(
+    data: Path,
+    users: Users,
+    eraser: Eraser,
+    user_id: str,
+    project_id: str,
+    spooled: Several[Path],
+    *,
+    with_sessions: bool,
+) -> Receipt:
+    """As `delete_project`, and returns when the disk is rid of it and that is checked. Raises NotFound."""
+    async with users.open(user_id) as store:
+        keys = belongings(store, project_id, with_sessions=with_sessions)
+        size = sum(store.heads.rows[key].size for key in keys if key in store.heads.rows)
+        needles = await _needles(store, keys)
+        count, at = await store.write(
+            lambda draft: (delete_project(draft, project_id, with_sessions=with_sessions), draft.now)
+        )
+        needles = await _only_there(store, needles)
+    folder = user_folder(data, user_id)
+    files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
+    await eraser.work(user_id)
+    leftovers = await asyncio.to_thread(_left, [folder, *spooled], needles)
+    return Receipt(count, files, size, at, len(needles), leftovers)
+
+
+def _left(folders: Iterable[Path], needles: list[bytes]) -> int:
+    return sum(scan(folder, needles) for folder in folders)
+
+
+async def _needles(store: UserStore, keys: Several[str]) -> list[bytes]:
+    """Pieces of what these rows say."""
+    found: set[bytes] = set()
+    async for portion in portions(store, sorted(keys)[:: max(1, len(keys) // SAMPLE)]):
+        found |= await asyncio.to_thread(_said, portion)
+    return sorted(found)[:SAMPLE]
+
+
+def _said(portion: Portion) -> set[bytes]:
+    return {piece for _, body in portion for piece in _pieces(msgspec.json.decode(body), body)}
+
+
+async def _only_there(store: UserStore, needles: list[bytes]) -> list[bytes]:
+    """The needles that no living row holds: what is said elsewhere, too, stays there."""
+    left = needles
+    async for portion in portions(store, list(store.heads.rows)):
+        bodies = b"\n".join(body for _, body in portion)
+        left = await asyncio.to_thread(_absent, left, bodies)
+    return left
+
+
+def _absent(needles: list[bytes], text: bytes) -> list[bytes]:
+    return [needle for needle in needles if needle not in text]
 
 
 class _Stub(msgspec.Struct, frozen=True):

@@ -12,21 +12,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from vademecum.engines.duckdb.users import Users, user_folder
+from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, VectorIndex
+from vademecum.engines.onnx.embedder import Embedder
 from vademecum.errors import Broken, NotFound
 from vademecum.model import vectors
 from vademecum.model.collections import Json
-from vademecum.services.models import Inference
 
 T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
-PAGE = 50  # blocks read and written at a time
+PAGE = 50  # rows read and written at a time
 OPEN_MAX = 64
+
+
+class Serving(Protocol):
+    """The model whose vectors an index of this user holds; None: words only. Raises Busy if it is not open in time."""
+
+    async def __call__(self, user_id: str, patience_s: float | None = None, /) -> Embedder | None: ...
 
 
 class IndexReplaced(Exception):
@@ -41,26 +48,22 @@ class _Open:
 
 
 class Indexes:
-    """Users' open indexes, at most a bound. All calls run in threads; one writer at a time a user."""
+    """Users' open indexes of one kind, in the folder `name` of each, at most a bound. All calls run in threads; one
+    writer at a time a user. `cache` may be shared with another kind's."""
 
     def __init__(
-        self, data: Path, cache_bytes: int, inference: Inference, knows: Callable[[str], bool]
+        self, data: Path, name: str, cache: MatrixCache, embedder: Serving, knows: Callable[[str], bool]
     ) -> None:
         self._data = data
-        self._cache = MatrixCache(cache_bytes)
-        self._inference = inference
+        self._name = name
+        self._cache = cache
+        self.embedder = embedder
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._knows = knows
         self._working: set[asyncio.Future[Any]] = set()
 
-    async def model(self, user_id: str) -> str | None:
-        """The hash of the model whose vectors this user's index holds."""
-        embedder = await self._inference.for_user(user_id)
-        return embedder.model if embedder is not None else None
-
-    def may_follow(self, user_id: str) -> bool:
-        """Not while the rows are given the vectors of another model, which this index could not keep."""
-        return user_id not in self._inference.swapping
+    def _folder(self, user_id: str) -> Path:
+        return user_folder(self._data, user_id) / self._name
 
     @asynccontextmanager
     async def _entry(self, user_id: str) -> AsyncIterator[_Open]:
@@ -126,7 +129,7 @@ class Indexes:
                 entry.index = None
                 then()
                 await asyncio.to_thread(old.drop)
-                await asyncio.to_thread(folder.rename, user_folder(self._data, user_id) / "vectors")
+                await asyncio.to_thread(folder.rename, self._folder(user_id))
 
     async def _write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         async with self._entry(user_id) as entry:
@@ -139,19 +142,19 @@ class Indexes:
 
     async def _ensure(self, user_id: str, entry: _Open) -> VectorIndex:
         """The user's index, opened if it is not open yet for the model that serves the user."""
+        embedder = await self.embedder(user_id)
         index = entry.index
-        if index is not None and index.model == await self.model(user_id):
+        if index is not None and index.model == (embedder.model if embedder is not None else None):
             return index
         async with entry.writing:
-            embedder = await self._inference.for_user(user_id)
+            embedder = await self.embedder(user_id)
             model, dims = (embedder.model, embedder.dims) if embedder is not None else (None, None)
             if entry.index is not None and entry.index.model != model:
                 entry.index.close()
                 entry.index = None
             if entry.index is None:
-                folder = user_folder(self._data, user_id) / "vectors"
                 entry.index = await asyncio.to_thread(
-                    VectorIndex.open, folder, model, dims, cache=self._cache
+                    VectorIndex.open, self._folder(user_id), model, dims, cache=self._cache
                 )
             return entry.index
 
@@ -176,12 +179,36 @@ class Indexes:
         self._open.clear()
 
 
-class Indexer:
-    """Brings a user's index up to the records. `caught_up` lets a search wait for what was just pushed."""
+class Page(NamedTuple):
+    """The next rows (key and JSON, as they are now), up to which `seq` they are, and whether there are more."""
 
-    def __init__(self, users: Users, indexes: Indexes) -> None:
+    rows: list[tuple[str, bytes]]
+    upto: int
+    more: bool
+
+
+class Source(Protocol):
+    """What an index is made of."""
+
+    async def page(self, store: UserStore, after: int) -> Page: ...
+
+    def blocks(self, rows: list[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
+        """The blocks that these rows are now, and the ids of those that are gone. Pure; runs in a thread."""
+        ...
+
+
+class Indexer:
+    """Brings a user's index up to the records. `caught_up` lets a search wait for what was just pushed.
+
+    `may_follow`: not while the rows are given the vectors of another model, which the index could not keep."""
+
+    def __init__(
+        self, users: Users, indexes: Indexes, source: Source, may_follow: Callable[[str], bool]
+    ) -> None:
         self._users = users
         self._indexes = indexes
+        self._source = source
+        self._may_follow = may_follow
         self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has surely read
         self._progress = asyncio.Condition()
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -191,7 +218,20 @@ class Indexer:
         done = False
         while not done:
             async with self._turns[user_id]:
-                done = not self._indexes.may_follow(user_id) or await self._step(user_id)
+                done = not self._may_follow(user_id) or await self._step(user_id)
+
+    async def erase(self, user_id: str) -> None:
+        """Read on, then see to it that no byte of what is gone is left in the index."""
+        await self.work(user_id)
+        await self._indexes.write(user_id, lambda index: index.erase())
+
+    async def amend(self, user_id: str, model: str, choose: Callable[[UserStore], list[Block]]) -> None:
+        """Replace blocks that the index has, beside the sequence. `choose` is asked while no step is under way: what is
+        alive then dies, if it does, in a step that comes after."""
+        async with self._turns[user_id]:
+            async with self._users.open(user_id) as store:
+                epoch, blocks = store.epoch, choose(store)
+            await self._indexes.write(user_id, lambda index: _amend(index, model, epoch, blocks))
 
     async def renew(
         self,
@@ -215,16 +255,13 @@ class Indexer:
         """Index all rows there are; returns the checkpoint. `index` is closed."""
         async with self._users.open(user_id) as store:
             epoch = store.epoch
-        after, full = 0, True
-        while full:
+        after, more = 0, True
+        while more:
             async with self._users.open(user_id) as store:
                 if store.epoch != epoch:
                     raise Broken("The records were restored while they were being indexed.")
-                latest = store.seq
-                page = await store.page(COLLECTION, after, PAGE)
-            full = len(page) == PAGE
-            after = page[-1][0] if full else latest
-            await asyncio.to_thread(_apply, index, page, (epoch, after))
+                rows, after, more = await self._source.page(store, after)
+            await asyncio.to_thread(self._apply, index, rows, (epoch, after))
         index.close()
         return epoch, after
 
@@ -240,21 +277,28 @@ class Indexer:
             if epoch and epoch != store.epoch:
                 await self._indexes.write(user_id, VectorIndex.reset)
                 after = 0
-            latest = store.seq
-            page = await store.page(COLLECTION, after, PAGE)
             epoch = store.epoch
-        seq = page[-1][0] if len(page) == PAGE else latest
+            rows, seq, more = await self._source.page(store, after)
+
+        def go_on(index: VectorIndex) -> bool:
+            """False when the index has not read up to `after`: it has just been begun anew, for another model."""
+            if index.checkpoint[1] != after:
+                return False
+            self._apply(index, rows, (epoch, seq))
+            return True
+
         try:
-            if page or seq != after:
-                went_on = await self._indexes.write(
-                    user_id, lambda index: _go_on(index, after, page, (epoch, seq))
-                )
-                if not went_on:
-                    return False
+            if (rows or seq != after) and not await self._indexes.write(user_id, go_on):
+                return False
         except IndexDamaged:
             return False
         await self._note(user_id, (epoch, seq))
-        return len(page) < PAGE
+        return not more
+
+    def _apply(self, index: VectorIndex, rows: list[tuple[str, bytes]], checkpoint: tuple[str, int]) -> None:
+        blocks, gone = self._source.blocks(rows, index.model)
+        index.apply(blocks, gone, [], checkpoint)
+        index.optimise()
 
     async def _note(self, user_id: str, seen: tuple[str, int]) -> None:
         self._seen[user_id] = seen
@@ -274,27 +318,33 @@ class Indexer:
         self._seen.pop(user_id, None)
 
 
-def _go_on(
-    index: VectorIndex, after: int, page: list[tuple[int, bytes]], checkpoint: tuple[str, int]
-) -> bool:
-    """False when the index has not read up to `after`: it has just been begun anew, for another model."""
-    if index.checkpoint[1] != after:
-        return False
-    _apply(index, page, checkpoint)
-    return True
+def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block]) -> None:
+    """Nothing if the index has been begun anew meanwhile: it will hear of these blocks again."""
+    if blocks and index.model == model and index.checkpoint[0] == epoch:
+        index.apply(blocks, [], [], index.checkpoint)
+        index.optimise()
 
 
-def _apply(index: VectorIndex, page: list[tuple[int, bytes]], checkpoint: tuple[str, int]) -> None:
-    blocks: list[Block] = []
-    gone: list[str] = []
-    for _, body in page:
-        row: Json = msgspec.json.decode(body)
-        if row.get("_deleted"):
-            gone.append(row["id"])
-        else:
-            blocks.append(_block(row, index.model))
-    index.apply(blocks, gone, [], checkpoint)
-    index.optimise()
+class BlocksOfDocuments:
+    """The source of the document index."""
+
+    async def page(self, store: UserStore, after: int) -> Page:
+        latest = store.seq
+        entries = store.after(COLLECTION, after, PAGE)
+        bodies = await store.bodies([key for _, key in entries])
+        more = len(entries) == PAGE
+        return Page([(key, bodies[key]) for _, key in entries], entries[-1][0] if more else latest, more)
+
+    def blocks(self, rows: list[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
+        blocks: list[Block] = []
+        gone: list[str] = []
+        for _, body in rows:
+            row: Json = msgspec.json.decode(body)
+            if row.get("_deleted"):
+                gone.append(row["id"])
+            else:
+                blocks.append(_block(row, model))
+        return blocks, gone
 
 
 def _block(row: Json, model: str | None) -> Block:

@@ -132,12 +132,26 @@ class Inference:
         opening = self._serving(user_id)
         return None if opening is None else await _opened(opening, patience_s)
 
+    async def for_anyone(self, user_id: str, patience_s: float | None = None) -> Embedder | None:
+        """The embedder of what is made anew at once when the model is changed: nobody is behind. Otherwise as `get`."""
+        return await self.get(patience_s)
+
+    def may_follow(self, user_id: str) -> bool:
+        """May the document index follow the rows? Not while they are given the vectors of another model."""
+        return user_id not in self.swapping
+
     def _serving(self, user_id: str) -> asyncio.Task[Embedder | None] | None:
         return self._before if user_id in self.behind else self._opening
 
     def serves(self, embedder: Embedder, user_id: str) -> bool:
         """Are vectors of this embedder, which `for_user` gave, still what the user's rows should get?"""
         return user_id not in self.swapping and _result(self._serving(user_id)) is embedder
+
+    def models(self, user_id: str) -> set[str]:
+        """The models, by their hashes, of which this user's rows may have vectors that are searched or will be at once:
+        two while the rows are given those of another."""
+        serving = {self._serving(user_id), self._opening if user_id in self.swapping else None}
+        return {embedder.model for opening in serving if (embedder := _result(opening)) is not None}
 
     def settled(self) -> bool:
         """Is it known which model there is, if any?"""

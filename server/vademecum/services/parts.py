@@ -13,6 +13,7 @@ from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.users import Users
 from vademecum.model.collections import Registry
 from vademecum.model.limits import Limits
+from vademecum.services.answer import Answers
 from vademecum.services.backstage import Backstage
 from vademecum.services.context import Contexts
 from vademecum.services.erase import Eraser
@@ -21,8 +22,12 @@ from vademecum.services.index import Indexer, Indexes
 from vademecum.services.models import Inference
 from vademecum.services.places import Places
 from vademecum.services.rates import Limiter
+from vademecum.services.recall import Recall
 from vademecum.services.reembed import Reembedding
+from vademecum.services.remember import Memories
 from vademecum.services.search import Searcher
+from vademecum.services.spool import Spool
+from vademecum.services.summarise import Summaries
 from vademecum.settings import Settings
 
 
@@ -41,7 +46,12 @@ class Parts:
     eraser: Eraser
     reembedding: Reembedding
     searcher: Searcher
+    recall: Recall
     contexts: Contexts
+    answers: Answers
+    summaries: Summaries
+    memories: Memories
+    spool: Spool
     limiter: Limiter
     places: Places
     local_secret: str

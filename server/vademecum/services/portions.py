@@ -6,6 +6,7 @@ each portion in a thread.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from vademecum.engines.duckdb.userstore import UserStore
@@ -27,6 +28,21 @@ def _is_alive(store: UserStore, key: str) -> bool:
     """Live, or waiting for its parent."""
     head = store.heads.rows.get(key)
     return head is not None and not head.deleted
+
+
+def children(store: UserStore, parent: str, collection: str) -> list[str]:
+    """Keys of the live rows of a collection that name the row `parent`, in no order."""
+    named = store.heads.dependents.get(parent, ())
+    return [key for key in named if key.startswith(f"{collection}/") and store.live(key)]
+
+
+async def live_keys(store: UserStore, collection: str) -> list[str]:
+    """Keys of the live rows of a collection."""
+    keys = list(store.heads.rows)  # a copy: while the thread looks, a commit may change the rows
+    prefix = f"{collection}/"
+    return await asyncio.to_thread(
+        lambda: [key for key in keys if key.startswith(prefix) and store.live(key)]
+    )
 
 
 def cut(store: UserStore, keys: Iterable[str]) -> Iterator[list[str]]:

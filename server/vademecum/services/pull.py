@@ -17,7 +17,7 @@ LIMIT_MAX = 1000
 async def pull(
     users: Users, user_id: str, collection: str, lwt: int, epoch: str, limit: int
 ) -> bytes | AsyncIterator[bytes]:
-    """The page as JSON: {"documents", "checkpoint"}. Shorter than `limit` means that this is the end.
+    """The page as JSON (see `envelope`). Shorter than `limit` means that this is the end.
 
     A large one comes in pieces: 1,000 rows may have hundreds of megabytes.
     """
@@ -30,13 +30,13 @@ async def pull(
         entries = store.after(collection, lwt, limit)
         keys, seq = [key for _, key in entries], entries[-1][0] if entries else lwt
         if sum(store.heads.rows[key].size for key in keys) > PORTION_BYTES:
-            return _pieces(users, user_id, list(cut(store, keys)), seq, store.epoch)
+            return _pieces(users, user_id, list(cut(store, keys)), _closing(store, seq), store.epoch)
         found = await store.bodies(keys)
-        return envelope([found[key] for key in keys], seq, store.epoch)
+        return envelope(store, [found[key] for key in keys], seq)
 
 
 async def _pieces(
-    users: Users, user_id: str, portions: list[list[str]], seq: int, epoch: str
+    users: Users, user_id: str, portions: list[list[str]], closing: bytes, epoch: str
 ) -> AsyncIterator[bytes]:
     """Between two pieces nobody holds the user's file, however slowly the client reads. A restore in between ends the
     answer before its end, and the client asks again."""
@@ -46,7 +46,7 @@ async def _pieces(
             check_epoch(store, epoch)
             found = await store.bodies(keys)
         yield (b"," if number else b"") + b",".join([found[key] for key in keys])
-    yield _closing(seq, epoch)
+    yield closing
 
 
 def check_epoch(store: UserStore, epoch: str) -> None:
@@ -58,9 +58,13 @@ def check_epoch(store: UserStore, epoch: str) -> None:
         )
 
 
-def envelope(bodies: list[bytes], seq: int, epoch: str, collection: str | None = None) -> bytes:
-    """{"documents": [...], "checkpoint": {...}}; bodies are stored JSON and are joined as they are."""
-    return _opening(collection) + b",".join(bodies) + _closing(seq, epoch)
+def envelope(store: UserStore, bodies: list[bytes], seq: int, collection: str | None = None) -> bytes:
+    """{"documents": [...], "checkpoint": {...}}; bodies are stored JSON and are joined as they are.
+
+    `forgottenAt` stands beside them after a "forget everything": rows that were refused have no tombstone here that
+    could tell a device to drop them.
+    """
+    return _opening(collection) + b",".join(bodies) + _closing(store, seq)
 
 
 def _opening(collection: str | None) -> bytes:
@@ -68,5 +72,7 @@ def _opening(collection: str | None) -> bytes:
     return b"{" + named + b'"documents":['
 
 
-def _closing(seq: int, epoch: str) -> bytes:
-    return b'],"checkpoint":' + msgspec.json.encode({"lwt": seq, "id": epoch}) + b"}"
+def _closing(store: UserStore, seq: int) -> bytes:
+    checkpoint = b'],"checkpoint":' + msgspec.json.encode({"lwt": seq, "id": store.epoch})
+    forgotten = b',"forgottenAt":' + msgspec.json.encode(store.forgotten_at) if store.forgotten_at else b""
+    return checkpoint + forgotten + b"}"

@@ -48,14 +48,14 @@ def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incomi
                 f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
                 "lost: send them in smaller batches."
             )
-        return [_read_row(collection, row, user_id) for row in rows]
+        return [read_row(collection, row, user_id) for row in rows]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"A push is a JSON array of {{newDocumentState, assumedMasterState?}}. Nothing was changed. ({error})"
         ) from error
 
 
-def _read_row(collection: Collection, sent: PushRow, user_id: str) -> Incoming:
+def read_row(collection: Collection, sent: PushRow, user_id: str) -> Incoming:
     row = msgspec.json.decode(sent.newDocumentState)
     assumed = msgspec.json.decode(sent.assumedMasterState)
     if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):

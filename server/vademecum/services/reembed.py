@@ -122,6 +122,10 @@ class Reembedding:
                 self._indexer.forget(user_id)
                 self._ask("embed", user_id)
                 self._ask("index", user_id)
+            for user_id in await self._with_rows(accounts):
+                self._ask(
+                    "recall", user_id
+                )  # its vectors are in no row: it is made anew, behind the documents
             await self._go_on()
 
     async def _with_rows(self, accounts: Collection[str]) -> set[str]:
@@ -309,11 +313,15 @@ class Reembedding:
 
     async def _count_done(self, user_id: str, stage: Staging) -> None:
         await asyncio.to_thread(stage.end)
-        if self._plan is not None:
-            blocks = self._plan.blocks + self._sizes.pop(user_id, Progress(0, 0)).of
-            self._keep(msgspec.structs.replace(self._plan, users=self._plan.users + 1, blocks=blocks))
         self._ask("embed", user_id)  # for what came with other vectors, or while the rows were swapped
         self._ask("index", user_id)
+        if self._plan is not None:
+            blocks = self._plan.blocks + self._sizes.pop(user_id, Progress(0, 0)).of
+            self._plan = msgspec.structs.replace(self._plan, users=self._plan.users + 1, blocks=blocks)
+            try:
+                models.save_plan(self._settings, self._plan)
+            except OSError as error:  # after a restart the count is too low, and that is all
+                _log.error("the count of the change is not kept", exc_info=error)
         await self._end_if_done()
 
     async def _end_if_done(self) -> None:

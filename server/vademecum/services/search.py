@@ -8,48 +8,41 @@ was found, or it is dropped. What is shown comes from there, never from the inde
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
-from typing import Literal
+from math import inf
 
 import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.lance import Hit, IndexDamaged, VectorIndex
-from vademecum.engines.onnx.errors import EmbedderClosed
+from vademecum.engines.lance import Hit
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
-from vademecum.model.ranking import DEPTH, hybrid, same_text
-from vademecum.model.vectors import Vectors
-from vademecum.services.documents import borrowed_by, filenames
-from vademecum.services.index import Indexer, Indexes, IndexReplaced
-from vademecum.services.jobs import Job
+from vademecum.model.ranking import DEPTH, same_text
+from vademecum.services.documents import borrowed_by, check_session_id, filenames
 from vademecum.services.models import OPENING_S, Inference
+from vademecum.services.seek import Mode, Seeker
 
-Mode = Literal["hybrid", "meaning", "words"]
+
+class Place(msgspec.Struct, rename="camel"):
+    """Where a passage stands."""
+
+    document_id: str
+    filename: str
+    block: int
+    chunk_index: int
+    page: int | None
+    section: str | None
 
 
-class Repeat(msgspec.Struct, rename="camel"):
+class Repeat(Place):
     """Another place where the same passage stands."""
 
-    document_id: str
-    filename: str
-    block: int
-    chunk_index: int
-    page: int | None
-    section: str | None
 
-
-class Result(msgspec.Struct, rename="camel"):
+class Result(Place):
     """A passage. `also` names the other places where it stands word for word; it is shown once."""
 
-    document_id: str
-    filename: str
-    block: int
-    chunk_index: int
-    page: int | None
-    section: str | None
     text: str
     score: float
     also: list[Repeat] = []
@@ -88,20 +81,17 @@ class Found(msgspec.Struct):
 
 
 class Searcher:
-    def __init__(
-        self, users: Users, indexes: Indexes, indexer: Indexer, job: Job, inference: Inference, wait_s: float
-    ) -> None:
+    def __init__(self, users: Users, seeker: Seeker, inference: Inference) -> None:
         self._users = users
-        self._indexes = indexes
-        self._indexer = indexer
-        self._job = job
+        self._seeker = seeker
         self._inference = inference
-        self._wait_s = wait_s
 
     async def search(
         self, user_id: str, limits: Limits, query: str, session_id: str, k: int, mode: Mode
     ) -> Found:
-        """At most `k` passages, best first. Raises TierTooLow, and Busy when too many ask at once."""
+        """At most `k` passages, best first. Raises BadRequest for what is no id, TierTooLow, and Busy when too many ask
+        at once."""
+        check_session_id(session_id)
         if not limits.searches_documents:
             raise TierTooLow(
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
@@ -113,70 +103,22 @@ class Searcher:
             epoch, seq = store.epoch, store.seq
         if not scope:
             return Found(Scope(session_id, [], possible, True, 0), [])
-        complete = await self._wait(user_id, epoch, seq)
-        try:
-            hits = await self._hits(user_id, query, scope, max(k, DEPTH), possible)
-        except IndexDamaged:  # it was emptied; it is rebuilt from the records
-            self._indexer.forget(user_id)
-            complete = await self._wait(user_id, epoch, seq)
-            hits = await self._hits(user_id, query, scope, max(k, DEPTH), possible)
-        except (IndexReplaced, EmbedderClosed):  # the model was changed meanwhile
-            hits = await self._hits(user_id, query, scope, max(k, DEPTH), possible)
+        depth = max(k, DEPTH)
+        hits, read = await self._seeker.seek(user_id, query, list(scope), depth, possible, (epoch, seq))
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
             active = borrowed_by(store, session_id)
-            pending = _pending(store, active, embedder.model) if embedder is not None else 0
-        return Found(Scope(session_id, sorted(active), possible, complete, pending), results)
-
-    async def _wait(self, user_id: str, epoch: str, seq: int) -> bool:
-        """Wait, bounded, until the index has what was committed before the question."""
-        if self._indexer.has(user_id, epoch, seq):
-            return True
-        self._job.hurry(user_id)
-        try:
-            async with asyncio.timeout(self._wait_s):
-                await self._indexer.wait_for(user_id, epoch, seq)
-        except TimeoutError:
-            return False
-        return True
-
-    async def _hits(
-        self,
-        user_id: str,
-        query: str,
-        scope: Iterable[str],
-        depth: int,
-        mode: Mode,
-    ) -> list[tuple[Hit, float]]:
-        ids = list(scope)
-        embedder = await self._inference.for_user(user_id)
-        meaning: list[Hit] = []
-        words: list[Hit] = []
-        if mode != "words" and embedder is not None and query.strip():
-            vector, model = await embedder.query(query), embedder.model
-            meaning = await self._indexes.read(
-                user_id, lambda index: _meaning(index, model, vector, ids, depth)
-            )
-        if mode != "meaning":
-            words = await self._indexes.read(user_id, lambda index: index.words(query, ids, depth))
-        if mode == "meaning":
-            return [(hit, hit.score) for hit in meaning]
-        if mode == "words":
-            return [(hit, hit.score) for hit in words]
-        by_place = {hit.place: hit for hit in (*meaning, *words)}
-        fused = hybrid([(h.place, h.score) for h in words], [(h.place, h.score) for h in meaning], depth)
-        return [(by_place[place], score) for place, score in fused]
+            pending = _pending(store, active, self._inference.models(user_id))
+        return Found(Scope(session_id, sorted(active), possible, read >= seq, pending), results)
 
 
-def _pending(store: UserStore, document_ids: Iterable[str], model: str) -> int:
-    return sum(1 for i in document_ids if store.chunk_count(i, model) < store.chunk_count(i))
-
-
-def _meaning(index: VectorIndex, model: str, vector: Vectors, ids: list[str], depth: int) -> list[Hit]:
-    """Raises IndexReplaced: vectors of two models are never compared."""
-    if index.model != model:
-        raise IndexReplaced
-    return index.meaning(vector, ids, depth)
+def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[str]) -> int:
+    """How many of the documents lack vectors. None if there is no model to make them."""
+    return sum(
+        1
+        for i in document_ids
+        if max((store.chunk_count(i, model) for model in models), default=inf) < store.chunk_count(i)
+    )
 
 
 async def _read_back(

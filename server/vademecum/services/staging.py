@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from vademecum.durable import sync_folder
 from vademecum.engines.duckdb.users import user_folder
 from vademecum.model.vectors import Vectors
 
@@ -81,7 +82,9 @@ class Staging:
         return found
 
     def begin_swap(self) -> None:
+        """On the disk before any row has a new vector."""
         (self.folder / SWAPPING).touch()
+        sync_folder(self.folder)
 
     def cancel_swap(self) -> None:
         (self.folder / SWAPPING).unlink(missing_ok=True)

@@ -12,16 +12,17 @@ from pathlib import PurePath
 
 import msgspec
 
-from vademecum.engines import files
 from vademecum.engines.duckdb.users import Users
-from vademecum.errors import LimitReached, TooLarge, UnreadableFile
+from vademecum.engines.files.parsed import Unreadable
+from vademecum.engines.files.sandbox import parse
+from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
 from vademecum.model.cascade import kill
 from vademecum.model.chunk import Chunk, chunk
-from vademecum.model.collections import Json
+from vademecum.model.collections import DocumentId, Json
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, refusal
 from vademecum.services.borrow import borrow, check_session
-from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
+from vademecum.services.documents import block_keys, is_whole, live_row, new_id, same_bytes
 from vademecum.services.models import Inference
 from vademecum.services.places import Places
 
@@ -44,13 +45,18 @@ async def upload(
     session_id: str | None,
     inference: Inference,
     places: Places,
+    document_id: str | None = None,
 ) -> Uploaded:
-    """Raises Busy, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
+    """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
 
-    `read` brings the file into memory: called when there is room for it.
+    `read` brings the file into memory: called when there is room for it. `document_id`: the id that the client chose,
+    so that a file that is sent again, or read by the client itself after a lost answer, is the same document.
     """
+    if document_id is not None:
+        _check_id(document_id)
     async with places.take(user_id, filename) as turn:
-        return await _upload(users, user_id, limits, await read(), filename, session_id, inference, turn)
+        data = await read()
+        return await _upload(users, user_id, limits, data, filename, session_id, inference, turn, document_id)
 
 
 async def _upload(
@@ -62,6 +68,7 @@ async def _upload(
     session_id: str | None,
     inference: Inference,
     turn: asyncio.Semaphore,
+    document_id: str | None,
 ) -> Uploaded:
     if len(data) > limits.file_bytes:
         raise TooLarge(
@@ -69,7 +76,7 @@ async def _upload(
         )
     content_hash = hashlib.sha256(data).hexdigest()
     async with users.open(user_id) as store:
-        known = await store.write(lambda draft: _lend_known(draft, content_hash, session_id))
+        known = await store.write(lambda draft: _lend_known(draft, content_hash, session_id, document_id))
         held = store.usage.documents
     if known is not None and known.whole:
         return Uploaded(known.row, existing=True)
@@ -77,14 +84,14 @@ async def _upload(
         raise _full(filename, limits)  # said before the work; the transaction below says it again
     try:
         async with turn:
-            parsed = await files.parse(data, filename)
-    except files.Unreadable as error:
+            parsed = await parse(data, filename)
+    except Unreadable as error:
         raise UnreadableFile(error.message, code=error.code) from error
     chunks = await asyncio.to_thread(chunk, parsed.parts)
     if not chunks:
         raise UnreadableFile("There is no text in this file. Nothing was stored.", code="EMPTY")
     document = {
-        "id": new_id(),
+        "id": document_id or new_id(),
         "userId": user_id,
         "originSessionId": session_id or "",
         "activeSessions": [session_id] if session_id else [],
@@ -100,6 +107,13 @@ async def _upload(
     tokens = await inference.count_tokens([c.text for c in chunks])
     async with users.open(user_id) as store:
         return await store.write(lambda draft: _store(draft, document, chunks, tokens, limits))
+
+
+def _check_id(document_id: str) -> None:
+    try:
+        msgspec.convert(document_id, DocumentId)
+    except msgspec.ValidationError as error:
+        raise BadRequest("`id` is not the id of a document. Nothing was stored.") from error
 
 
 def safe_name(filename: str) -> str:
@@ -123,9 +137,14 @@ class _Known(msgspec.Struct):
     whole: bool
 
 
-def _lend_known(draft: Draft, content_hash: str, session_id: str | None) -> _Known | None:
+def _lend_known(
+    draft: Draft, content_hash: str, session_id: str | None, document_id: str | None
+) -> _Known | None:
+    """Raises Conflict when `document_id` belongs to another file, or to a document that was deleted."""
     if session_id is not None:
         check_session(draft, session_id)
+    if document_id is not None:
+        _check_free(draft, document_id, content_hash)
     row = same_bytes(draft, content_hash)
     if row is None:
         return None
@@ -133,11 +152,20 @@ def _lend_known(draft: Draft, content_hash: str, session_id: str | None) -> _Kno
     return _Known(borrow(draft, row["id"], session_id) if whole and session_id is not None else row, whole)
 
 
+def _check_free(draft: Draft, document_id: str, content_hash: str) -> None:
+    """Free for this file: unknown, or its own."""
+    life = draft.life(f"documents/{document_id}")
+    if life == "dead":
+        raise Gone("This document was deleted meanwhile. Nothing was stored.")
+    if life == "live" and live_row(draft, document_id)["contentHash"] != content_hash:
+        raise Conflict("This id belongs to a document with another content. Nothing was stored.")
+
+
 def _store(
     draft: Draft, document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], limits: Limits
 ) -> Uploaded:
     session_id = next(iter(document["activeSessions"]), None)
-    known = _lend_known(draft, document["contentHash"], session_id)
+    known = _lend_known(draft, document["contentHash"], session_id, document["id"])
     if known is not None and known.whole:  # another upload of the same bytes was quicker
         return Uploaded(known.row, existing=True)
     times = {"createdAt": draft.now, "updatedAt": draft.now, "_deleted": False}

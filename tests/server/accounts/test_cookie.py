@@ -109,3 +109,23 @@ def test_behind_a_proxy_the_public_origin_is_ours(tmp_path):
             refused(await browser(h).post("/v1/tokens", json={}, headers=theirs), 403, "FORBIDDEN")
 
     run(scenario)
+
+
+def test_a_request_that_is_meant_for_another_account_is_refused(tmp_path):
+    """All tabs of a browser share its cookie: one that still holds the rows of A must not push them to B."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            client = await owner(h)
+            me = (await client.get("/v1/me")).json()["userId"]
+            assert (await client.get("/v1/me", headers={"X-Vademecum-Account": me})).status_code == 200
+            other = {"X-Vademecum-Account": "somebody-else"}
+            refused(await client.get("/v1/me", headers=other), 401, "SIGNED_OUT")
+            pushed = await client.post(
+                "/v1/sync/sessions/0/push", json=[{"newDocumentState": session("s1")}], headers=other
+            )
+            refused(pushed, 401, "SIGNED_OUT")
+            refused(await client.post("/v1/sign-out", headers=other), 401, "SIGNED_OUT")
+            assert (await client.get("/v1/me")).status_code == 200
+
+    run(scenario)

@@ -7,7 +7,6 @@ import pytest
 from property.rows import fact
 from property.wire import alone, epoch
 from server.house import refused
-from vademecum import app
 from vademecum.model.collections import COLLECTIONS, Registry
 
 
@@ -41,9 +40,8 @@ def test_another_epoch_is_a_409_for_pull_and_push_and_changes_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["pull", "push", "pullStream"])
-def test_a_newer_schema_waits_and_an_older_one_must_update(tmp_path, verb, monkeypatch):
+def test_a_newer_schema_waits_and_an_older_one_must_update(tmp_path, verb):
     registry = Registry([replace(c, version=1) if c.name == "facts" else c for c in COLLECTIONS])
-    monkeypatch.setattr(app, "Registry", lambda: registry)
 
     async def scenario(ada):
         method = "POST" if verb == "push" else "GET"
@@ -53,7 +51,7 @@ def test_a_newer_schema_waits_and_an_older_one_must_update(tmp_path, verb, monke
         assert int(newer.headers["Retry-After"]) > 0
         refused(await ada.call(method, f"/v1/sync/facts/0/{verb}", **more), 426, "OUTDATED")
 
-    alone(tmp_path, scenario)
+    alone(tmp_path, scenario, registry=registry)
 
 
 def test_every_error_is_a_problem_object(tmp_path):

@@ -80,3 +80,14 @@ def test_the_epoch_and_the_checkpoint_outlive_a_restart(tmp_path):
             assert found["facts/g"] > found["facts/f"]
 
     run(scenario)
+
+
+def test_a_page_says_when_everything_was_forgotten_and_nothing_before(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("a"), None))
+        assert "forgottenAt" not in await page(ada, "facts")
+        receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+        for collection in ("facts", "projects"):
+            assert (await page(ada, collection))["forgottenAt"] == receipt["at"]
+
+    alone(tmp_path, scenario)

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import vademecum
-from vademecum.engines.files import Limits, Unreadable, parse
-from vademecum.engines.files.parsed import MESSAGES
+from vademecum.engines.files.parsed import MESSAGES, Limits, Unreadable
+from vademecum.engines.files.sandbox import parse
 from vademecum.engines.files.worker import Outcome, Task
 
 # A message that shows one of these was written for a programmer.

@@ -331,3 +331,8 @@ def test_json_and_code_stay_as_they_were_written():
 def test_a_form_feed_in_plain_text_is_a_page_break():
     parsed = read(b"one\n\f\n\ftwo\fthree\n\f")
     assert [(part.page, part.text.strip()) for part in parsed.parts] == [(1, "one"), (3, "two"), (4, "three")]
+
+
+def test_a_line_break_in_the_source_of_html_is_a_blank_but_in_pre():
+    source = "<p>One\n  <a href=x>link</a>\nin a sentence.</p><pre>first\nsecond</pre><p>The\nend</p>"
+    assert text_of(f"<html><body>{source}".encode()) == "One link in a sentence.\n\nfirst\nsecond\n\nThe end"

@@ -10,7 +10,7 @@ from unit.files import hostile
 from unit.files.hostile import DEEP, MEMBERS
 from unit.files.making import epub, odt, pdf, slides, with_members, word, workbook, xhtml, zipped
 from unit.files.reading import code_of, in_order, read, refused, run_alone, text_of
-from vademecum.engines.files import Unreadable
+from vademecum.engines.files.parsed import Unreadable
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 

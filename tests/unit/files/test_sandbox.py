@@ -12,15 +12,17 @@ import pytest
 
 import vademecum
 from unit.files import hostile
-from unit.files.making import pdf, word, workbook
+from unit.files.making import pdf, slides, word, workbook
 from unit.files.reading import children, code_of, read, readers, refused, run_alone, text_of
-from vademecum.engines.files import Limits, Unreadable, parse
+from vademecum.engines.files.parsed import Limits, Unreadable
+from vademecum.engines.files.sandbox import parse
 
 pytestmark = pytest.mark.usefixtures("unharmed")
 MB = 2**20
 SOUND = {
     "docx": word(*["The lease ends in May."] * 200),
     "xlsx": workbook(Rent=[["January", 500]] * 500),
+    "pptx": slides(["Lease", "It ends in May."]),
     "pdf": pdf("The lease ends in May."),
 }
 CORES = os.cpu_count() or 2
@@ -236,9 +238,35 @@ import os, sys
 sys.path[:0] = sys.argv[1:]
 import uvloop
 os.register_at_fork(before=lambda: print("forked"))
-from vademecum.engines.files import parse
+from vademecum.engines.files.sandbox import parse
 print(uvloop.run(parse(b"The lease ends.", "a.txt")).parts[0].text)
 """
     home = str(Path(vademecum.__file__).parents[1])
     done = subprocess.run([sys.executable, "-c", program, home], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("The lease ends.\n", "")
+
+
+@pytest.mark.parametrize(
+    "name, needed",
+    [("txt", set()), ("xlsx", {"openpyxl"}), ("pptx", {"pptx"}), ("docx", {"docx"}), ("pdf", {"pypdfium2"})],
+)
+def test_a_reader_loads_the_library_of_its_format_and_nothing_of_the_server(name, needed):
+    program = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from vademecum.engines.files.parsed import Limits
+from vademecum.engines.files.worker import Task, read
+read(Task(sys.argv[1], Limits(), sys.stdin.buffer.read()))
+print(*sys.modules)
+"""
+    home = str(Path(vademecum.__file__).parents[1])
+    data = SOUND.get(name, b"The lease ends in May.")
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program, f"file.{name}", home],
+        input=data,
+        capture_output=True,
+        check=True,
+    )
+    loaded = set(done.stdout.decode().split())
+    assert loaded & {"openpyxl", "pptx", "docx", "pypdfium2", "charset_normalizer"} == needed
+    assert not loaded & {"asyncio", "vademecum.engines.files.sandbox"}

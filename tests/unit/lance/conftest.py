@@ -24,7 +24,11 @@ def opened(tmp_path: Path, cache: MatrixCache) -> Iterator[Opener]:
     def make(
         model: str | None = MODEL, dims: int | None = DIMS, *, shared: MatrixCache | None = None
     ) -> VectorIndex:
-        made.append(VectorIndex.open(tmp_path / "user" / "vectors", model, dims, cache=shared or cache))
+        made.append(
+            VectorIndex.open(
+                tmp_path / "user" / "vectors", model, dims, cache=cache if shared is None else shared
+            )
+        )
         return made[-1]
 
     yield make

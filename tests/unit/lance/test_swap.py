@@ -1,16 +1,28 @@
-"""The swap: rows that left memory come back quickly, are the same, and are never older than the table."""
+"""The swap: rows that left memory, or a process that ended, come back quickly and the same, or not from there."""
 
+import os
+import random
 import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from unit.lance.conftest import Opener
 from unit.lance.making import DIMS, MODEL, embedded, vectors
-from vademecum.engines.lance import Hit, MatrixCache, VectorIndex
+from vademecum.engines.lance import Hit, IndexDamaged, MatrixCache, VectorIndex
+from vademecum.engines.lance.segment import Snapshot
 from vademecum.engines.lance.table import ChunkTable
 
 SCOPE = ["a", "b", "c"]
+PAGE = 4096
+
+
+def swap_of(folder: Path) -> Path:
+    return folder / "user" / "vectors" / "swap"
 
 
 def evict(cache: MatrixCache) -> None:
@@ -74,7 +86,7 @@ def test_an_erasure_leaves_nothing_in_the_swap(opened: Opener, cache: MatrixCach
     found(index)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     secret = b"chunk 3 of a"
-    assert any(secret in path.read_bytes() for path in files if "swap" in path.parts)
+    assert any(secret in path.read_bytes() for path in files if path.name == "swap")
     index.erase(["a"])
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(secret in path.read_bytes() for path in files)
@@ -83,18 +95,15 @@ def test_an_erasure_leaves_nothing_in_the_swap(opened: Opener, cache: MatrixCach
     assert len(index.words("plain", ["b"], 50)) == 48
 
 
-@pytest.mark.parametrize("gone", ["swap", "swap/shown.arrow", "swap/arrays", "swap/contents.json"])
 def test_a_swap_that_someone_tidied_away_costs_only_time(
-    opened: Opener, cache: MatrixCache, tmp_path: Path, gone: str
+    opened: Opener, cache: MatrixCache, tmp_path: Path
 ) -> None:
     index = filled(opened)
     before = found(index)
-    evict(cache)
-    path = tmp_path / "user" / "vectors" / gone
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-    assert found(index) == before
-    evict(cache)
-    assert found(index) == before
+    for _ in range(2):
+        evict(cache)
+        swap_of(tmp_path).unlink()
+        assert found(index) == before
 
 
 def test_a_disk_that_takes_no_swap_costs_only_time(
@@ -105,19 +114,192 @@ def test_a_disk_that_takes_no_swap_costs_only_time(
     in_the_way.mkdir()
     before = found(index)
     assert len(before[1]) == 20
+    assert not list(in_the_way.parent.glob("swap*"))
     evict(cache)
     assert found(index) == before
 
 
-def test_no_swap_outlives_its_index(opened: Opener, tmp_path: Path) -> None:
-    swap = tmp_path / "user" / "vectors" / "swap"
+@pytest.mark.parametrize(("model", "dims"), [(MODEL, DIMS), (None, None)])
+def test_after_a_restart_the_first_answer_needs_no_lance(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, model: str | None, dims: int | None
+) -> None:
+    index = filled(opened, model, dims)
+    before = found(index)
+    index.close()
+    monkeypatch.delattr("vademecum.engines.lance.table._connect")
+    assert found(opened(model, dims, shared=MatrixCache())) == before
+
+
+def flip_a_bit(content: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(content))
+    return content[:at] + bytes([content[at] ^ 1 << chance.randrange(8)]) + content[at + 1 :]
+
+
+def flip_a_bit_near_the_end(content: bytes, chance: random.Random) -> bytes:
+    """Where the contents are written down."""
+    return content[:-1000] + flip_a_bit(content[-1000:], chance)
+
+
+def cut(content: bytes, chance: random.Random) -> bytes:
+    return content[: chance.randrange(len(content))]
+
+
+def lose_the_beginning(content: bytes, chance: random.Random) -> bytes:
+    return content[chance.randrange(1, len(content)) :]
+
+
+def lose_a_page(content: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(content) // PAGE) * PAGE
+    return content[:at] + bytes(PAGE) + content[at + PAGE :]
+
+
+def change_places(content: bytes, chance: random.Random) -> bytes:
+    first, second = (at * PAGE for at in sorted(chance.sample(range(len(content) // PAGE), 2)))
+    pages = content[first : first + PAGE], content[second : second + PAGE]
+    middle = content[first + PAGE : second]
+    return content[:first] + pages[1] + middle + pages[0] + content[second + PAGE :]
+
+
+def other_bytes(content: bytes, chance: random.Random) -> bytes:
+    return chance.randbytes(chance.choice([0, 1, 20, len(content)]))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [flip_a_bit, flip_a_bit_near_the_end, cut, lose_the_beginning, lose_a_page, change_places, other_bytes],
+)
+def test_a_damaged_swap_is_never_believed(
+    opened: Opener, tmp_path: Path, damage: Callable[[bytes, random.Random], bytes]
+) -> None:
+    index = filled(opened)
+    before = found(index)
+    index.close()
+    path, chance = swap_of(tmp_path), random.Random(7)
+    whole = path.read_bytes()
+    for _ in range(40):
+        path.write_bytes(damage(whole, chance))
+        index = opened(shared=MatrixCache())
+        assert found(index) == before
+        index.close()
+        assert path.read_bytes() == whole, "it is written anew"
+
+
+def test_a_swap_older_than_the_table_is_never_believed(opened: Opener, tmp_path: Path) -> None:
     index = filled(opened)
     found(index)
-    assert swap.exists()
-    killed = tmp_path / "killed"
-    shutil.copytree(swap, killed)
+    older = swap_of(tmp_path).read_bytes()
+    index.apply([embedded("b", 0, 2, word="fresh")], [], ["a"], ("e", 2))
     index.close()
-    assert not swap.exists()
-    shutil.copytree(killed, swap)
-    opened(shared=MatrixCache())
-    assert not swap.exists()
+    swap_of(tmp_path).write_bytes(older)
+    index = opened(shared=MatrixCache())
+    assert not swap_of(tmp_path).exists()
+    assert index.words("plain", ["a"], 50) == []
+    assert len(index.words("fresh", ["b"], 50)) == 2
+
+
+def test_a_swap_of_a_copy_that_went_its_own_way_is_never_believed(opened: Opener, tmp_path: Path) -> None:
+    filled(opened).close()
+    own, copy = tmp_path / "user" / "vectors", tmp_path / "copy"
+    shutil.copytree(own, copy)
+    for folder, word in ((copy, "copied"), (own, "fresh")):
+        index = VectorIndex.open(folder, MODEL, DIMS, cache=MatrixCache())
+        index.apply([embedded("b", 0, 2, word=word)], [], ["a"], ("e", 2))
+        found(index)
+        index.close()
+    shutil.copy(copy / "swap", own / "swap")
+    index = opened(shared=MatrixCache())
+    assert index.words("copied", SCOPE, 50) == []
+    assert len(index.words("fresh", SCOPE, 50)) == 2
+
+
+def test_a_whole_folder_may_be_moved_with_its_swap(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = filled(opened)
+    before = found(index)
+    index.close()
+    shutil.move(tmp_path / "user" / "vectors", tmp_path / "moved")
+    monkeypatch.delattr("vademecum.engines.lance.table._connect")
+    index = VectorIndex.open(tmp_path / "moved", MODEL, DIMS, cache=MatrixCache())
+    assert found(index) == before
+    index.close()
+
+
+# Answers a question, and dies by kill -9 while the swap is written.
+CRASH = """
+import os, signal, sys
+from pathlib import Path
+from vademecum.engines.lance import MatrixCache, VectorIndex, swap
+from unit.lance.making import DIMS, MODEL
+die = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[2] == "between arrays":
+    put, left = swap._put, iter(range(4))
+    swap._put = lambda file, array: put(file, array) if next(left, None) is not None else (file.flush(), die())
+else:
+    Path.replace = die
+VectorIndex.open(Path(sys.argv[1]), MODEL, DIMS, cache=MatrixCache()).words("plain", ["a"], 1)
+"""
+
+
+@pytest.mark.parametrize("place", ["between arrays", "before the rename"])
+def test_a_kill_while_the_swap_is_written_leaves_nothing_of_it(
+    opened: Opener, tmp_path: Path, place: str
+) -> None:
+    index = filled(opened)
+    before = found(index)
+    index.close()
+    folder = tmp_path / "user" / "vectors"
+    swap_of(tmp_path).unlink()
+    ended = subprocess.run(
+        [sys.executable, "-c", CRASH, str(folder), place],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert [path.name for path in folder.glob("swap*")] == ["swap.tmp"]
+    index = opened(shared=MatrixCache())
+    assert not list(folder.glob("swap*"))
+    assert found(index) == before
+
+
+def test_a_delete_after_a_restart_takes_the_swap_with_it(opened: Opener, tmp_path: Path) -> None:
+    index = filled(opened)
+    found(index)
+    index.close()
+    index = opened(shared=MatrixCache())
+    assert b"chunk 3 of a" in swap_of(tmp_path).read_bytes()
+    index.apply([], [], ["a"], ("e", 2))
+    assert not swap_of(tmp_path).exists()
+
+
+def test_a_table_made_anew_takes_the_swap_with_it(opened: Opener, tmp_path: Path) -> None:
+    index = filled(opened)
+    before = found(index)
+    assert index.optimise(1)
+    assert not swap_of(tmp_path).exists()
+    index.close()
+    assert found(opened(shared=MatrixCache())) == before
+
+
+def test_a_swap_larger_than_the_memory_is_not_mapped(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = filled(opened)
+    before = found(index)
+    index.close()
+    monkeypatch.delattr(Snapshot, "words")
+    monkeypatch.delattr(Snapshot, "meaning")
+    assert found(opened(shared=MatrixCache(1000))) == before
+
+
+def test_a_table_lost_under_a_good_swap_is_said_at_the_next_write(opened: Opener, tmp_path: Path) -> None:
+    index = filled(opened)
+    before = found(index)
+    index.close()
+    for path in tmp_path.rglob("data/*.lance"):
+        path.write_bytes(b"")
+    index = opened(shared=MatrixCache())
+    assert found(index) == before
+    with pytest.raises(IndexDamaged):
+        index.apply([], ["a.1"], [], ("e", 2))
+    assert index.checkpoint == ("", 0) and found(index) == ([], [])

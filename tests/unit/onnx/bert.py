@@ -37,12 +37,12 @@ def config(**changes: object) -> dict[str, object]:
     return base | changes
 
 
-def random_weights(shape: BertConfig, seed: int = 0) -> dict[str, NDArray[np.float32]]:
+def random_weights(shape: BertConfig, seed: int = 0, spread: float = 0.3) -> dict[str, NDArray[np.float32]]:
     rng = np.random.default_rng(seed)
     size, inner = shape.hidden_size, shape.intermediate_size
 
-    def some(*dims: int, scale: float = 0.3) -> NDArray[np.float32]:
-        value: NDArray[np.float32] = (rng.standard_normal(dims) * scale).astype(np.float32)
+    def some(*dims: int) -> NDArray[np.float32]:
+        value: NDArray[np.float32] = (rng.standard_normal(dims) * spread).astype(np.float32)
         return value
 
     weights = {
@@ -86,7 +86,7 @@ def forward(shape: BertConfig, weights: dict[str, NDArray[np.float32]], ids: lis
 
     heads = shape.num_attention_heads
     width = shape.hidden_size // heads
-    hidden = get("embeddings.word_embeddings.weight")[ids]
+    hidden = weights["embeddings.word_embeddings.weight"][ids].astype(np.float64)
     hidden = hidden + get("embeddings.position_embeddings.weight")[: len(ids)]
     hidden = norm("embeddings.LayerNorm", hidden + get("embeddings.token_type_embeddings.weight")[0])
     for layer in range(shape.num_hidden_layers):

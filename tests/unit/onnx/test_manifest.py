@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from vademecum.engines.onnx import known
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.manifest import Chunker, File, Manifest, Prefixes, Thresholds
@@ -103,3 +104,13 @@ def test_no_model_says_how_to_get_one(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(ModelError, match="cannot be read"):
         manifests.load(tmp_path)
+
+
+def test_a_model_prepared_before_its_thresholds_were_fitted_has_those_known_by_now() -> None:
+    minilm = known.ALL_MINILM
+    before = msgspec.structs.replace(PLAIN, id=minilm.id, revision=minilm.revision)
+    own = Thresholds(fitted_on="here", same_memory=0.5)
+    assert known.thresholds(before) == minilm.thresholds is not None
+    assert known.thresholds(msgspec.structs.replace(before, thresholds=own)) == own
+    assert known.thresholds(msgspec.structs.replace(before, revision="another")) is None
+    assert known.thresholds(PLAIN) is None

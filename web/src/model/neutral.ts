@@ -3,6 +3,9 @@
  * server/vademecum/model/neutral.py, which says why; shared cases: tests/conformance/neutral.json.
  */
 
+import { bounded } from "./normalise.ts";
+import { changeKnown } from "./unicode.ts";
+
 const LINE_END = /\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]/gu;
 const HIDDEN =
   /[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
@@ -22,8 +25,6 @@ const DOTS = "· · ·";
 const QUOTE = /["＂“”„‟″〃]/gu;
 const BREAKS = /[\n\t]+/gu;
 const NO_LETTER = /[^a-z]+/gu;
-// Marks are no letters; NFKD would sort a long run of them in quadratic time. It makes marks of the last two.
-const MARKS = /[\p{M}\uff9e\uff9f]+/gu;
 const LOOKS = [..."АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ"];
 const LATIN = [..."ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux"];
 const TWINS = new Map(LOOKS.map((look, at) => [look, LATIN[at] ?? look]));
@@ -58,9 +59,10 @@ function isHeader(inside: string): boolean {
 
 /** The Latin letters that the eye sees, in lower case, and nothing between them. */
 function letters(text: string): string {
-  const latin = Array.from(
-    text.replace(MARKS, "").normalize("NFKD"),
-    (letter) => TWINS.get(letter) ?? letter,
-  );
-  return latin.join("").toLowerCase().replace(NO_LETTER, "");
+  return changeKnown(bounded(text), latin).replace(NO_LETTER, "");
+}
+
+function latin(text: string): string {
+  const looks = Array.from(text.normalize("NFKD"), (letter) => TWINS.get(letter) ?? letter);
+  return looks.join("").toLowerCase();
 }

@@ -4,6 +4,7 @@
  * or removed whole: it has its own postings and its own matrix of unit vectors, so nothing is ever compacted.
  */
 
+import { compare } from "./compare.ts";
 import {
   best,
   bm25,
@@ -185,10 +186,6 @@ function top(scope: readonly Held[], scores: Float64Array, depth: number, floor:
 
 function inOrder(a: Hit, b: Hit): number {
   return b.score - a.score || compare(a.held.document.id, b.held.document.id) || comparePlaces(a, b);
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : Number(a > b);
 }
 
 function comparePlaces(a: Hit, b: Hit): number {

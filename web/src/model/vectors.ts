@@ -30,3 +30,14 @@ function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
   return bytes;
 }
+
+/** The other way round. */
+export function encode(vectors: Float32Array): string {
+  const bytes = new Uint8Array(vectors.buffer, vectors.byteOffset, vectors.byteLength);
+  const PIECE = 2 ** 15; // as many arguments as every browser takes
+  let binary = "";
+  for (let at = 0; at < bytes.length; at += PIECE) {
+    binary += String.fromCharCode(...bytes.subarray(at, at + PIECE));
+  }
+  return btoa(binary);
+}

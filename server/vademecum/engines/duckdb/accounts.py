@@ -156,6 +156,9 @@ class Accounts:
         self.tokens.pop(token.hash, None)
         self._tokens_of.get(token.account_id, {}).pop(token.hash, None)
 
+    def knows(self, account_id: str) -> bool:
+        return account_id in self.accounts
+
     def by_email(self, email: str) -> Account | None:
         return self.accounts.get(self._ids.get(email_key(email), ""))
 

@@ -13,12 +13,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from vademecum.engines.duckdb import migrate, packs
+from vademecum.durable import sync_folder
+from vademecum.engines.duckdb import jobs, migrate, packs, taken
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.packs import PackName, Places, Plan, Shelves, Statement
 from vademecum.errors import Broken
+from vademecum.model import causes
 from vademecum.model.collections import Collection
 from vademecum.model.draft import Draft, Heads
+from vademecum.model.jobs import Job, day
 
 # After a crash `seq` goes on this much further: should the disk have lost the end of a log without a trace, a device
 # that had seen it is not handed the same numbers for other rows.
@@ -35,6 +38,7 @@ class Opened:
     epoch: str
     forgotten_at: str
     notice: str | None
+    id_key: str
 
     def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
         """A draft of the newest state, for the one writer."""
@@ -42,7 +46,14 @@ class Opened:
         def read(keys: list[str]) -> dict[str, bytes]:
             return packs.read(cursor, self.alias, self.locate(keys))
 
-        return Draft(self.heads, read, collections, self.epoch, self.forgotten_at, now)
+        def read_jobs(ids: list[str]) -> dict[str, Job]:
+            return jobs.by_ids(cursor, self.alias, ids)
+
+        def read_taken(ids: list[str]) -> set[str]:
+            return taken.among(cursor, self.alias, ids)
+
+        told = self.epoch, self.forgotten_at, now
+        return Draft(self.heads, read, collections, *told, read_jobs, self.id_key, read_taken)
 
     def locate(self, keys: Iterable[str]) -> Places:
         """Where the rows lie that have these keys."""
@@ -51,15 +62,23 @@ class Opened:
     def flush(
         self, cursor: Cursor, draft: Draft, meta: Mapping[str, str], tidy: Set[PackName] = frozenset()
     ) -> dict[str, Plan] | None:
-        """Commit the draft, `meta`, and the packs of `tidy` written again without their stale rows.
+        """Commit the draft, its jobs, `meta`, and the packs of `tidy` written again without their stale rows.
 
         Returns what `follow` needs, or None when there was nothing to commit.
         """
         # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
         untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
-        if not (draft.changes or meta or untidy):
+        events = taken.statements(self.alias, draft.taken, draft.now, draft.taken_expire)
+        if not (draft.changes or draft.jobs or draft.asked or meta or untidy or events):
             return None
-        more = meta_statements(self.alias, meta)
+        asked = jobs.asked_more(cursor, self.alias, day(draft.now), draft.asked)
+        more = [
+            *meta_statements(self.alias, {**meta, **asked}),
+            *jobs.statements(self.alias, draft.jobs, _first_jobs(draft)),
+            *events,
+        ]
+        if causes.unsays(draft.changes.values()):
+            more.append(jobs.unsay(self.alias))
         return packs.flush(cursor, self.alias, draft.changes, self.heads, self.shelves, untidy, more)
 
     def follow(self, draft: Draft, plans: Mapping[str, Plan]) -> None:
@@ -67,6 +86,7 @@ class Opened:
         self.heads.absorb(draft.changes)
         self.shelves.follow(plans, self.heads)
         self.forgotten_at = draft.forgotten_at
+        self.id_key = draft.id_key
 
 
 @dataclass
@@ -97,12 +117,17 @@ class Files:
                 # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
                 meta["epoch"] = secrets.token_urlsafe(9)
                 set_meta(cursor, alias, {"epoch": meta["epoch"]})
+            if "id_key" not in meta:
+                meta["id_key"] = new_id_key()
+                set_meta(cursor, alias, {"id_key": meta["id_key"]})
             heads, shelves = packs.load(cursor, alias, self.collections)
             heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
             if crashed:
                 heads.seq += SEQ_JUMP
                 set_meta(cursor, alias, {"seq_floor": str(heads.seq)})
-            return Opened(alias, heads, shelves, meta["epoch"], meta.get("forgotten_at", ""), notice)
+            return Opened(
+                alias, heads, shelves, meta["epoch"], meta.get("forgotten_at", ""), notice, meta["id_key"]
+            )
         except BaseException:
             self.instance.detach(alias)
             raise
@@ -175,6 +200,10 @@ def _unlink_all(path: Path) -> None:
         path.with_name(path.name + end).unlink(missing_ok=True)
 
 
+def new_id_key() -> str:
+    return secrets.token_urlsafe(24)
+
+
 def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:
     packs.commit(cursor, meta_statements(alias, values))
 
@@ -192,8 +221,14 @@ def publish_file(new: Path, path: Path) -> None:
     with new.open("rb") as file:
         os.fsync(file.fileno())
     new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_folder(path.parent)
+
+
+def _first_jobs(draft: Draft) -> set[str]:
+    """Ids of the jobs about rows that were not here before, so that there is no earlier one."""
+    changes = draft.changes
+    return {
+        job.id
+        for job in draft.jobs.values()
+        if job is not None and job.subject in changes and changes[job.subject].before is None
+    }

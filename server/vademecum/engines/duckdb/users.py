@@ -1,4 +1,4 @@
-"""All users: which files are attached (at most a bound, the least recently used go first) and who holds them.
+"""All users: which files are attached (bounded in number and in rows, the least recently used go first), who holds them.
 
 `open` pins a user's file for as long as the caller needs it. Never open the same user again while holding it:
 a rewrite waits for all holders, and new ones wait for the rewrite.
@@ -23,6 +23,7 @@ from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.userfile import Files, publish_file, rewrite_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
 from vademecum.errors import Broken, NotFound
+from vademecum.model import causes
 from vademecum.model.collections import Registry
 from vademecum.model.draft import Draft
 
@@ -85,6 +86,9 @@ class Users:
         on_commit: OnCommit,
         on_notice: Callable[[str], None],
         attached_max: int = 256,
+        attached_rows_max: int = 1_000_000,
+        *,
+        extracts: bool = False,
     ) -> None:
         self._data = data
         self.files = files
@@ -93,6 +97,8 @@ class Users:
         self._on_commit = on_commit
         self._on_notice = on_notice
         self._attached_max = attached_max
+        self._attached_rows_max = attached_rows_max
+        self._extracts = extracts
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._knows = knows
 
@@ -103,7 +109,7 @@ class Users:
             yield store
         finally:
             store.unpin()
-            if len(self._entries) > self._attached_max:
+            if self._is_full():
                 await self._evict()
 
     async def _acquire(self, user_id: str) -> UserStore:
@@ -146,12 +152,21 @@ class Users:
             ledger,
             self._clock,
             self._on_commit,
+            extracts=self._extracts,
         )
 
+    def _is_full(self) -> bool:
+        """The heads of all rows of an attached file are in memory. One file may have more than the bound: it stays, or
+        it would be loaded anew for every request."""
+        if len(self._entries) > self._attached_max:
+            return True
+        rows = sum(len(store.heads.rows) for store in self.attached())
+        return rows > self._attached_rows_max and len(self._entries) > 1
+
     async def _evict(self) -> None:
-        """Detach the least recently used that nobody holds, until the bound is met or all others are held."""
+        """Detach the least recently used that nobody holds, until the bounds are met or all others are held."""
         for user_id in list(self._entries):
-            if len(self._entries) <= self._attached_max:
+            if not self._is_full():
                 return
             entry = self._entries.get(user_id)
             if (
@@ -248,6 +263,7 @@ class Users:
             opened.heads.seq = max(opened.heads.seq, floor)
             draft = opened.draft(cursor, self._registry, self._clock())
             result = work(draft)
+            causes.follow(draft, extracts=False)  # what dies takes its jobs along; nothing new is worked on
             meta = {
                 "epoch": secrets.token_urlsafe(9),
                 "seq_floor": str(draft.seq),

@@ -14,18 +14,20 @@ from typing import Any, TypeVar
 
 import structlog
 
-from vademecum.engines.duckdb import packs
+from vademecum.engines.duckdb import jobs, packs
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
-from vademecum.engines.duckdb.userfile import Opened
+from vademecum.engines.duckdb.userfile import Opened, new_id_key
 from vademecum.errors import Broken
+from vademecum.model import causes
 from vademecum.model.collections import Collection
 from vademecum.model.draft import WAITING, Change, Draft, Heads
+from vademecum.model.jobs import Job, Kind
 from vademecum.model.limits import Usage
 
 T = TypeVar("T")
-OnCommit = Callable[[str, str, list[Change]], None]
+OnCommit = Callable[["UserStore", list[Change]], None]
 GROUP_MAX = 64  # works in one commit
 TIDY_AT_ONCE = 32  # packs
 READ_ATTEMPTS = 50
@@ -62,6 +64,8 @@ class UserStore:
         ledger: Ledger,
         clock: Callable[[], str],
         on_commit: OnCommit,
+        *,
+        extracts: bool,
     ) -> None:
         self.user_id = user_id
         self.folder = folder
@@ -74,6 +78,7 @@ class UserStore:
         self._ledger = ledger
         self._clock = clock
         self._on_commit = on_commit
+        self._extracts = extracts
         self._queue: list[_Write] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -84,6 +89,11 @@ class UserStore:
     @property
     def epoch(self) -> str:
         return self._opened.epoch
+
+    @property
+    def forgotten_at(self) -> str:
+        """When everything was forgotten last, or empty."""
+        return self._opened.forgotten_at
 
     @property
     def heads(self) -> Heads:
@@ -142,6 +152,21 @@ class UserStore:
         heads = [self.heads.rows[name] for name in names]
         return sum(head.chunks for head in heads if model is None or head.model == model)
 
+    async def next_job(self, kinds: Sequence[Kind]) -> Job | None:
+        """The job of these kinds that is to be tried first, now or later."""
+        return await self._run(lambda c: jobs.next_due(c, self.alias, kinds))
+
+    async def failed_jobs(self) -> list[Job]:
+        return await self._run(lambda c: jobs.failed(c, self.alias))
+
+    async def survey_jobs(self, most: int) -> tuple[list[Job], dict[str, int]]:
+        """The newest jobs, and how many are in each state."""
+        return await self._run(lambda c: jobs.survey(c, self.alias, most))
+
+    async def asked_on(self, day: str) -> int:
+        """How many questions jobs have asked a language model on this day."""
+        return await self._run(lambda c: jobs.asked_on(c, self.alias, day))
+
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def write(self, work: Callable[[Draft], T]) -> T:
@@ -194,7 +219,7 @@ class UserStore:
     def _announce(self, changes: list[Change]) -> None:
         """It is committed and answered: whatever fails from here on may be late, and takes nothing back."""
         try:
-            self._on_commit(self.user_id, self.epoch, changes)
+            self._on_commit(self, changes)
         except Exception as error:
             _log.error("work behind a commit was not begun", exc_info=error)
 
@@ -208,8 +233,11 @@ class UserStore:
             except Exception as error:
                 undo()
                 results.append(error)
+        causes.follow(draft, extracts=self._extracts)
         forgotten = draft.forgotten_at if draft.forgotten_at != self._opened.forgotten_at else ""
-        meta = {"forgotten_at": forgotten} if forgotten else {}
+        if forgotten:
+            draft.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones
+        meta = {"forgotten_at": forgotten, "id_key": draft.id_key} if forgotten else {}
         tidy = {name for write in group for name in write.tidy}
         plans = self._opened.flush(cursor, draft, meta, tidy)
         if plans is not None:

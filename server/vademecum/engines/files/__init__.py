@@ -5,9 +5,6 @@ encoding  letters out of bytes
 sandbox   the process, its limits, and what its death means
 worker    what runs inside
 <format>  one file a format, imported by the worker alone
+
+This package imports none of them by itself: the process that reads a file would load the sandbox too.
 """
-
-from vademecum.engines.files.parsed import Limits, Parsed, Part, Unreadable
-from vademecum.engines.files.sandbox import parse
-
-__all__ = ["Limits", "Parsed", "Part", "Unreadable", "parse"]

@@ -6,9 +6,6 @@ import re
 from collections import Counter
 from contextlib import suppress
 
-from charset_normalizer import from_bytes
-from charset_normalizer.utils import any_specified_encoding
-
 from vademecum.engines.files.parsed import Unreadable
 
 # The mark of UTF-32 begins with that of UTF-16, so it is asked first.
@@ -68,6 +65,14 @@ def _unmarked(data: bytes) -> str:
         raise Unreadable("UNSUPPORTED_TYPE")
     with suppress(UnicodeDecodeError):
         return data.decode()
+    return _guessed(data)
+
+
+def _guessed(data: bytes) -> str:
+    # Most files never come here, so their readers do not wait for the statistics of languages to be loaded.
+    from charset_normalizer import from_bytes
+    from charset_normalizer.utils import any_specified_encoding
+
     encoding = None
     if any_specified_encoding(data) in (None, "utf_8"):
         text = data.decode("utf-8", "replace")

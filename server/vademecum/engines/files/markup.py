@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import posixpath
+import re
 import zipfile
 from collections.abc import Mapping
 from urllib.parse import unquote
@@ -22,6 +23,7 @@ _BLOCKS = {
     *("section", "article", "header", "footer", "nav", "aside", "main", "figure", "figcaption", "form"),
     *("details", "summary", "body", "html"),
 }
+_BLANKS = re.compile(r"[ \t\n\f\r]+")
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")
 
 
@@ -50,6 +52,7 @@ class _Page:
         self._section: str | None = None
         self._in_heading = False
         self._unseen: list[str] = []  # tags open around us, from the first that is not shown
+        self._verbatim = 0  # how many `pre` are open around us
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self.open_tags += 1
@@ -60,12 +63,14 @@ class _Page:
             self._in_heading = True
         elif tag in _BLOCKS:
             self._pieces.append("\n\n" if tag in ("p", "table", "pre", "section") else "\n")
+            self._verbatim += tag == "pre"
         elif tag == "br":
             self._pieces.append("\n")
 
     def data(self, text: str) -> None:
         if not self._unseen:
-            self._pieces.append(text)
+            # A line break in the source is a blank on the page.
+            self._pieces.append(text if self._verbatim else _BLANKS.sub(" ", text))
         elif (self._unseen[0], self._unseen[-1]) == ("head", "title"):
             self._section = " ".join(((self._section or "") + text).split()) or None
 
@@ -78,6 +83,7 @@ class _Page:
         elif tag in _BLOCKS:
             if tag in _HEADINGS:
                 self._name_section()
+            self._verbatim -= tag == "pre"
             self._pieces.append("\n\n" if tag in _HEADINGS or tag == "p" else "\n")
 
     def close(self) -> None:

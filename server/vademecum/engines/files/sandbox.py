@@ -20,6 +20,8 @@ _CORES = os.cpu_count() or 2
 _slots: dict[int, asyncio.Semaphore] = {}
 _threads = ThreadPoolExecutor(_CORES, "reading")  # a thread waits for each process
 GRACE_S = 1.0
+# A library fell over the file. Any other death without a word, also an exit, is want of memory: what parsers raise is told.
+_CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 
 
 async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Parsed:
@@ -33,7 +35,7 @@ async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Par
     try:
         outcome = msgspec.msgpack.decode(output, type=Outcome)
     except msgspec.DecodeError as error:  # it died before it could say why
-        raise Unreadable("PARSE_MEMORY" if code == -signal.SIGKILL else "DAMAGED") from error
+        raise Unreadable("DAMAGED" if code in _CRASHES else "PARSE_MEMORY") from error
     if outcome.parsed is None:
         raise Unreadable(outcome.code)
     return outcome.parsed

@@ -19,8 +19,8 @@ _DOCX, _PPTX, _XLSX = OOXML.values()
 _PARSERS = {
     "application/pdf": ("pdf", "parse"),
     _DOCX: ("word", "parse"),
-    _PPTX: ("office", "parse_pptx"),
-    _XLSX: ("office", "parse_xlsx"),
+    _PPTX: ("slides", "parse"),
+    _XLSX: ("workbook", "parse"),
     "application/vnd.oasis.opendocument.text": ("odt", "parse"),
     "application/epub+zip": ("markup", "parse_epub"),
     "text/html": ("markup", "parse_html"),

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vademecum.engines.lance import state as states
+from vademecum.engines.lance import swap as swaps
 from vademecum.engines.lance.cache import MatrixCache
 from vademecum.engines.lance.rows import Block, Erased, Hit, IndexDamaged, Stats, to_table
 from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.engines.lance.state import State
 from vademecum.engines.lance.swap import Swap
-from vademecum.engines.lance.table import ChunkTable, remove_tree, tree_size
+from vademecum.engines.lance.table import ChunkTable, remove, tree_size
 from vademecum.model.ranking import query_terms
 
 # Failures of the machine, not of the folder: emptying it would cure nothing.
@@ -73,8 +74,9 @@ class VectorIndex:
             self.reset()
             return
         if saved.table is not None:
-            self._table = ChunkTable.open(self._folder, saved.table, self._dims)
-            if self._table.version < saved.version:
+            self._table = ChunkTable(self._folder, saved.table, self._dims)
+            # A swap that fits was made of this table after it had been opened and found no older.
+            if not self._swap.adopt(self._table.origin()) and self._table.version < saved.version:
                 raise ValueError("the table is older than the checkpoint")
         self._state = saved
         self._sweep()
@@ -147,17 +149,19 @@ class VectorIndex:
             with self._lock, self._guarded():
                 if self._table is None:
                     return []
-                held = self._cache.get(self._key)
-                if held is None and self._table.data_bytes > self._cache.max_bytes:
+                held = self._cache.get(self._key) or self._load(self._table)
+                if held is None:
                     return cold(self._table)
-                held = held or self._load(self._table)
         return warm(held)
 
-    def _load(self, table: ChunkTable) -> Snapshot:
-        segment = self._swap.read()
+    def _load(self, table: ChunkTable) -> Snapshot | None:
+        """All rows, from the swap or from Lance; None if memory may not hold so many."""
+        segment = self._swap.read(self._cache.max_bytes)
         if segment is None:
+            if table.data_bytes > self._cache.max_bytes:
+                return None
             segment = table.read()
-            self._swap.write(segment)
+            self._swap.write(segment, table.origin())
         snapshot = Snapshot((segment,))
         self._keep(snapshot)
         return snapshot
@@ -166,9 +170,21 @@ class VectorIndex:
         self._cache.put(self._key, snapshot, snapshot.nbytes)
 
     def _forget(self) -> None:
-        """The rows outside Lance go: they would soon be older than the table, or nobody will ask for them."""
+        """The rows outside Lance go: they would soon be older than the table, or are not to be trusted."""
         self._cache.drop(self._key)
         self._swap.clear()
+
+    def without_vectors(self) -> list[str]:
+        """Ids of the blocks that words find and meaning does not, yet; none if there is no model to change that."""
+        with self._lock, self._guarded():
+            if self._table is None or self._dims is None:
+                return []
+            return self._table.without_vectors()
+
+    def in_sections(self, sections: Collection[str]) -> list[str]:
+        """Names of the documents that have a chunk in one of these sections."""
+        with self._lock, self._guarded():
+            return self._table.in_sections(sections) if self._table is not None else []
 
     def erase(self, document_ids: Collection[str] | None = None) -> Erased:
         """After this no byte of rows deleted or replaced before is left in the folder; nor of these documents' rows,
@@ -190,6 +206,7 @@ class VectorIndex:
         with self._lock, self._guarded():
             if self._table is None or self._table.versions < after_versions:
                 return False
+            self._swap.clear()
             self._table.optimise()
             return True
 
@@ -210,20 +227,20 @@ class VectorIndex:
             self._forget()
             self._table = None
             self._state = self._empty
-            remove_tree(self._folder)
+            remove(self._folder)
 
     def drop(self) -> None:
         """Remove the folder; the index is closed."""
         with self._lock:
             self.close()
             self._state = self._empty
-            remove_tree(self._folder)
+            remove(self._folder)
 
     def close(self) -> None:
-        """Give back the memory. Nothing is waiting to be written."""
+        """Give back the memory; the swap stays for the next. Nothing is waiting to be written."""
         with self._lock:
             self._closed = True
-            self._forget()
+            self._cache.drop(self._key)
             self._table = None
 
     def _save(self, epoch: str, seq: int) -> None:
@@ -239,13 +256,16 @@ class VectorIndex:
         self._state = new
 
     def _sweep(self) -> Erased:
-        """Unlink everything in the folder that the saved state does not name: old tables, and what a crash left."""
-        named = {states.FILE, f"{self._table.name}.lance" if self._table else states.FILE}
+        """Unlink everything in the folder that does not count: old tables, a swap of one, and what a crash left."""
+        named = {states.FILE}
+        if self._table is not None:
+            named.add(f"{self._table.name}.lance")
+        if self._swap.trusted:
+            named.add(swaps.FILE)
         files = size = 0
         for path in self._folder.iterdir() if self._folder.exists() else ():
             if path.name not in named:
-                some, bytes_ = (1, path.stat().st_size) if path.is_file() else tree_size(path)
-                path.unlink() if path.is_file() or path.is_symlink() else remove_tree(path)
+                some, bytes_ = remove(path)
                 files, size = files + some, size + bytes_
         return Erased(files=files, bytes=size)
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from vademecum.durable import sync_folder
+
 # Raise it when the shape of the rows or of the terms changes: folders of another layout are built anew.
 LAYOUT = 2
 FILE = "checkpoint.json"
@@ -43,8 +45,4 @@ def save(folder: Path, state: State) -> None:
         file.flush()
         os.fsync(file.fileno())
     new.replace(folder / FILE)
-    directory = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_folder(folder)

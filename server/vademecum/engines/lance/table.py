@@ -9,7 +9,8 @@ between the two the checkpoint is still the old one, and the rows are written ag
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -49,26 +50,35 @@ def _connect(folder: Path) -> Any:
 class ChunkTable:
     """A table in a folder. Its name is new each time: what Lance remembers of another table never fits this one."""
 
-    def __init__(self, folder: Path, name: str, table: Any, dims: int | None) -> None:
+    def __init__(self, folder: Path, name: str, dims: int | None) -> None:
         self.name = name
         self.dims = dims
         self._folder = folder
-        self._table = table
+
+    @cached_property
+    def _table(self) -> Any:
+        """Lance's own. Opened when it is first needed: rows that come from the swap do without."""
+        table = _connect(self._folder).open_table(self.name)
+        if not table.schema.equals(schema(self.dims)):
+            raise ValueError("the table has other columns")
+        return table
 
     @classmethod
     def create(cls, folder: Path, dims: int | None) -> "ChunkTable":
         """A new, empty table."""
         folder.mkdir(parents=True, exist_ok=True)
         name = f"chunks-{uuid4().hex[:12]}"
-        return cls(folder, name, _connect(folder).create_table(name, schema=schema(dims)), dims)
+        _connect(folder).create_table(name, schema=schema(dims))
+        return cls(folder, name, dims)
 
-    @classmethod
-    def open(cls, folder: Path, name: str, dims: int | None) -> "ChunkTable":
-        """A table that is there; any exception means that it cannot be used."""
-        table = _connect(folder).open_table(name)
-        if not table.schema.equals(schema(dims)):
-            raise ValueError("the table has other columns")
-        return cls(folder, name, table, dims)
+    def origin(self) -> str:
+        """Names the rows as they are now, without opening Lance. Its manifests list the data files, whose names are
+        random: neither another table, nor another version, nor a copy that went its own way has the same."""
+        manifests = sorted((self._folder / f"{self.name}.lance" / "_versions").glob("*.manifest"))
+        digest = sha256(self.name.encode())
+        for path in manifests:
+            digest.update(path.name.encode() + path.read_bytes())
+        return digest.hexdigest()
 
     def replace(self, rows: pa.Table, block_ids: Collection[str], document_ids: Collection[str]) -> None:
         """Take out blocks and documents, then add rows."""
@@ -92,6 +102,19 @@ class ChunkTable:
                 query = query.where(condition)
             yield from query.to_batches(_BATCH)
 
+    def without_vectors(self) -> list[str]:
+        """Ids of the blocks that have a chunk without a vector."""
+        rows = self._table.search().where("vector IS NULL").select(["block_id"]).to_arrow()
+        return sorted(set(rows["block_id"].to_pylist()))
+
+    def in_sections(self, sections: Collection[str]) -> list[str]:
+        """Names of the documents that have a chunk in one of these sections."""
+        found: set[str] = set()
+        for condition in _conditions("section", sections):
+            rows = self._table.search().where(condition).select(["document_id"]).to_arrow()
+            found.update(rows["document_id"].to_pylist())
+        return sorted(found)
+
     def copy(self) -> "ChunkTable":
         """The living rows in a new table beside this one."""
         copy = ChunkTable.create(self._folder, self.dims)
@@ -101,7 +124,7 @@ class ChunkTable:
 
     def verify(self) -> None:
         """Read every byte; any exception means that the table cannot be used."""
-        fresh = ChunkTable.open(self._folder, self.name, self.dims)
+        fresh = ChunkTable(self._folder, self.name, self.dims)
         rows = sum(batch.num_rows for batch in fresh.batches(schema(self.dims).names))
         if rows != fresh.rows:
             raise ValueError("rows are missing")
@@ -150,10 +173,6 @@ class ChunkTable:
         # A millisecond is Lance's smallest age that it does not warn of; whatever is older goes.
         self._table.optimize(cleanup_older_than=timedelta(milliseconds=1), delete_unverified=True)
 
-    def remove(self) -> tuple[int, int]:
-        """Unlink the table's files; how many and how large they were."""
-        return remove_tree(self._folder / f"{self.name}.lance")
-
     @property
     def version(self) -> int:
         return int(self._table.version)
@@ -178,12 +197,17 @@ def tree_size(folder: Path) -> tuple[int, int]:
     return len(sizes), sum(sizes)
 
 
-def remove_tree(folder: Path) -> tuple[int, int]:
-    """Unlink a folder with all in it; how many files, and their bytes."""
-    size = tree_size(folder)
-    if folder.exists():
-        shutil.rmtree(folder)
-    return size
+def remove(path: Path) -> tuple[int, int]:
+    """Unlink a file, or a folder with all in it, if it is there; how many files, and their bytes."""
+    if path.is_dir() and not path.is_symlink():
+        size = tree_size(path)
+        shutil.rmtree(path)
+        return size
+    if not path.exists() and not path.is_symlink():
+        return 0, 0
+    bytes_ = path.lstat().st_size
+    path.unlink()
+    return 1, bytes_
 
 
 def _hits(rows: pa.Table, scores: NDArray[Any]) -> list[Hit]:

@@ -24,6 +24,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from vademecum.engines.onnx import known
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
@@ -119,6 +120,12 @@ class Embedder:
         return self._manifest.hash
 
     @property
+    def same_memory(self) -> float | None:
+        """The cosine from which on two memories may say the same; None if it was not fitted for this model."""
+        fitted = known.thresholds(self._manifest)
+        return fitted.same_memory if fitted is not None else None
+
+    @property
     def dims(self) -> int:
         return self._manifest.dims
 
@@ -151,9 +158,16 @@ class Embedder:
     async def query(self, text: str) -> Vectors:
         """The vector of a question, ahead of every passage that waits. Raises EmbedderBusy if too many questions wait,
         and when this one has waited `patience_s`."""
+        return await self._at_once(self._manifest.prefixes.query + text)
+
+    async def statement(self, text: str) -> Vectors:
+        """The vector that `passages` would give, as soon as that of a question: to compare like with like."""
+        return await self._at_once(self._manifest.prefixes.passage + text)
+
+    async def _at_once(self, text: str) -> Vectors:
         try:
             async with asyncio.timeout(self._patience_s):
-                vectors = await self._submit([self._manifest.prefixes.query + text], self._queries)
+                vectors = await self._submit([text], self._queries)
         except TimeoutError:
             raise self._busy(self._queries) from None
         return np.ascontiguousarray(vectors[0])

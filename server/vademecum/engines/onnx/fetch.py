@@ -13,7 +13,6 @@ import importlib.util
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.graph import BertConfig, build, read_config, read_weights
 from vademecum.engines.onnx.known import Known, SourceFile
 from vademecum.engines.onnx.manifest import GRAPH, PRECISION, TOKENIZER, File, Manifest
+from vademecum.engines.onnx.placing import put_in_place, staging, write
 from vademecum.engines.onnx.stored import narrowed
 
 try:
@@ -39,7 +39,6 @@ CONNECT_S = 5.0
 READ_S = 30.0
 ATTEMPTS = 5
 SLACK = 1 << 20
-STALE_S = 3600.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -80,11 +79,11 @@ def prepare_from_folder(
     config = read_config(source_folder / known.config.path)
     graph = build(config, read_weights(source_folder / known.weights.path))
     tokenizer = plain_tokenizer((source_folder / known.tokenizer.path).read_bytes())
-    with _disk(f"{known.id} could not be written to {models_dir}"), _staging(models_dir, known.id) as staging:
-        _write(staging / GRAPH, graph)
-        _write(staging / TOKENIZER, tokenizer)
-        manifests.save(_manifest(known, config, staging), staging)
-        _put_in_place(staging, target)
+    with _disk(f"{known.id} could not be written to {models_dir}"), staging(models_dir, known.id) as folder:
+        write(folder / GRAPH, graph)
+        write(folder / TOKENIZER, tokenizer)
+        manifests.save(_manifest(known, config, folder), folder)
+        put_in_place(folder, target)
     return target
 
 
@@ -96,11 +95,11 @@ def renew(known: Known, models_dir: Path) -> bool:
     target = models_dir / known.id
     if not installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
         return False
-    with _disk(f"{known.id} could not be prepared anew"), _staging(models_dir, known.id) as staging:
-        _write(staging / GRAPH, narrowed((target / GRAPH).read_bytes()))
-        _write(staging / TOKENIZER, (target / TOKENIZER).read_bytes())
-        manifests.save(replace(old, precision=PRECISION, files=_files(staging)), staging)
-        _put_in_place(staging, target)
+    with _disk(f"{known.id} could not be prepared anew"), staging(models_dir, known.id) as folder:
+        write(folder / GRAPH, narrowed((target / GRAPH).read_bytes()))
+        write(folder / TOKENIZER, (target / TOKENIZER).read_bytes())
+        manifests.save(replace(old, precision=PRECISION, files=_files(folder)), folder)
+        put_in_place(folder, target)
     return True
 
 
@@ -267,6 +266,7 @@ def _manifest(known: Known, config: BertConfig, folder: Path) -> Manifest:
         layers=config.num_hidden_layers,
         max_tokens=min(known.max_tokens, config.max_position_embeddings),
         prefixes=known.prefixes,
+        thresholds=known.thresholds,
     )
 
 
@@ -322,53 +322,6 @@ def _alone(models_dir: Path, name: str) -> Iterator[None]:
                     f"{name} is being downloaded by another process.", code="MODEL_BUSY"
                 ) from None
         yield
-
-
-@contextlib.contextmanager
-def _staging(models_dir: Path, name: str) -> Iterator[Path]:
-    """A folder beside the models, gone afterwards whatever happens."""
-    models_dir.mkdir(parents=True, exist_ok=True)
-    for stale in models_dir.glob(f".{name}.new-*"):  # left by a process that was killed
-        if time.time() - stale.stat().st_mtime > STALE_S:
-            shutil.rmtree(stale, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{name}.new-", dir=models_dir))
-    try:
-        folder.chmod(0o755)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _put_in_place(staging: Path, target: Path) -> None:
-    """Rename, so that a model is there whole or not at all. What was there before was found to be broken or old."""
-    _sync_folder(staging)
-    old = staging.with_name(f"{staging.name}-old")
-    if target.exists():
-        target.rename(old)
-    try:
-        staging.rename(target)
-    except OSError:
-        # Another process was quicker, which is as good if what it left is whole.
-        manifests.verify(target)
-    _sync_folder(target.parent)
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _size(path: Path) -> int:

@@ -4,14 +4,46 @@
  * every time: a file that was damaged, here or on the way, is loaded again.
  */
 
+import { SILENCE_MS, unlessSilent } from "../silence.ts";
+import { CACHE, keyOf, keysOf, markOf, pieces } from "./files.ts";
 import type { ModelFile } from "./messages.ts";
 
-const CACHE = "vademecum-models";
-const PIECE = 2 ** 20;
 const TRIES = 5;
 const FIRST_WAIT_MS = 500;
 
-/** `onBytes` hears how many bytes of the file are here. */
+/**
+ * Until this worker ends, nobody drops the files of this model. `model` is the address of its folder, up to the last
+ * slash; here and below.
+ */
+export function keep(model: string): Promise<void> {
+  return new Promise((kept, failed) => {
+    const forEver = () => new Promise<never>(kept as () => void);
+    navigator.locks.request(lockOf(model), { mode: "shared" }, forEver).catch(failed);
+  });
+}
+
+/** Takes away what is here of all other models, but for those that another worker keeps. */
+export async function dropOthers(model: string): Promise<void> {
+  const cache = await caches.open(CACHE);
+  const kept = await cache.keys();
+  const others = new Set(kept.map(({ url }) => modelOf(url)).filter((other) => other !== model));
+  for (const other of others) {
+    await navigator.locks.request(lockOf(other), { ifAvailable: true }, async (lock) => {
+      if (!lock) return;
+      await Promise.all(kept.filter(({ url }) => modelOf(url) === other).map((key) => cache.delete(key)));
+    });
+  }
+}
+
+function modelOf(url: string): string {
+  return new URL(".", url).href;
+}
+
+function lockOf(model: string): string {
+  return `${CACHE} ${model}`;
+}
+
+/** `onBytes` hears how many bytes of the file are here, each time that more of it comes. */
 export async function read(
   url: string,
   file: ModelFile,
@@ -23,8 +55,12 @@ export async function read(
     const cache = await caches.open(CACHE);
     for (const _ of ["what is here", "loaded anew"]) {
       const data = await assemble(cache, url, file, onBytes);
-      if ((await sha256(data)) === file.sha256) return data;
-      await Promise.all(pieces(file).map(({ from }) => cache.delete(keyOf(url, from))));
+      if ((await sha256(data)) === file.sha256) {
+        // Without the mark, as on a full disk, a look says that it is not here: it is whole all the same.
+        await cache.put(markOf(url), new Response()).catch(() => {});
+        return data;
+      }
+      await Promise.all(keysOf(url, file).map((key) => cache.delete(key)));
     }
     throw new Error(
       `${file.path} does not arrive as the server has it. Is something between here and there?`,
@@ -37,36 +73,45 @@ async function assemble(cache: Cache, url: string, file: ModelFile, onBytes: (lo
   for (const { from, to } of pieces(file)) {
     const key = keyOf(url, from);
     const kept = await cache.match(key);
-    const piece = kept ? await kept.arrayBuffer() : await patiently(() => load(url, from, to));
-    if (!kept) await cache.put(key, new Response(piece));
-    data.set(new Uint8Array(piece), from);
+    if (kept) {
+      data.set(new Uint8Array(await kept.arrayBuffer()), from);
+      continue;
+    }
+    const piece = await patiently(() => load(url, from, to));
+    await cache.put(key, new Response(piece));
+    data.set(piece, from);
     onBytes(to);
   }
   return data;
 }
 
-function pieces(file: ModelFile): { from: number; to: number }[] {
-  const count = Math.ceil(file.bytes / PIECE);
-  return Array.from({ length: count }, (_, n) => ({
-    from: n * PIECE,
-    to: Math.min((n + 1) * PIECE, file.bytes),
-  }));
-}
-
-function keyOf(url: string, from: number): string {
-  return `${url}?from=${from}`;
-}
-
 class Refused extends Error {}
 
-async function load(url: string, from: number, to: number): Promise<ArrayBuffer> {
+function load(url: string, from: number, to: number): Promise<Uint8Array<ArrayBuffer>> {
+  return unlessSilent(SILENCE_MS, null, (signal, heard) => loadPiece(url, { from, to }, signal, heard));
+}
+
+/** It may be slow, as long as more of it comes. */
+async function loadPiece(
+  url: string,
+  { from, to }: { from: number; to: number },
+  signal: AbortSignal,
+  heard: () => void,
+): Promise<Uint8Array<ArrayBuffer>> {
   // Not into the browser's HTTP cache as well: the piece is kept here.
   const headers = { range: `bytes=${from}-${to - 1}` };
-  const answer = await fetch(url, { headers, credentials: "omit", cache: "no-store" });
+  const answer = await fetch(url, { headers, credentials: "omit", cache: "no-store", signal });
   const passing = answer.status === 429 || answer.status >= 500;
   if (answer.status !== 206 && !passing) throw new Refused(`${url}: the server answered ${answer.status}.`);
-  const piece = await answer.arrayBuffer();
-  if (passing || piece.byteLength !== to - from) throw new Error(`${url}: the download broke off.`);
+  const piece = new Uint8Array(to - from);
+  const reader = answer.body!.getReader();
+  let loaded = 0;
+  for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    heard();
+    if (!passing && loaded + read.value.length <= piece.length) piece.set(read.value, loaded);
+    loaded += read.value.length;
+  }
+  if (passing || loaded !== piece.length) throw new Error(`${url}: the download broke off.`);
   return piece;
 }
 

@@ -1,8 +1,10 @@
 /** The model in the browser: text in, the server's vectors out. It runs in a worker and asks nobody but the server. */
 
+import { isHere } from "./files.ts";
 import type { Manifest, Message, Opening, Progress, Request, Verb, Verbs } from "./messages.ts";
 import { Queue } from "./queue.ts";
 
+export { isHere } from "./files.ts";
 export type { Manifest, Progress } from "./messages.ts";
 
 type Vector = Float32Array<ArrayBuffer>;
@@ -10,9 +12,9 @@ type Vector = Float32Array<ArrayBuffer>;
 export interface Options {
   base?: string;
   threads?: number;
-  /** Hears of the download, and of what of it was here already. */
+  /** Hears of the download, which goes on from what was here already. Where all was here, it hears nothing. */
   onProgress?: (progress: Progress) => void;
-  /** Ends the opening; what was downloaded stays. */
+  /** Ends it; what was downloaded stays. */
   signal?: AbortSignal;
 }
 
@@ -30,22 +32,33 @@ export interface Embedder {
   close(): void;
 }
 
+/** Downloads the model, unless it is here, and starts nothing. */
+export async function fetchModel(manifest: Manifest, options: Options = {}): Promise<void> {
+  if (await isHere(manifest, options.base ?? "")) return;
+  (await remotely("fetch", manifest, options)).close();
+}
+
 /** Downloads the model, unless it is here, and starts it. */
 export async function open(manifest: Manifest, options: Options = {}): Promise<Embedder> {
+  return embedder(manifest, await remotely("open", manifest, options));
+}
+
+/** A worker that has done so. */
+async function remotely(verb: "fetch" | "open", manifest: Manifest, options: Options): Promise<Remote> {
   const { base = "", threads = 0, onProgress = () => {}, signal } = options;
   signal?.throwIfAborted();
   const remote = new Remote(onProgress);
   const stop = () => remote.close(signal?.reason);
   signal?.addEventListener("abort", stop);
   try {
-    await remote.ask("open", { manifest, base, threads } satisfies Opening);
+    await remote.ask(verb, { manifest, base, threads } satisfies Opening);
+    return remote;
   } catch (error) {
     remote.close();
     throw error;
   } finally {
     signal?.removeEventListener("abort", stop);
   }
-  return embedder(manifest, remote);
 }
 
 function embedder(manifest: Manifest, remote: Remote): Embedder {

@@ -1,20 +1,8 @@
 /** What the page and the embedder's worker say to each other. */
 
-export interface ModelFile {
-  path: string;
-  bytes: number;
-  sha256: string;
-}
+import type { Manifest } from "../../model/manifest.ts";
 
-/** What a browser needs of a model's manifest; `GET /v1/models` lists them. */
-export interface Manifest {
-  hash: string;
-  dims: number;
-  maxTokens: number;
-  output: string;
-  prefixes: { query: string; passage: string };
-  files: ModelFile[];
-}
+export type { Manifest, ModelFile } from "../../model/manifest.ts";
 
 export interface Opening {
   manifest: Manifest;
@@ -26,6 +14,7 @@ export interface Opening {
 
 /** The worker's verbs: what each is given and what it answers. */
 export interface Verbs {
+  fetch: { given: Opening; answer: null };
   open: { given: Opening; answer: null };
   embed: { given: string; answer: Float32Array<ArrayBuffer> };
   tokens: { given: string; answer: number[] };

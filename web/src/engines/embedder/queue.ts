@@ -24,12 +24,13 @@ export class Queue<R> {
   }
 
   #add(lane: Job<R>[], text: string, signal?: AbortSignal): Promise<R> {
-    return new Promise((resolve, reject) => {
+    let leave = () => {};
+    const answer = new Promise<R>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
       const job = { text, settle: { resolve, reject } };
       lane.push(job);
       // What runs already runs to its end; its result goes nowhere.
-      const leave = () => {
+      leave = () => {
         const place = lane.indexOf(job);
         if (place >= 0) lane.splice(place, 1);
         reject(signal?.reason);
@@ -37,6 +38,7 @@ export class Queue<R> {
       signal?.addEventListener("abort", leave, { once: true });
       void this.#work();
     });
+    return answer.finally(() => signal?.removeEventListener("abort", leave));
   }
 
   async #work(): Promise<void> {

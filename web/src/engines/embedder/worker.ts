@@ -3,12 +3,10 @@
 import * as ort from "onnxruntime-web/wasm";
 import loader from "onnxruntime-web/ort-wasm-simd-threaded.mjs?url";
 import wasm from "onnxruntime-web/ort-wasm-simd-threaded.wasm?url";
-import { read } from "./download.ts";
+import { dropOthers, keep, read } from "./download.ts";
+import { filesOf, folderOf } from "./files.ts";
 import type { Manifest, Message, Opening, Request, Verb, Verbs } from "./messages.ts";
 import { Tokens } from "./tokens.ts";
-
-const GRAPH = "model.onnx";
-const TOKENIZER = "tokenizer.json";
 
 interface Model {
   manifest: Manifest;
@@ -20,6 +18,10 @@ let model: Model | undefined;
 
 type Handlers = { [V in Verb]: (given: Verbs[V]["given"]) => Promise<Verbs[V]["answer"]> };
 const handlers: Handlers = {
+  fetch: async (opening) => {
+    await contentsOf(opening);
+    return null;
+  },
   open: async (opening) => {
     model = await open(opening);
     return null;
@@ -34,24 +36,28 @@ function opened(): Model {
   return model;
 }
 
-async function open({ manifest, base, threads }: Opening): Promise<Model> {
-  const files = [GRAPH, TOKENIZER].map((path) => {
-    const file = manifest.files.find((listed) => listed.path === path);
-    if (!file) throw new Error(`The model has no ${path}.`);
-    return file;
-  });
+async function open(opening: Opening): Promise<Model> {
+  const { manifest, threads } = opening;
+  const [graph, tokenizer] = await contentsOf(opening);
+  const json = JSON.parse(new TextDecoder().decode(tokenizer)) as object;
+  return { manifest, tokens: new Tokens(json, manifest.maxTokens), session: await start(graph!, threads) };
+}
+
+/** What is in the files that a browser needs; what of them is not here is loaded. */
+async function contentsOf({ manifest, base }: Opening): Promise<Uint8Array<ArrayBuffer>[]> {
+  const files = filesOf(manifest);
   const total = files.reduce((sum, file) => sum + file.bytes, 0);
+  const folder = folderOf(manifest, base);
+  await keep(folder);
   let before = 0;
   const contents: Uint8Array<ArrayBuffer>[] = [];
   for (const file of files) {
-    const url = new URL(`${base}/models/${manifest.hash}/${file.path}`, location.origin).href;
     const tell = (loaded: number) => send({ kind: "progress", progress: { loaded: before + loaded, total } });
-    contents.push(await read(url, file, tell));
+    contents.push(await read(folder + file.path, file, tell));
     before += file.bytes;
   }
-  const [graph, tokenizer] = contents as [Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>];
-  const json = JSON.parse(new TextDecoder().decode(tokenizer)) as object;
-  return { manifest, tokens: new Tokens(json, manifest.maxTokens), session: await start(graph, threads) };
+  await dropOthers(folder);
+  return contents;
 }
 
 /** Left to itself onnxruntime would look for its own files beside whatever the bundler made, or at a CDN. */

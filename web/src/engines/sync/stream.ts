@@ -5,83 +5,112 @@
  * server's comments every 15 s tell a silent stream from a dead one.
  */
 
-import { open, type Wire } from "./wire.ts";
+import { Events } from "../../model/events.ts";
+import { STREAM_SILENCE_MS, unlessSilent } from "../silence.ts";
+import { foreign, open, type Wire } from "./wire.ts";
 
-const SILENCE_MS = 45_000;
 const PATIENCE_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
+/** What is cut sooner counts as a failure: some proxies let no stream stand, and each new one wakes all that waits. */
+const STEADY_MS = 2_000;
 
 export interface Page {
   collection: string;
   documents: unknown[];
   checkpoint: { lwt: number; id: string };
+  forgottenAt?: string;
+}
+
+/** Of a document that the server embeds: `done` chunks of `of` have vectors. */
+export interface EmbeddingProgress {
+  documentId: string;
+  done: number;
+  of: number;
 }
 
 export interface Listener {
-  /** The connection stands: what came before it must be pulled. */
+  /** The server has begun to speak: what came before must be pulled. */
   connected(): void;
   page(page: Page): void;
+  progress?(progress: EmbeddingProgress): void;
   /** It broke, or could not be had; it is tried again unless `signal` says otherwise. */
   broken(error: unknown): void;
 }
 
-/** Follow until `signal` aborts, reconnecting with growing delays. */
+export interface Manner {
+  /** Ends it. */
+  signal: AbortSignal;
+  /** Asked at each delay for what cuts it short. */
+  impatience: () => AbortSignal;
+  /** Resolves when the server may be asked. */
+  allowed: () => Promise<void>;
+  silenceMs?: number;
+}
+
+/** Follows until it is ended, reconnecting with growing delays. */
 export async function follow(
   wire: Wire,
   versions: Record<string, number>,
   listener: Listener,
-  signal: AbortSignal,
+  { signal, impatience, allowed, silenceMs = STREAM_SILENCE_MS }: Manner,
 ): Promise<void> {
   const query = Object.entries(versions).map(([name, version]) => `${name}:${version}`);
   let failures = 0;
+  const path = `/v1/sync/stream?versions=${query.join(",")}`;
+  let since = Infinity; // by a clock that nobody sets
+  const timing = { ...listener, connected: () => ((since = performance.now()), listener.connected()) };
   while (!signal.aborted) {
+    await allowed();
+    since = Infinity;
     try {
-      await listen(wire, `/v1/sync/stream?versions=${query.join(",")}`, signal, {
-        ...listener,
-        connected() {
-          failures = 0;
-          listener.connected();
-        },
-      });
+      await unlessSilent(silenceMs, signal, (signal, heard) => listen(wire, path, signal, heard, timing));
       listener.broken(undefined);
     } catch (error) {
       if (signal.aborted) return;
       listener.broken(error);
     }
-    await pause(PATIENCE_MS[Math.min(failures++, PATIENCE_MS.length - 1)] ?? 0, signal);
+    if (performance.now() - since > STEADY_MS) failures = 0;
+    await pause(
+      PATIENCE_MS[Math.min(failures++, PATIENCE_MS.length - 1)] ?? 0,
+      AbortSignal.any([signal, impatience()]),
+    );
   }
 }
 
-async function listen(wire: Wire, path: string, signal: AbortSignal, listener: Listener): Promise<void> {
-  const silence = new AbortController();
-  let timer = setTimeout(() => silence.abort(), SILENCE_MS);
-  try {
-    const answer = await open(wire, path, { signal: AbortSignal.any([signal, silence.signal]) });
-    if (!answer.body) throw new Error("The stream has no body.");
-    listener.connected();
-    const text = new TextDecoder();
-    let pieces: string[] = []; // of an event that is not whole yet
-    for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
-      clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), SILENCE_MS);
-      const piece = text.decode(bytes, { stream: true });
-      const seam = (pieces.at(-1)?.slice(-1) ?? "") + piece;
-      pieces.push(piece);
-      if (!seam.includes("\n\n")) continue; // a large event comes in many: looked through once
-      const events = pieces.join("").split("\n\n");
-      pieces = [events.pop() ?? ""];
-      for (const event of events) {
-        if (event.startsWith("data: ")) listener.page(JSON.parse(event.slice(6)) as Page);
-      }
+async function listen(
+  wire: Wire,
+  path: string,
+  signal: AbortSignal,
+  heard: () => void,
+  listener: Listener,
+): Promise<void> {
+  const answer = await open(wire, path, { signal });
+  if (!answer.body || !answer.headers.get("content-type")?.startsWith("text/event-stream")) {
+    void answer.body?.cancel();
+    throw foreign();
+  }
+  let isSilent = true;
+  const text = new TextDecoder();
+  const events = new Events();
+  for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
+    heard();
+    if (isSilent) listener.connected();
+    isSilent = false;
+    for (const { event, data } of events.feed(text.decode(bytes, { stream: true }))) {
+      if (event === "progress") listener.progress?.(JSON.parse(data) as EmbeddingProgress);
+      else if (event === "message") listener.page(JSON.parse(data) as Page);
     }
-  } finally {
-    clearTimeout(timer);
   }
 }
 
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) return resolve();
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+    const over = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", over);
+      resolve();
+    };
+    const timer = setTimeout(over, ms);
+    signal.addEventListener("abort", over);
   });
 }

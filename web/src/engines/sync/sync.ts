@@ -10,35 +10,66 @@ import type { RxCollection, RxConflictHandler, WithDeleted } from "rxdb/plugins/
 import { defaultConflictHandler } from "rxdb/plugins/core";
 import { replicateRxCollection, type RxReplicationState } from "rxdb/plugins/replication";
 import { BehaviorSubject, Subject } from "rxjs";
+import { isFull } from "../../model/full.ts";
 import { reunite, type Row } from "../../model/reunite.ts";
-import { follow, pause, type Page } from "./stream.ts";
-import { Refusal, request, type Wire } from "./wire.ts";
+import { Forgetting } from "./forgotten.ts";
+import { latest, type Write } from "./latest.ts";
+import { Quiet } from "./quiet.ts";
+import { SILENCE_MS, STREAM_SILENCE_MS } from "../silence.ts";
+import { follow, pause, type EmbeddingProgress, type Page } from "./stream.ts";
+import { waitingRows } from "./waiting.ts";
+import { foreign, isBusy, Refusal, request, type Wire } from "./wire.ts";
 
 export interface Checkpoint {
   lwt: number;
   id: string;
 }
 
-/** Where the epoch is remembered between visits, one a device and account. */
-export interface EpochStore {
-  load(): Promise<string | undefined>;
-  save(epoch: string): Promise<void>;
+/** What a device knows of an account's records on the server. */
+export interface Known {
+  epoch?: string;
+  /** The last "forget everything" that was carried out here, too. */
+  forgottenAt?: string;
+}
+
+/** Where it is remembered between visits. `save` leaves what is not given. */
+export interface KnownStore {
+  load(): Promise<Known>;
+  save(known: Known): Promise<void>;
 }
 
 export interface SyncOptions {
   wire: Wire;
   collections: Record<string, RxCollection>;
-  epochs: EpochStore;
+  known: KnownStore;
   retryMs?: number;
   waitForLeadership?: boolean;
+  patience?: Patience;
 }
+
+/** For how long nothing may be heard from the server; then it is tried again as after any failure. */
+export interface Patience {
+  pullMs: number;
+  /** And longer for what takes longer to send. */
+  pushMs: number;
+  streamMs: number;
+}
+
+const PATIENCE: Patience = { pullMs: SILENCE_MS, pushMs: 60_000, streamMs: STREAM_SILENCE_MS };
+/** Characters that a bad network takes in a millisecond: nobody hears how much of a push has gone. */
+const SLOWEST = 10;
+/** So long after there was no room left it is looked whether there is some. */
+const ROOM_MS = 60_000;
+/** What failed has waited before RxDB hears of it. */
+const AT_ONCE_MS = 10;
 
 export type SyncState =
   | { kind: "starting" }
-  | { kind: "live" }
+  | { kind: "live" } // the server answers, and what was forgotten there is forgotten here
   | { kind: "waiting"; error: unknown } // tried again by itself
   | { kind: "stopped"; error: Refusal | undefined }; // this app is too old for the server, or was stopped
 
+type PullAnswer = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint; forgottenAt?: string };
 type Replication = RxReplicationState<Row, Checkpoint>;
 type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC";
 
@@ -54,23 +85,35 @@ export const conflictHandler: RxConflictHandler<Row> = {
 
 export class Sync {
   readonly state$ = new BehaviorSubject<SyncState>({ kind: "starting" });
+  /** Each time that the stream stands. */
+  readonly connected$ = new Subject<void>();
+  /** Whether something is being sent or fetched. */
+  readonly active$ = new BehaviorSubject(false);
+  /** How far the server is with embedding a document. */
+  readonly progress$ = new Subject<EmbeddingProgress>();
   readonly #options: Required<SyncOptions>;
+  readonly #forgetting: Forgetting;
+  readonly #quiet = new Quiet();
   #generation = new AbortController();
+  #wake = new AbortController();
   #replications = new Map<string, Replication>();
+  readonly #active = new Set<string>();
+  readonly #counts = new Map<string, number>();
   #running: Promise<void> = Promise.resolve();
-  #stopped = false;
+  readonly #stopping = new AbortController();
 
   constructor(options: SyncOptions) {
-    this.#options = { retryMs: 5_000, waitForLeadership: true, ...options };
+    this.#options = { retryMs: 5_000, waitForLeadership: true, patience: PATIENCE, ...options };
+    this.#forgetting = new Forgetting(options.collections, options.known);
   }
 
   async start(): Promise<void> {
-    const known = await this.#options.epochs.load();
-    await this.#begin(known ?? (await this.#askEpoch()));
+    const { epoch } = await this.#options.known.load();
+    await this.#begin(epoch ?? (await this.#askEpoch()));
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     this.#generation.abort();
     await Promise.all([...this.#replications.values()].map((replication) => replication.cancel()));
     await this.#running;
@@ -82,34 +125,70 @@ export class Sync {
     for (const replication of this.#replications.values()) await replication.awaitInSync();
   }
 
+  /**
+   * Rows that were written here and not answered for: of each collection that has any, counted up to `most`. Of one that
+   * was stopped, as it was counted last.
+   */
+  async waiting(most: number): Promise<Record<string, number>> {
+    await Promise.all(
+      [...this.#replications].map(async ([name, replication]) => {
+        try {
+          if (!replication.isStopped()) this.#counts.set(name, await waitingRows(replication, most));
+        } catch (error) {
+          if (!replication.isStopped()) throw error; // else it was closed while it was asked
+        }
+      }),
+    );
+    return Object.fromEntries([...this.#counts].filter(([, count]) => count > 0));
+  }
+
+  /** Looks at once, and does not wait until the stream would be tried again. */
   reSync(): void {
-    for (const replication of this.#replications.values()) replication.reSync();
+    this.#hurry();
+    this.#pullAll();
+  }
+
+  #pullAll(): void {
+    for (const replication of this.#replications.values()) pull(replication);
   }
 
   async #begin(epoch: string): Promise<void> {
-    if (this.#stopped || !epoch) return;
-    await this.#options.epochs.save(epoch);
+    if (!this.#stopped) await this.#options.known.save({ epoch });
+    if (this.#stopped) return;
     const generation = (this.#generation = new AbortController());
     const events = new Map<string, Subject<Event>>();
     for (const [name, collection] of Object.entries(this.#options.collections)) {
       const stream = new Subject<Event>();
       events.set(name, stream);
-      this.#replications.set(name, this.#replicate(name, collection, epoch, stream, generation.signal));
+      const replication = this.#replicate(name, collection, epoch, stream, generation.signal);
+      this.#replications.set(name, replication);
+      replication.active$.subscribe((active) => {
+        if (active) this.#active.add(name);
+        else this.#active.delete(name);
+        this.active$.next(this.#active.size > 0);
+      });
     }
     const versions = Object.fromEntries(
       Object.entries(this.#options.collections).map(([name, c]) => [name, c.schema.version]),
     );
-    const toAll = (event: Event) => events.forEach((stream) => stream.next(event));
     this.#running = follow(
       this.#options.wire,
       versions,
       {
-        connected: () => (this.state$.next({ kind: "live" }), toAll("RESYNC")),
-        page: ({ collection, documents, checkpoint }: Page) =>
-          events.get(collection)?.next({ documents: documents as WithDeleted<Row>[], checkpoint }),
+        connected: () => (this.#hurry(), this.connected$.next(), this.#pullAll()),
+        page: ({ collection, documents, checkpoint, forgottenAt }: Page) => {
+          this.#forgetting.heed(forgottenAt).catch((error: unknown) => this.#onError(error, epoch));
+          events.get(collection)?.next({ documents: documents as WithDeleted<Row>[], checkpoint });
+        },
+        progress: (progress) => this.progress$.next(progress),
         broken: (error) => this.#onError(error, epoch),
       },
-      generation.signal,
+      {
+        signal: generation.signal,
+        impatience: () => this.#wake.signal,
+        allowed: () => this.#quiet.over(generation.signal),
+        silenceMs: this.#options.patience.streamMs,
+      },
     );
   }
 
@@ -120,43 +199,82 @@ export class Sync {
     stream$: Subject<Event>,
     signal: AbortSignal,
   ): Replication {
-    const { wire, retryMs, waitForLeadership } = this.#options;
+    const { wire, waitForLeadership, patience } = this.#options;
     const base = `/v1/sync/${name}/${collection.schema.version}`;
-    return replicateRxCollection<Row, Checkpoint>({
+    const replication = replicateRxCollection<Row, Checkpoint>({
       replicationIdentifier: `${wire.base}${base}#${epoch}`,
       collection: collection as RxCollection<Row>,
-      retryTime: retryMs,
+      retryTime: AT_ONCE_MS,
       waitForLeadership,
       pull: {
         batchSize: 100,
         stream$: stream$.asObservable(),
-        handler: (checkpoint, limit) => {
+        handler: async (checkpoint, limit) => {
           const query = new URLSearchParams({
             lwt: String(checkpoint?.lwt ?? 0),
             id: checkpoint?.id ?? epoch,
             limit: String(limit),
           });
-          return this.#guarded(epoch, request(wire, `${base}/pull?${query}`, { signal }));
+          return this.#guarded(epoch, signal, async () => {
+            const path = `${base}/pull?${query}`;
+            const page = await requestPage(wire, path, signal, patience.pullMs);
+            await this.#forgetting.heed(page.forgottenAt);
+            if (!this.#isLive && !this.#stopped && !this.#quiet.lasts) this.state$.next({ kind: "live" });
+            return page;
+          });
         },
       },
       push: {
         batchSize: 100,
-        handler: (rows) => {
-          const init = { method: "POST", body: JSON.stringify(rows), signal };
-          return this.#guarded(epoch, request(wire, `${base}/push?epoch=${encodeURIComponent(epoch)}`, init));
+        handler: (writes) => {
+          return this.#guarded(epoch, signal, async () => {
+            const body = JSON.stringify(await latest(collection, writes as Write[]));
+            const silenceMs = patience.pushMs + body.length / SLOWEST;
+            const init = { method: "POST", body, signal };
+            const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
+            const answer = await request<WithDeleted<Row>[]>(wire, path, init, silenceMs);
+            if (!Array.isArray(answer)) throw foreign();
+            // The server is back, but what was forgotten there a pull alone tells.
+            if (!this.#isLive) pull(this.#replications.get(name)!);
+            return answer;
+          });
         },
       },
     });
+    replication.error$.subscribe((error) => {
+      // With a direction it comes from a handler, which is tried again as after any failure.
+      if (error.parameters?.direction === undefined && isFull(error)) void this.#makeWay(error, epoch);
+    });
+    return replication;
   }
 
-  /** Sees an error before RxDB does, which retries all of them alike. */
-  async #guarded<T>(epoch: string, answer: Promise<T>): Promise<T> {
+  /**
+   * Asks when the server may be asked, and sees an error before RxDB does, which retries all of them alike. RxDB hears of
+   * it when it is time to try again: its own waiting nothing cuts short, not even that the server is back.
+   */
+  async #guarded<T>(epoch: string, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+    await this.#quiet.over(signal);
     try {
-      return await answer;
+      return await ask();
     } catch (error) {
       this.#onError(error, epoch);
+      await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
       throw error;
     }
+  }
+
+  get #stopped(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  get #isLive(): boolean {
+    return this.state$.value.kind === "live";
+  }
+
+  /** Cuts short whatever waits to try again. */
+  #hurry(): void {
+    this.#wake.abort();
+    this.#wake = new AbortController();
   }
 
   #onError(error: unknown, epoch: string): void {
@@ -165,14 +283,53 @@ export class Sync {
     if (error instanceof Refusal && error.code === "OUTDATED") {
       return void this.stop().then(() => this.state$.next({ kind: "stopped", error }));
     }
+    this.#wait(error);
+  }
+
+  /** An error that comes while the server is left alone says nothing new. */
+  #wait(error: unknown): void {
+    if (this.#quiet.lasts && !isBusy(error)) return;
+    this.#quiet.heed(error);
     this.state$.next({ kind: "waiting", error });
+  }
+
+  /**
+   * There is no room on this device for what came. RxDB tells it, and takes what comes next for all there is: so all of
+   * it ends at once, and begins later where it was.
+   */
+  async #makeWay(full: unknown, epoch: string): Promise<void> {
+    if (this.#stopped || this.#generation.signal.aborted) return;
+    this.#halt();
+    this.#wait(full);
+    while (!this.#stopped) {
+      await pause(ROOM_MS, AbortSignal.any([this.#stopping.signal, this.#wake.signal]));
+      try {
+        await Promise.allSettled([...this.#replications.values()].map((each) => each.cancel()));
+        return await this.#begin(epoch);
+      } catch (error) {
+        this.#wait(error); // as when there is not even room for what is known of the server
+      }
+    }
+  }
+
+  /**
+   * Ends at once what goes on, and what would be tried again. RxDB's own cancel comes later: it closes what tells how
+   * much waits.
+   */
+  #halt(): void {
+    this.#generation.abort();
+    for (const { internalReplicationState } of this.#replications.values()) {
+      internalReplicationState?.events.canceled.next(true);
+      internalReplicationState?.events.paused.next(true);
+    }
   }
 
   /** The server was restored: forget every checkpoint, and begin again under the new epoch. */
   async #restart(epoch: string): Promise<void> {
     if (this.#generation.signal.aborted) return; // another collection has seen it first
-    this.#generation.abort();
+    this.#halt();
     const next = await this.#askEpoch();
+    if (this.#stopped) return;
     await Promise.all(
       [...this.#replications.values()].map((replication) =>
         next === epoch ? replication.cancel() : replication.remove(),
@@ -181,20 +338,38 @@ export class Sync {
     await this.#begin(next);
   }
 
-  /** An empty page names the epoch. Asked until the server answers. */
+  /** An empty page names the epoch. Asked until the server answers; empty: stopped before it did. */
   async #askEpoch(): Promise<string> {
-    const stop = new AbortController();
+    const { signal } = this.#stopping;
     const [first] = Object.entries(this.#options.collections);
     if (!first) throw new Error("There is nothing to sync.");
     const path = `/v1/sync/${first[0]}/${first[1].schema.version}/pull?limit=1&lwt=${Number.MAX_SAFE_INTEGER}`;
     while (!this.#stopped) {
       try {
-        return (await request<{ checkpoint: Checkpoint }>(this.#options.wire, path)).checkpoint.id;
+        return (await requestPage(this.#options.wire, path, signal)).checkpoint.id;
       } catch (error) {
-        this.state$.next({ kind: "waiting", error });
-        await pause(this.#options.retryMs, stop.signal);
+        if (this.#stopped) break;
+        this.#wait(error);
+        await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
+        await this.#quiet.over(signal);
       }
     }
     return "";
   }
+}
+
+/** RxDB trusts what it is given: it would tire the server, or stand still, over JSON that is not the server's. */
+async function requestPage(wire: Wire, path: string, signal: AbortSignal, silenceMs?: number) {
+  const page = await request<PullAnswer | null>(wire, path, { signal }, silenceMs);
+  if (!Array.isArray(page?.documents) || typeof page.checkpoint?.id !== "string") throw foreign();
+  return page;
+}
+
+/**
+ * RxDB drops what asks for a pull right behind a row of the stream, as after each push, whose row comes back. It is asked
+ * twice: the second is dropped when the first was heeded.
+ */
+function pull(replication: Replication): void {
+  replication.reSync();
+  replication.reSync();
 }

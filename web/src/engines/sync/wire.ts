@@ -1,5 +1,7 @@
 /** Requests to the server. Every refusal is an error with the server's stable `code` and its own words. */
 
+import { SILENCE_MS, unlessSilent } from "../silence.ts";
+
 export interface Wire {
   /** Origin of the server, such as `https://docs.example.org`; empty in the app, which the server itself serves. */
   readonly base: string;
@@ -26,8 +28,51 @@ export async function open(wire: Wire, path: string, init: RequestInit = {}): Pr
   return answer;
 }
 
-export async function request<T>(wire: Wire, path: string, init?: RequestInit): Promise<T> {
-  return (await (await open(wire, path, init)).json()) as T;
+/** A request whose answer is its status. */
+export function send(wire: Wire, path: string, init: RequestInit = {}): Promise<Response> {
+  return unlessSilent(SILENCE_MS, init.signal, (signal) => open(wire, path, { ...init, signal }));
+}
+
+/** A request whose answer is JSON. It may be long and slow: it must not stop coming for `silenceMs`. */
+export function request<T>(
+  wire: Wire,
+  path: string,
+  init: RequestInit = {},
+  silenceMs = SILENCE_MS,
+): Promise<T> {
+  return unlessSilent(silenceMs, init.signal, async (signal, heard) => {
+    const answer = await open(wire, path, { ...init, signal });
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      heard();
+      text += read.value;
+    }
+    return parsed<T>(text);
+  });
+}
+
+/** What is no JSON the server did not say. */
+function parsed<T>(text: string): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw foreign(cause);
+  }
+}
+
+/** Some network answered that wants a sign-in first, or a proxy: the server was not reached. */
+export function foreign(cause?: unknown): TypeError {
+  return new TypeError("The answer is not the server's.", { cause });
+}
+
+/** What it says to an app that is newer than itself: that takes as long as it takes, and is nothing of its load. */
+export const TOO_NEW = "TOO_NEW";
+
+/** Whether the server, or what stands before it, has too much to do and says when it wants to be asked again. */
+export function isBusy(error: unknown): error is Refusal & { retryAfterS: number } {
+  if (!(error instanceof Refusal) || error.retryAfterS === undefined) return false;
+  return [429, 503].includes(error.status) && error.code !== TOO_NEW;
 }
 
 async function refusal(answer: Response): Promise<Refusal> {

@@ -1,0 +1,107 @@
+"""What keeping a turn costs its writer while everything that follows is done behind it, and while nothing follows.
+
+A visit is a server begun anew, warmed up, and written to by one person over one connection: a turn a second, which is
+more than people say, and ten, which is more than the jobs of two cores keep up with. Visits alternate; a ratio is of two
+that were neighbours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from client import Connection, request
+from measure import median, percentile
+from memories.house import endpoint, with_jobs, without_jobs
+from memories.scripted import ASKED
+from rows import Maker
+from targets.ours import Ours
+
+WARM = 5
+SETTLE_S = 4.0  # less than the server keeps a silent connection
+PACES = {"one a second": 1.0, "10 a second": 0.1}  # seconds between two
+
+
+@dataclass
+class Times:
+    """Milliseconds of each visit, by pace."""
+
+    visits: dict[str, list[list[float]]] = field(default_factory=lambda: {pace: [] for pace in PACES})
+
+
+def turns(maker: Maker, count: int) -> list[bytes]:
+    """Each about a kilobyte, with a statement to be remembered."""
+    found = []
+    for number in range(count):
+        row = maker.episode()
+        said = f"{row['userMessage']}\n{ASKED}Statement {number}: {row['aiResponse'][:60]}"
+        body = {"sessionId": maker.session_id, "userMessage": said, "aiResponse": row["aiResponse"]}
+        found.append(msgspec.json.encode(body))
+    return found
+
+
+async def visit(ours: Ours, seconds: float) -> dict[str, list[float]]:
+    maker = Maker(0)
+    await ours.prepare_sessions([maker])
+    found = {}
+    for pace, pause in PACES.items():
+        count = WARM + int(seconds / pause)
+        asked = [request("POST", "/v1/episodes", ours.headers(0), body) for body in turns(maker, count)]
+        connection = await Connection.open(ours.port)
+        await _written(connection, asked[:WARM], 0.02)
+        await asyncio.sleep(SETTLE_S)
+        found[pace] = await _written(connection, asked[WARM:], pause)
+        connection.close()
+    return found
+
+
+async def _written(connection: Connection, asked: Sequence[bytes], pause: float) -> list[float]:
+    """Each at its time, or as soon as the one before is answered."""
+    times: list[float] = []
+    due = time.perf_counter()
+    for raw in asked:
+        start = time.perf_counter()
+        answer = await connection.send(raw)
+        times.append((time.perf_counter() - start) * 1000)
+        assert answer.status == 201, answer.body
+        due += pause
+        await asyncio.sleep(max(0.0, due - time.perf_counter()))
+    return times
+
+
+def measure(rounds: int, seconds: float) -> tuple[Times, Times]:
+    on, off = Times(), Times()
+    with endpoint() as address:
+        servers = [(with_jobs(address), on), (without_jobs(), off)]
+        for number in range(rounds):
+            for ours, times in servers[:: (-1) ** number]:
+                folder = Path(tempfile.mkdtemp(prefix="vademecum-bench-writes-"))
+                try:
+                    ours.start(folder, 1)
+                    for pace, some in asyncio.run(visit(ours, seconds)).items():
+                        times.visits[pace].append(some)
+                finally:
+                    ours.stop()
+                    shutil.rmtree(folder, ignore_errors=True)
+    return on, off
+
+
+def table(on: Times, off: Times) -> str:
+    lines = ["| a turn is kept, ms | jobs on | jobs off | on ÷ off |", "|---|---:|---:|---:|"]
+    for pace in PACES:
+        for share in (0.5, 0.99):
+            pairs = [
+                (percentile(a, share), percentile(b, share))
+                for a, b in zip(on.visits[pace], off.visits[pace], strict=True)
+            ]
+            mine, theirs = (median([pair[side] for pair in pairs]) for side in (0, 1))
+            ratio = median([a / b for a, b in pairs])
+            lines.append(f"| {pace}, p{share * 100:.0f} | {mine:.2f} | {theirs:.2f} | **{ratio:.2f}×** |")
+    return "\n".join(lines)

@@ -1,0 +1,100 @@
+"""mem0 in a process of its own: a line of JSON in, a line out, with the seconds that mem0 itself took.
+
+    python mem0_worker.py FOLDER ENDPOINT MODEL
+
+In: {"do": "add", "texts": [...], "infer": true}, {"do": "search", "texts": [...]} or {"do": "stored"}. Its store is
+Qdrant's local one, its default; its model ours, by a small adapter, so that both sides embed with the same weights
+and threads. spaCy's models and fastembed's, which it loads from hubs, are not there: it does without them, as its
+plain package does, and so has neither words nor entities to search by.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ["MEM0_TELEMETRY"] = "False"
+os.environ["HF_HUB_OFFLINE"] = "1"
+USER = "bench"
+MOST = 10_000
+
+
+class Adapter:
+    """Our model behind mem0's two calls. All of them come from the main thread."""
+
+    def __init__(self, folder: Path) -> None:
+        from vademecum.engines.onnx.embedder import Embedder
+
+        self._runner = asyncio.Runner()
+        self._embedder = Embedder(folder)
+
+    def embed(self, text: str, memory_action: str | None = None) -> list[float]:
+        vector: list[float] = self._runner.run(self._embedder.statement(text)).tolist()
+        return vector
+
+    def embed_batch(self, texts: list[str], memory_action: str = "add") -> list[list[float]]:
+        vectors: list[list[float]] = self._runner.run(self._embedder.passages(texts)).tolist()
+        return vectors
+
+
+def opened(folder: Path, endpoint: str, model: Path) -> Any:
+    os.environ["MEM0_DIR"] = str(folder)
+    from mem0 import Memory
+
+    store = {"path": str(folder / "qdrant"), "embedding_model_dims": 384, "on_disk": True}
+    asked = {"model": "scripted", "api_key": "none", "openai_base_url": endpoint}
+    memory = Memory.from_config(
+        {
+            "vector_store": {"provider": "qdrant", "config": store},
+            "llm": {"provider": "openai", "config": asked},
+            "embedder": {"provider": "openai", "config": {"api_key": "none"}},
+            "history_db_path": str(folder / "history.db"),
+        }
+    )
+    memory.embedding_model = Adapter(model)
+    return memory
+
+
+def add(memory: Any, text: str, infer: bool) -> int:
+    return len(memory.add([{"role": "user", "content": text}], user_id=USER, infer=infer)["results"])
+
+
+def search(memory: Any, text: str) -> int:
+    return len(memory.search(text, filters={"user_id": USER}, top_k=10, threshold=0.0)["results"])
+
+
+def stored(memory: Any, folder: Path) -> dict[str, Any]:
+    rows = memory.get_all(filters={"user_id": USER}, top_k=MOST)["results"]
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return {"texts": [row["memory"] for row in rows], "MB": size / 1e6}
+
+
+def timed(memory: Any, order: dict[str, Any]) -> dict[str, Any]:
+    seconds, found = [], []
+    for text in order["texts"]:
+        start = time.perf_counter()
+        found.append(add(memory, text, order["infer"]) if order["do"] == "add" else search(memory, text))
+        seconds.append(time.perf_counter() - start)
+    return {"seconds": seconds, "found": found}
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    # Libraries may print: the answers go where nothing else is written.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    memory = opened(folder, sys.argv[2], Path(sys.argv[3]))
+    for line in sys.stdin:
+        order = json.loads(line)
+        answer = stored(memory, folder) if order["do"] == "stored" else timed(memory, order)
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Where an agent works: the project of its folder, as this user's server knows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vademecum.engines.workplace import identify
+from vademecum.http.mcp.tools import Call, Work
+from vademecum.model.identity import Identity
+
+
+def identity_of(folder: Path) -> Identity:
+    """Raises BadRequest for a folder that cannot be a project."""
+    return identify(str(folder), str(Path.home()))
+
+
+async def work_in(found: Identity, call: Call) -> Work:
+    answer = await call("POST", "/v1/agents/identify", json=found._asdict())
+    return Work(answer["project"]["id"], answer["notice"])

@@ -1,0 +1,27 @@
+"""The table `taken` of a user's file: ids of the events that have become rows. Read when it is needed, as `jobs` is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vademecum.engines.duckdb.instance import Cursor
+from vademecum.engines.duckdb.packs import Statement
+
+
+def among(cursor: Cursor, alias: str, ids: Sequence[str]) -> set[str]:
+    """Those of these events that have been taken up."""
+    if not ids:
+        return set()
+    query = f"SELECT id FROM {alias}.main.taken WHERE id IN (SELECT unnest(?))"
+    return {row[0] for row in cursor.execute(query, [list(ids)]).fetchall()}
+
+
+def statements(alias: str, ids: Sequence[str], at: str, forget_before: str) -> list[Statement]:
+    """Note that these were taken up at this time; and forget those that were before `forget_before`."""
+    table = f"{alias}.main.taken"
+    found: list[Statement] = []
+    if forget_before:
+        found.append((f"DELETE FROM {table} WHERE moment < ?", [forget_before]))
+    if ids:
+        found.append((f"INSERT INTO {table} SELECT unnest(?), ?", [list(ids), at]))
+    return found

@@ -1,0 +1,96 @@
+"""Why an endpoint did not answer, in words. None of them are the endpoint's own: those may repeat the question, the
+prompt or the key."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from vademecum.errors import (
+    AnswerTooSlow,
+    AssistantBroke,
+    AssistantBusy,
+    AssistantKeyRefused,
+    AssistantSilent,
+    AssistantUnreachable,
+    ModelUnknown,
+    VademecumError,
+)
+
+RETRY_S = 30
+RETRY_MAX_S = 3600
+SAFE = "Your question is kept; ask again later."
+
+
+def unreachable() -> AssistantUnreachable:
+    return AssistantUnreachable(f"The assistant cannot be reached. {SAFE}")
+
+
+def silent(seconds: float) -> AssistantSilent:
+    return AssistantSilent(
+        f"The assistant has said nothing for {seconds:g} s. It may be busy or loading its model. {SAFE}"
+    )
+
+
+def broken_off() -> AssistantBroke:
+    return AssistantBroke("The assistant broke off. What came is kept; ask again for the whole answer.")
+
+
+def garbled() -> AssistantBroke:
+    return AssistantBroke(
+        "The assistant sent what is no answer. What came before is kept. If it happens again, whoever runs the server "
+        "should look at the address: `vademecum doctor`."
+    )
+
+
+def failed() -> AssistantBroke:
+    return AssistantBroke("The assistant reported a failure of its own. What came is kept; ask again.")
+
+
+def empty() -> AssistantBroke:
+    return AssistantBroke("The assistant ended without an answer. Ask again, or in other words.")
+
+
+def too_slow(seconds: float) -> AnswerTooSlow:
+    return AnswerTooSlow(f"The assistant took longer than {seconds:g} s. {SAFE}")
+
+
+def unknown_model(model: str) -> ModelUnknown:
+    return ModelUnknown(
+        f"The assistant does not know the model {model}. Whoever runs the server can choose another one "
+        f"(VADEMECUM_ASSISTANT_MODEL) or bring it there. {SAFE}"
+    )
+
+
+def by_status(status: int, model: str, retry_after: str | None) -> VademecumError:
+    """The refusal that an answer other than 200 is."""
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return AssistantKeyRefused(
+            "The assistant does not accept the server's key. Whoever runs the server can set another one "
+            f"(VADEMECUM_ASSISTANT_KEY). {SAFE}"
+        )
+    if status == HTTPStatus.NOT_FOUND:
+        return unknown_model(model)
+    if status == HTTPStatus.TOO_MANY_REQUESTS or (status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after):
+        wait = _seconds(retry_after)
+        return AssistantBusy(
+            f"The assistant has too much to do. Try again in {wait} s; your question is kept.",
+            retry_after_s=wait,
+        )
+    if 300 <= status < 400:
+        return AssistantBroke(
+            "The assistant's address leads elsewhere, which was not followed. Whoever runs the server should set the "
+            f"final one (VADEMECUM_ASSISTANT_URL). {SAFE}"
+        )
+    if 400 <= status < 500:
+        return AssistantBroke(
+            f"The assistant refused the question ({status}). It may be longer than its model can read: ask something "
+            "shorter, or borrow fewer documents."
+        )
+    return AssistantBroke(f"The assistant failed ({status}). {SAFE}")
+
+
+def _seconds(retry_after: str | None) -> int:
+    """Of a Retry-After in seconds; a date is not worth reading."""
+    if retry_after is None or not (retry_after.isascii() and retry_after.isdigit()) or len(retry_after) > 9:
+        return RETRY_S
+    return min(max(int(retry_after), 1), RETRY_MAX_S)

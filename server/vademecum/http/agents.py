@@ -1,0 +1,159 @@
+"""What coding agents and their programs ask first: which project a folder means, and what is known of it."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import get, post
+from litestar.datastructures import State
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound
+from vademecum.http.memory_answers import Req
+from vademecum.http.observations import AgentProject
+from vademecum.http.problems import problems
+from vademecum.http.rates import is_here
+from vademecum.model.collections import Id
+from vademecum.model.observation import Identity
+from vademecum.services import agent_work, claims
+from vademecum.services.agent_context import context
+from vademecum.services.agent_scope import AgentScope, NamedProject, named, scope_called
+from vademecum.services.agent_work import ProjectWork, SessionWork
+from vademecum.services.parts import Parts
+from vademecum.services.project_merge import merge
+from vademecum.services.scope import asked_in_address
+
+TOKENS_MAX = 100_000
+Tokens = Annotated[int, QueryParameter(name="tokens", description="The most tokens of the text.")]
+
+
+class AgentContext(msgspec.Struct):
+    """`tokens`: of `text`. `notice`: as in `identifyProject`."""
+
+    scope: AgentScope
+    text: str
+    tokens: int
+    notice: str | None
+
+
+class AgentProjects(msgspec.Struct):
+    scope: AgentScope
+    projects: list[ProjectWork]
+
+
+class AgentSessions(msgspec.Struct):
+    scope: AgentScope
+    sessions: list[SessionWork]
+
+
+class Target(msgspec.Struct, forbid_unknown_fields=True):
+    into: Id
+
+
+class Merged(msgspec.Struct):
+    """`moved`: how many rows came over."""
+
+    scope: AgentScope
+    moved: int
+
+
+class Identified(msgspec.Struct):
+    """`notice`: a sentence for the person, when another folder calls itself the same."""
+
+    scope: AgentScope
+    project: NamedProject
+    notice: str | None
+
+
+@post(
+    "/v1/agents/identify",
+    status_code=200,
+    operation_id="identifyProject",
+    tags=["agents"],
+    summary="Say which project a folder means",
+    responses=problems(LimitReached),
+)
+async def identify_route(request: Req, data: JSONBody[Identity], state: State) -> Identified:
+    """The project of the name that the folder goes by, made if there is none. Two folders of one name are kept apart,
+    and `notice` says so, unless the configuration of both names it."""
+    parts: Parts = state.parts
+    limits, exists = parts.limits(request.user), claims.looking(is_here(request))
+    async with parts.users.open(request.user.id) as store:
+        project_id = await store.write(lambda draft: claims.project_of(draft, data, limits, exists))
+        project = await named(store, project_id)
+        return Identified(AgentScope(project), project, await claims.notice_of(store, project_id))
+
+
+@get(
+    "/v1/agents/context",
+    opt={"rate": "search"},
+    operation_id="briefAgent",
+    tags=["agents"],
+    summary="Say what the next session should know",
+    responses=problems(NotFound, Conflict),
+)
+async def context_route(
+    request: Req, state: State, project: AgentProject = None, tokens: Tokens = 2000
+) -> AgentContext:
+    """What is pinned, what was decided, what is remembered, then what was done lately, in so many tokens. It is quoted,
+    in a fence that nothing in it can end. Empty when there is nothing to tell."""
+    parts: Parts = state.parts
+    if not 1 <= tokens <= TOKENS_MAX:
+        raise BadRequest(f"`tokens` must be from 1 to {TOKENS_MAX}.")
+    await parts.spool.take_up_soon()
+    async with parts.users.open(request.user.id) as store:
+        scope = await scope_called(store, asked_in_address(project))
+        told = await context(store, scope, tokens, parts.inference, parts.clock)
+    return AgentContext(scope.told, told.briefing.text, told.briefing.tokens, told.notice)
+
+
+@get(
+    "/v1/agents/projects",
+    operation_id="listAgentProjects",
+    tags=["agents"],
+    summary="Say in which projects agents work",
+    responses=problems(NotFound, Conflict),
+)
+async def projects_route(request: Req, state: State, project: AgentProject = None) -> AgentProjects:
+    """Every project of the scope with the number of its observations and the time of the last; the latest first."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        scope = await scope_called(store, asked_in_address(project))
+        return AgentProjects(scope.told, await agent_work.in_projects(store, scope.asked))
+
+
+@get(
+    "/v1/agents/sessions",
+    operation_id="listAgentSessions",
+    tags=["agents"],
+    summary="List the sessions of agents",
+    responses=problems(NotFound, Conflict),
+)
+async def sessions_route(request: Req, state: State, project: AgentProject = None) -> AgentSessions:
+    """What `agentSession` of `listObservations` can be, with how much was done in each and when; the latest first."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        scope = await scope_called(store, asked_in_address(project))
+        return AgentSessions(scope.told, await agent_work.in_sessions(store, scope.asked))
+
+
+@post(
+    "/v1/projects/{project_id:str}/merge",
+    status_code=200,
+    operation_id="mergeProjects",
+    tags=["sessions"],
+    summary="Make a project a part of another",
+    responses=problems(NotFound, LimitReached),
+)
+async def merge_route(
+    request: Req, state: State, project_id: FromPath[str], data: JSONBody[Target]
+) -> Merged:
+    """Its sessions, memories, entities, summaries and observations are in the project `into` then, its folders mean that
+    one, and it is gone."""
+    parts: Parts = state.parts
+    limits = parts.limits(request.user)
+    async with parts.users.open(request.user.id) as store:
+        moved = await store.write(lambda draft: merge(draft, project_id, data.into, limits))
+        return Merged(AgentScope(await named(store, data.into)), moved)
+
+
+ROUTES = [identify_route, context_route, projects_route, sessions_route, merge_route]

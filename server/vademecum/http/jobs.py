@@ -1,0 +1,132 @@
+"""What the language model has to do behind the answers: how far it is, what failed, and trying that again."""
+
+import msgspec
+from litestar import Request, get, post
+from litestar.datastructures import State
+from litestar.params import FromPath, FromQuery
+
+from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.errors import BadRequest, NotFound
+from vademecum.http.problems import problems
+from vademecum.model.jobs import Job, Kind
+from vademecum.model.jobs import State as JobState
+from vademecum.services import retry
+from vademecum.services.parts import Parts
+
+Req = Request[Account, Token, State]
+MOST = 1000
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """`subject`: the row it is about, "collection/id". `due`: when it is tried, if it waits. `error`: why it did not
+    succeed last time, in words; empty if it has not failed."""
+
+    id: str
+    kind: Kind
+    subject: str
+    state: JobState
+    attempts: int
+    due: str
+    error: str
+
+
+class Counts(msgspec.Struct):
+    waiting: int = 0
+    running: int = 0
+    failed: int = 0
+    done: int = 0
+
+
+class Extracting(msgspec.Struct, rename="camel"):
+    """Whether what is said becomes memory, and by which model; and of `daily` attempts, how many were made today (UTC).
+    `note` says it in words."""
+
+    available: bool
+    model: str | None
+    daily: int
+    today: int
+    note: str
+
+
+class Jobs(msgspec.Struct):
+    extraction: Extracting
+    counts: Counts
+    jobs: list[Shown]
+
+
+class Retried(msgspec.Struct):
+    retried: int
+
+
+def shown(job: Job) -> Shown:
+    return Shown(job.id, job.kind, job.subject, job.state, job.attempts, job.due, job.error)
+
+
+@get(
+    "/v1/jobs",
+    operation_id="listJobs",
+    tags=["assistant"],
+    summary="What is done in the background?",
+)
+async def list_route(
+    request: Req,
+    state: State,
+    most: FromQuery[int] = 100,
+) -> Jobs:
+    """Newest first: extracting memory from turns that are over, and summaries that were asked for with `later`. A job that
+    does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. While the
+    assistant cannot be reached, is busy or refuses the key, jobs wait, at most an hour at a time, and nothing counts; one
+    that takes the question and says nothing has been tried."""
+    if not 1 <= most <= MOST:
+        raise BadRequest(f"`most` is 1 to {MOST}.")
+    parts: Parts = state.parts
+    found = await retry.survey(parts.users, request.user.id, most, parts.clock())
+    extracting = _extracting(parts, found.today)
+    return Jobs(extracting, Counts(**found.counts), [shown(job) for job in found.newest])
+
+
+def _extracting(parts: Parts, today: int) -> Extracting:
+    settings, endpoint = parts.settings, parts.summaries.endpoint
+    daily = settings.extraction_daily
+    note = f"What is said becomes memory, up to {daily:,} times a day."
+    if endpoint is None:
+        note = "Nothing is extracted: no assistant is set up on this server (VADEMECUM_ASSISTANT_URL)."
+    elif not settings.extracts:
+        note = "Nothing is extracted: it is switched off on this server (VADEMECUM_EXTRACTION_DAILY)."
+    elif today >= daily:
+        note = f"{daily:,} attempts a day are allowed and were made. What waits goes on after midnight UTC."
+    return Extracting(settings.extracts, endpoint.model if endpoint is not None else None, daily, today, note)
+
+
+@post(
+    "/v1/jobs/retry",
+    status_code=200,
+    operation_id="retryJobs",
+    tags=["assistant"],
+    summary="Try all failed jobs again",
+)
+async def retry_all_route(request: Req, state: State) -> Retried:
+    """All that have `failed` are due now, with as many attempts as new ones."""
+    parts: Parts = state.parts
+    retried = await retry.retry_all(parts.users, request.user.id, parts.clock())
+    parts.backstage.ask("work", request.user.id, 0)
+    return Retried(retried)
+
+
+@post(
+    "/v1/jobs/{job:str}/retry",
+    status_code=200,
+    operation_id="retryJob",
+    tags=["assistant"],
+    summary="Try a job again now",
+    responses=problems(NotFound),
+)
+async def retry_route(request: Req, state: State, job: FromPath[str]) -> Shown:
+    """One that has `failed`, or waits, is due now, with as many attempts as a new one. One that runs or is done stays so."""
+    parts: Parts = state.parts
+    retried = await retry.retry_one(parts.users, request.user.id, job, parts.clock())
+    parts.backstage.ask("work", request.user.id, 0)
+    return shown(retried)
+
+
+ROUTES = [list_route, retry_all_route, retry_route]

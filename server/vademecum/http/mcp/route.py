@@ -1,0 +1,103 @@
+"""`/mcp`: the tools by streamable HTTP, for an API token; `/mcp?project=NAME` says where the agent works.
+
+A request stands alone: it is answered by this process's own API with the credential it came with, so that there is no
+session to steal and nothing to lose when the server starts anew.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx
+import msgspec
+from litestar import Litestar, asgi
+from litestar.types import Receive, Scope, Send
+
+from vademecum.errors import SignedOut, VademecumError
+from vademecum.http.mcp.tools import Call, Work
+from vademecum.model.collections import Json
+
+if TYPE_CHECKING:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+    from starlette.requests import Request
+
+    from vademecum.http.mcp.server import Context
+
+BODY_MAX = 1 << 20
+
+
+class Agents:
+    """Answers the requests of `/mcp` by calls of `app`. The protocol's library takes a second to load: it is loaded when
+    the first agent asks."""
+
+    def __init__(self, app: Litestar) -> None:
+        self._app = app
+        self._asked = asyncio.Event()
+        self._manager: asyncio.Future[StreamableHTTPSessionManager] = asyncio.Future()
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        await self._asked.wait()
+        manager = await asyncio.to_thread(_open, self._app)
+        async with manager.run():
+            self._manager.set_result(manager)
+            await asyncio.Future()
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._asked.set()
+        manager = await asyncio.shield(self._manager)
+        await manager.handle_request(scope, receive, send)  # type: ignore[arg-type]
+
+
+def _open(app: Litestar) -> "StreamableHTTPSessionManager":
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from vademecum.http.mcp.server import serve
+
+    own = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")  # type: ignore[arg-type]
+
+    async def who(context: "Context", _: Work | None) -> tuple[Call, Work | None]:
+        request = cast("Request", context.request)
+        credential = request.headers.get("authorization", "")
+        if not credential:  # a browser's cookie goes along with what other sites ask
+            raise SignedOut("Agents come with an API token: `vademecum token create EMAIL` makes one.")
+        project = request.query_params.get("project")
+        return _call(own, credential), Work(project) if project else None
+
+    return StreamableHTTPSessionManager(
+        serve(who), json_response=True, stateless=True, max_request_body_size=BODY_MAX
+    )
+
+
+def _call(own: httpx.AsyncClient, credential: str) -> Call:
+    async def call(method: str, path: str, **more: Any) -> Json:
+        answer = await own.request(method, path, headers={"authorization": credential}, **more)
+        body: Json = msgspec.json.decode(answer.content) if answer.content else {}
+        if answer.status_code >= 400:
+            raise VademecumError(body["detail"], code=body["code"])
+        return body
+
+    return call
+
+
+@asynccontextmanager
+async def answering(app: Litestar) -> AsyncIterator[None]:
+    """While the server runs."""
+    app.state.agents = agents = Agents(app)
+    running = asyncio.create_task(agents.run())
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+@asgi("/mcp", is_mount=True, copy_scope=True)
+async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
+    """Who asks has been found to be somebody by now."""
+    agents: Agents = scope["litestar_app"].state.agents
+    await agents.handle(scope, receive, send)
+
+
+ROUTES = [mcp_route]

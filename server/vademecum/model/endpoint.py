@@ -1,0 +1,26 @@
+"""The address of an OpenAI-compatible endpoint, as people write it."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?")
+
+
+def base_address(url: str) -> str:
+    """What `/chat/completions` and `/models` are appended to. An address without a path means `/v1`.
+
+    Raises ValueError, whose words do not repeat the address: people put secrets into addresses.
+    """
+    parts = urlsplit(url.strip())
+    if "@" in parts.netloc:
+        raise ValueError("The assistant's URL must not hold a name or password: VADEMECUM_ASSISTANT_KEY does")
+    if parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.netloc):
+        raise ValueError("The assistant's URL must begin with http:// or https:// and name a host")
+    if parts.port == 0:  # one over 65535 is refused by asking for it
+        raise ValueError("The assistant's URL must name a port of 1 to 65535")
+    if parts.query or parts.fragment:
+        raise ValueError("The assistant's URL must end with its path, without ? or #")
+    path = parts.path.rstrip("/") or "/v1"
+    return f"{parts.scheme}://{parts.netloc}{path.removesuffix('/chat/completions')}"

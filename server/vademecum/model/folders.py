@@ -1,0 +1,16 @@
+"""Folders of which `vademecum record`, which imports little, and the other commands must both know."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+
+# Where an agent was started, in the environment of all that it runs, wherever it has gone since.
+AGENT_FOLDER = "CLAUDE_PROJECT_DIR"
+
+
+def default_data(environment: Mapping[str, str], home: str) -> str:
+    """Where the data is if nobody says."""
+    return posixpath.join(
+        environment.get("XDG_DATA_HOME") or posixpath.join(home, ".local", "share"), "vademecum"
+    )

@@ -1,0 +1,130 @@
+"""A job: what a language model is to do with one row, tried until it succeeds or has failed often enough.
+
+It is a row of the user's own file, so it is there from the commit on that causes it (`causes`), whatever dies after.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["extract", "summarise"]
+State = Literal["waiting", "running", "failed", "done"]
+
+KIND_OF: dict[str, Kind] = {"episodes": "extract", "sessions": "summarise", "projects": "summarise"}
+TRIES = 10
+BACKOFF = 4  # each wait is so many times the one before
+BACKOFF_MAX_S = 3600.0
+DAY_S = 86_400
+_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+
+
+class Job(msgspec.Struct, frozen=True):
+    """Fields as in migrations/0002_jobs.sql."""
+
+    id: str
+    kind: Kind
+    subject: str
+    state: State
+    attempts: int
+    due: str
+    asked: str
+    error: str
+    seq: int
+    text: str
+    found: str
+
+
+def new(subject: str, seq: int, text: str, now: str) -> Job:
+    """A job about the row `subject`, due at once."""
+    return Job(
+        id_of(subject), KIND_OF[_collection(subject)], subject, "waiting", 0, now, "", "", seq, text, ""
+    )
+
+
+def id_of(subject: str) -> str:
+    """A row has one job, because a collection has one kind of them."""
+    return f"{KIND_OF[_collection(subject)]}.{subject.replace('/', '.')}"
+
+
+def _collection(subject: str) -> str:
+    return subject.partition("/")[0]
+
+
+def begun(job: Job, now: str) -> Job:
+    """Counted before it is tried, so that a job that brings the server down is not tried for ever."""
+    return msgspec.structs.replace(job, state="running", attempts=job.attempts + 1, asked=now)
+
+
+def heard(job: Job, found: str) -> Job:
+    """The model has answered: what is left is to store it."""
+    return msgspec.structs.replace(job, found=found)
+
+
+def same_attempt(one: Job, other: Job) -> bool:
+    """Are they the same but for what the model has answered?"""
+    return heard(one, "") == heard(other, "")
+
+
+def done(job: Job) -> Job:
+    return msgspec.structs.replace(job, state="done", error="", found="")
+
+
+def put_off(job: Job, now: str, error: str, wait_s: float = 0) -> Job:
+    """It did not succeed: it waits, longer each time and at least `wait_s`, or has failed if it was tried enough. What the
+    model has answered does not outlive the attempts: a person may take long to look."""
+    due = later(now, max(backoff_s(job.attempts), wait_s))
+    if job.attempts >= TRIES:
+        return msgspec.structs.replace(job, state="failed", due=due, error=error, found="")
+    return msgspec.structs.replace(job, state="waiting", due=due, error=error)
+
+
+def unheard(job: Job, now: str, error: str, wait_s: float) -> Job:
+    """Nobody was there to be asked: it waits, and the attempt does not count."""
+    due = later(now, min(wait_s, BACKOFF_MAX_S))
+    return msgspec.structs.replace(job, state="waiting", attempts=job.attempts - 1, due=due, error=error)
+
+
+def again(job: Job, now: str) -> Job:
+    """As if it had not been tried; what the model has answered to one that waits is kept."""
+    return msgspec.structs.replace(job, state="waiting", attempts=0, due=now, error="")
+
+
+def backoff_s(attempts: int) -> float:
+    """How long to wait after so many attempts: 1, 4, 16 … 3600 s."""
+    return min(float(BACKOFF ** (min(attempts, TRIES) - 1)), BACKOFF_MAX_S)
+
+
+def later(now: str, seconds: float) -> str:
+    return _written(_moment(now) + datetime.timedelta(seconds=seconds))
+
+
+def seconds_until(due: str, now: str) -> float:
+    """Negative when it is past."""
+    return (_moment(due) - _moment(now)).total_seconds()
+
+
+def day(now: str) -> str:
+    """In UTC."""
+    return now[:10]
+
+
+def until_midnight_s(now: str) -> float:
+    """How long this day, UTC, still is."""
+    return DAY_S + seconds_until(f"{day(now)}T00:00:00.000Z", now)
+
+
+def _moment(time: str) -> datetime.datetime:
+    return datetime.datetime.strptime(time, _TIME)
+
+
+def _written(moment: datetime.datetime) -> str:
+    return moment.isoformat(timespec="milliseconds") + "Z"
+
+
+def digest(*texts: str) -> str:
+    """By which it is known whether a text was worked on."""
+    return hashlib.sha256("\0".join(texts).encode(errors="surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,60 @@
+"""JSON objects in a text that is not JSON: in prose, in a fence, or cut off, in which case what was whole is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+DEPTH_MAX = 8
+CANDIDATES_MAX = 50
+_CLOSING = {"{": "}", "[": "]"}
+
+
+def objects_in(text: str) -> Iterator[dict[str, Any]]:
+    """The objects of a text, in its order; not those within one that was found."""
+    at = text.find("{")
+    for _ in range(CANDIDATES_MAX):
+        if at < 0:
+            return
+        span, end = _whole(text, at)
+        decoded = _decoded(span)
+        if decoded is not None:
+            yield decoded
+        at = text.find("{", at + 1 if decoded is None else end)
+
+
+def _decoded(span: str) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(span.encode(errors="replace"), type=dict[str, Any], strict=True)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _whole(text: str, start: int) -> tuple[str, int]:
+    """The object that begins at `start`, closed after its last whole part if the text ends before it does; and where it
+    ends."""
+    open_: list[str] = []
+    safe, still_open = start + 1, ["{"]  # where it could be closed, and what would have to be
+    in_string = escaped = False
+    for at in range(start, len(text)):
+        letter = text[at]
+        if in_string:
+            in_string = escaped or letter != '"'
+            escaped = letter == "\\" and not escaped
+        elif letter == '"':
+            in_string = True
+        elif letter in "{[":
+            open_.append(letter)
+            if len(open_) > DEPTH_MAX:
+                return "", at
+        elif letter in "}]":
+            if _CLOSING[open_.pop()] != letter:
+                return "", at
+            if not open_:
+                return text[start : at + 1], at + 1
+            safe, still_open = at + 1, open_.copy()
+        elif letter == ",":
+            safe, still_open = at, open_.copy()
+    return text[start:safe] + "".join(_CLOSING[one] for one in reversed(still_open)), len(text)

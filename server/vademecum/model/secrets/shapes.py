@@ -1,0 +1,103 @@
+"""Secrets that are known by their own shape: a prefix that only keys have, or the place in an address or a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from vademecum.model.secrets.looks import has_digit
+from vademecum.model.secrets.pattern import Pattern, Span
+
+
+def _key(shape: str, *hints: str) -> Pattern:
+    return Pattern(rf"(?<![\w.-])(?:{shape})", re.ASCII, hints)
+
+
+_KEYS = {
+    "AWS key": _key(
+        r"(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|AROA|ANPA|ANVA)[A-Z0-9]{16}(?![A-Za-z0-9])",
+        *("AKIA", "ASIA", "ABIA", "ACCA", "AGPA", "AIDA", "AROA", "ANPA", "ANVA"),
+    ),
+    "GitHub token": _key(
+        r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}",
+        *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+    ),
+    "GitLab token": _key(
+        r"gl(?:pat|dt|rt|cbt|ptt|ft|soat)-[\w-]{20,}",
+        *("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glft-", "glsoat-"),
+    ),
+    "Slack token": _key(r"(?:xox[a-z]|xapp)-[\w-]{10,}", "xox", "xapp-"),
+    "Stripe key": _key(r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,}", "k_live_", "k_test_", "whsec_"),
+    "API key": _key(r"sk-(?=[A-Za-z_-]{0,40}[0-9])[\w-]{20,}", "sk-"),
+    "Google key": _key(r"AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{20,}", "AIza", "ya29.", "GOCSPX-"),
+    "npm token": _key(r"npm_[A-Za-z0-9]{30,}", "npm_"),
+    "PyPI token": _key(r"pypi-[\w-]{30,}", "pypi-"),
+    "Hugging Face token": _key(r"hf_[A-Za-z0-9]{30,}", "hf_"),
+    "SendGrid key": _key(r"SG\.[\w-]{16,64}+\.[\w-]{16,}", "SG."),
+    "DigitalOcean token": _key(r"do[opr]_v1_[a-f0-9]{40,}", "_v1_"),
+    "Telegram token": _key(r"[0-9]{8,10}:[\w-]{35}(?![\w-])", *(f"{digit}:" for digit in "0123456789")),
+    "age key": _key(r"AGE-SECRET-KEY-1[A-Z0-9]{50,}", "AGE-SECRET-KEY-1"),
+    "JWT": _key(r"eyJ[\w-]{8,4096}+\.[\w-]{8,16384}+\.[\w-]*+", "eyJ"),
+}
+_URL = Pattern(r"://[^\s/:@]{0,100}:(?P<secret>[^\s/]{1,200})@", hints=("://",))
+_SLACK_HOOK = Pattern(
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{10,})",
+    re.ASCII,
+    ("hooks.slack.com/",),
+)
+_BEARER = Pattern(
+    r"\b(?:Bearer|Basic|Token|Digest)\s{1,4}(?P<secret>[\w.~+/-]{12,}+={0,2})",
+    re.ASCII | re.IGNORECASE,
+    ("bearer", "basic", "token", "digest"),
+)
+# `--token …`, and `curl -u name:…` but no `docker -u 1000:1000`.
+_FLAG = Pattern(
+    r"(?<!\S)(?:sshpass\s-p|--[a-z-]{0,40}?(?:password|passwd|passphrase|token|secret|api-?key|(?:secret|access|auth)-key))"
+    r"\s{1,3}[\"']?(?P<secret>[^\s\"'$<-][^\s\"']{3,200})",
+    re.ASCII | re.IGNORECASE,
+    ("pass", "token", "secret", "key"),
+)
+_USER = Pattern(
+    r"(?<!\S)(?:-u|--user)[ =][\"']?[^\s:\"'/]{1,100}:(?!\d{1,9}(?!\S))(?P<secret>[^\s\"']{1,200})",
+    re.ASCII,
+    ("-u",),
+)
+# `mysql -pX`, `docker login -p X`, `redis-cli -a X`.
+_COMMAND = Pattern(
+    r"(?<![\w-])(?:mysql[a-z]{0,10}\s[^\n|;&]{0,200}?(?<=\s)-p|(?:docker|podman) login\s[^\n|;&]{0,200}?(?<=\s)-p\s"
+    r"|redis-cli\s[^\n|;&]{0,200}?(?<=\s)-a\s)[\"']?(?P<secret>[^\s\"'$<-][^\s\"']{0,200})",
+    re.ASCII,
+    ("mysql", " login", "redis-cli"),
+)
+_PEM = Pattern(r"-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----", hints=("PRIVATE KEY",))
+
+
+def by_shape(text: str) -> Iterator[Span]:
+    for kind, key in _KEYS.items():
+        for found in key.finditer(text):
+            yield Span(*found.span(), kind)
+    for pattern, kind in (
+        (_URL, "password in an address"),
+        (_SLACK_HOOK, "Slack hook"),
+        (_FLAG, "password of a command"),
+        (_USER, "password of a command"),
+        (_COMMAND, "password of a command"),
+    ):
+        for found in pattern.finditer(text):
+            yield Span(*found.span("secret"), kind)
+    for found in _BEARER.finditer(text):
+        if has_digit(found["secret"]):  # "the bearer notwithstanding" is no token
+            yield Span(*found.span("secret"), "bearer token")
+    yield from _pem(text)
+
+
+def _pem(text: str) -> Iterator[Span]:
+    """A private key to its end; one that was cut off, to the end of the text."""
+    after = 0
+    for begin in _PEM.finditer(text):
+        if begin.start() < after:
+            continue
+        end = text.find("-----END ", begin.end())
+        closing = text.find("-----", end + 9) if end >= 0 else -1
+        after = closing + 5 if closing >= 0 else len(text)
+        yield Span(begin.start(), after, "private key")

@@ -1,0 +1,52 @@
+"""Entities: what conversations are about. Each belongs to the project in which it was found and is seen there alone:
+an id opens nothing by itself, it must lie within the scope that is asked about."""
+
+from __future__ import annotations
+
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.errors import BadRequest
+from vademecum.model.collections import Json
+from vademecum.model.draft import Draft, Head
+from vademecum.model.limits import Limits
+from vademecum.model.names import entity_id, normal_name
+from vademecum.model.scope import InProject, MemoryScope, sees
+from vademecum.services import rows
+from vademecum.services.pages import Page, Window, newest
+from vademecum.services.portions import live_keys
+from vademecum.services.scope import project_of
+
+
+def upsert(draft: Draft, home: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
+    """The project's entity of this `type` and `name`, and whether it is new. It keeps the spelling that it came with,
+    and its `notes` unless there are others. Raises NotFound for a project that is not there."""
+    if not normal_name(fields["name"]):
+        raise BadRequest("An entity needs a name. Nothing was changed.")
+    row_id = entity_id(home.project_id, fields["type"], fields["name"])
+    notes = {"notes": fields["notes"]} if (fields.get("notes") or "").strip() else {}
+    if draft.life(f"entities/{row_id}") == "live":
+        return rows.change(draft, "entities", row_id, notes, limits), False
+    new = {"name": fields["name"], "type": fields["type"], "projectId": home.project_id, **notes}
+    return rows.add(draft, "entities", new, limits, row_id), True
+
+
+def is_within(scope: MemoryScope, head: Head | None) -> bool:
+    """Whether a live entity may be seen."""
+    return head is not None and not head.deleted and sees(scope, project_of(head.parents))
+
+
+async def of_type(store: UserStore, scope: MemoryScope, kind: str, asked: Window) -> Page:
+    heads = store.heads.rows
+    keys = [key for key in await live_keys(store, "entities") if is_within(scope, heads.get(key))]
+    return await newest(store, keys, asked, lambda card: card.type == kind)
+
+
+async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
+    """Raises NotFound for one that is not within the scope, as for one that is not there."""
+    check_within(store, scope, entity_id)
+    return await rows.read(store, "entities", entity_id)
+
+
+def check_within(store: UserStore, scope: MemoryScope, entity_id: str) -> None:
+    """Raises NotFound."""
+    if not is_within(scope, store.heads.rows.get(f"entities/{entity_id}")):
+        raise rows.no_such("entities")

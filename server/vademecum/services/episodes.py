@@ -1,0 +1,42 @@
+"""Episodes: the turns of a session. They are where their session is now: a session that moves takes them along."""
+
+from __future__ import annotations
+
+import asyncio
+
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.model.collections import Json
+from vademecum.model.draft import Draft
+from vademecum.model.limits import Limits
+from vademecum.model.scope import Home, MemoryScope, sees
+from vademecum.services import rows
+from vademecum.services.pages import Page, Window, newest
+from vademecum.services.portions import children, live_keys
+from vademecum.services.scope import home_of, project_of
+
+
+def create(draft: Draft, fields: Json, limits: Limits) -> Json:
+    """A turn that is over. Raises NotFound for a session that is not there."""
+    return rows.add(draft, "episodes", {**fields, "citations": [], "status": "done"}, limits)
+
+
+async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[Home, Page]:
+    """With where the session is. Raises NotFound."""
+    session = f"sessions/{session_id}"
+    home = home_of(store.heads.rows.get(session))
+    return home, await newest(store, children(store, session, "episodes"), asked)
+
+
+async def within(store: UserStore, scope: MemoryScope, asked: Window) -> Page:
+    """The turns of all the sessions that are in the scope now."""
+    return await newest(store, await keys_within(store, scope), asked)
+
+
+async def keys_within(store: UserStore, scope: MemoryScope) -> list[str]:
+    turns = await live_keys(store, "episodes")
+    return await asyncio.to_thread(lambda: [key for key in turns if _is_within(store, scope, key)])
+
+
+def _is_within(store: UserStore, scope: MemoryScope, key: str) -> bool:
+    heads = store.heads.rows
+    return any(sees(scope, project_of(heads[session].references)) for session in heads[key].parents)

@@ -1,0 +1,154 @@
+"""Observe: events of agents become rows, each once, and the rows are listed, pinned and deleted within a scope.
+
+The ids of the events that were taken up are written in the transaction that writes their rows, so a crash between that
+and whoever sent them costs nothing: what comes again is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from vademecum.engines.duckdb.users import Users
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.errors import LimitReached
+from vademecum.model import cascade, names, secrets
+from vademecum.model.collections import PATH_MAX, Json
+from vademecum.model.draft import Draft, Head
+from vademecum.model.limits import Limits, refusal
+from vademecum.model.observation import CONTENT_MAX, Event, fold
+from vademecum.model.scope import MemoryScope, sees
+from vademecum.services import claims, rows
+from vademecum.services.pages import Card, Page, Window, newest, sorted_places
+from vademecum.services.portions import live_keys
+from vademecum.services.scope import project_of
+
+OBSERVATIONS = "observations"
+
+
+class Read(msgspec.Struct, frozen=True):
+    """Rows as they are stored, and the ids of which nothing is to be seen here."""
+
+    rows: list[bytes]
+    missing: list[str]
+
+
+def key_of(observation_id: str) -> str:
+    return f"{OBSERVATIONS}/{observation_id}"
+
+
+def without_secrets(event: Event) -> Event:
+    """Whoever sent it should have hidden them; what slipped through is hidden here."""
+    content, hidden = secrets.hide(event.content, CONTENT_MAX)
+    path, more = secrets.hide(event.path or "", PATH_MAX)
+    count = event.redactions + hidden + more
+    return msgspec.structs.replace(
+        event, content=content[:CONTENT_MAX], path=path[:PATH_MAX] or None, redactions=count
+    )
+
+
+async def receive(
+    users: Users, user_id: str, events: Sequence[Event], limits: Limits, exists: Callable[[str], bool]
+) -> int:
+    """Take these events up, in one transaction. Returns how many were new. `exists` as in `claims`."""
+    clean = await asyncio.to_thread(lambda: [without_secrets(event) for event in events])
+    async with users.open(user_id) as store:
+        return await store.write(lambda draft: take_up(draft, clean, limits, exists))
+
+
+def take_up(draft: Draft, events: Sequence[Event], limits: Limits, exists: Callable[[str], bool]) -> int:
+    """Store what these events say. Returns how many were new. Raises LimitReached, and then none is stored."""
+    known = draft.known_taken([event.id for event in events])
+    fresh: dict[str, Event] = {}
+    for event in events:
+        if event.id not in known:
+            # Not after now: a clock that is ahead would have the last word for good.
+            fresh.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, draft.now)))
+    for event in sorted(fresh.values(), key=lambda event: (event.at, event.id)):
+        if event.at > draft.forgotten_at:  # what was forgotten does not come back from a spool
+            _store(draft, event, claims.project_of(draft, event.project, limits, exists), limits)
+    draft.taken += fresh
+    return len(fresh)
+
+
+def _store(draft: Draft, event: Event, project_id: str, limits: Limits) -> None:
+    told_by = names.told_by(event.path, event.content)
+    row_id = names.observation_id(draft.id_key, project_id, event.session, event.kind, told_by)
+    lives = draft.life(key_of(row_id)) == "live"
+    before = draft.row(key_of(row_id)) if lives else None
+    put(draft, before, fold(before, event, row_id, project_id), limits)
+
+
+def put(draft: Draft, before: Json | None, row: Json, limits: Limits) -> None:
+    """Store the row within the account's limits. Raises LimitReached."""
+    key, body = key_of(row["id"]), msgspec.json.encode(row)
+    growth = draft.measure(key, row, body)
+    no = refusal(OBSERVATIONS, before, row, growth, len(body), draft.usage, limits)
+    if no is not None:
+        raise LimitReached(no.message.replace("stays on this device", "was not stored"), code=no.code)
+    # A repeat that says nothing new leaves no other text behind, of which the disk would have to be rid.
+    same = before is not None and before["content"] == row["content"]
+    draft.put(key, row, body, same_text=same)
+
+
+def is_within(scope: MemoryScope, head: Head | None) -> bool:
+    """Whether a live observation may be seen."""
+    return head is not None and not head.deleted and sees(scope, project_of(head.parents))
+
+
+async def keys_within(store: UserStore, scope: MemoryScope) -> list[str]:
+    heads = store.heads.rows
+    return [key for key in await live_keys(store, OBSERVATIONS) if is_within(scope, heads.get(key))]
+
+
+async def listed(
+    store: UserStore, scope: MemoryScope, asked: Window, fits: Callable[[Card], bool] = lambda _: True
+) -> Page:
+    return await newest(store, await keys_within(store, scope), asked, fits)
+
+
+async def read(store: UserStore, scope: MemoryScope, ids: Sequence[str]) -> Read:
+    """Those within the scope, in the order asked for. Another project's id is missing as an unknown one is."""
+    heads = store.heads.rows
+    seen = [i for i in dict.fromkeys(ids) if is_within(scope, heads.get(key_of(i)))]
+    bodies = await store.bodies([key_of(i) for i in seen])
+    found = [i for i in seen if key_of(i) in bodies and is_within(scope, heads.get(key_of(i)))]
+    return Read([bodies[key_of(i)] for i in found], [i for i in dict.fromkeys(ids) if i not in found])
+
+
+async def timeline(
+    store: UserStore, scope: MemoryScope, observation_id: str, before: int, after: int
+) -> list[bytes]:
+    """The row among those of its project that came just before and after it, from old to new. Raises NotFound."""
+    key = key_of(observation_id)
+    head = store.heads.rows.get(key)
+    if head is None or not is_within(scope, head):
+        raise rows.no_such(OBSERVATIONS)
+    beside = [k for k in store.heads.dependents.get(head.parents[0], ()) if k.startswith(f"{OBSERVATIONS}/")]
+    order = await sorted_places(store, [k for k in beside if store.live(k)])
+    if key not in order:
+        raise rows.no_such(OBSERVATIONS)
+    at = order.index(key)
+    around = order[max(0, at - before) : at + after + 1]
+    bodies = await store.bodies(around)
+    return [bodies[k] for k in around if k in bodies and is_within(scope, store.heads.rows.get(k))]
+
+
+def pin(draft: Draft, scope: MemoryScope, observation_id: str, pinned: bool, limits: Limits) -> Json:
+    """Raises NotFound."""
+    _check_within(draft, scope, observation_id)
+    return rows.link(draft, OBSERVATIONS, observation_id, {"pinned": pinned}, limits)
+
+
+def delete(draft: Draft, scope: MemoryScope, observation_id: str) -> None:
+    """Raises NotFound."""
+    _check_within(draft, scope, observation_id)
+    cascade.kill(draft, key_of(observation_id))
+
+
+def _check_within(draft: Draft, scope: MemoryScope, observation_id: str) -> None:
+    key = key_of(observation_id)
+    if draft.life(key) != "live" or not is_within(scope, draft.head(key)):
+        raise rows.no_such(OBSERVATIONS)

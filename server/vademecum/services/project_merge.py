@@ -1,0 +1,73 @@
+"""Merge: one project becomes a part of another, in one transaction, because its owner asks for it."""
+
+from __future__ import annotations
+
+from vademecum.errors import BadRequest
+from vademecum.model import cascade, names
+from vademecum.model.draft import Draft
+from vademecum.model.limits import Limits
+from vademecum.model.names import normal_name
+from vademecum.model.observation import joined
+from vademecum.model.scope import InProject
+from vademecum.services import entities, observe, relationships, rows
+from vademecum.services.scope import PROJECTS
+
+MOVED = ("sessions", "memories", "summaries", "roots")
+
+
+def merge(draft: Draft, project_id: str, into: str, limits: Limits) -> int:
+    """All that is in the project is in the other, and the project is gone. Returns how many rows went over. Raises
+    NotFound for either, BadRequest for one and the same."""
+    for each in (project_id, into):
+        rows.live_row(draft, "projects", each)
+    if project_id == into:
+        raise BadRequest("A project cannot become a part of itself. Nothing was changed.")
+    inside = [key for key in draft.dependents(PROJECTS + project_id) if draft.life(key) == "live"]
+    draft.prefetch(inside)
+    moved = [key for key in inside if key.partition("/")[0] in MOVED]
+    for key in moved:
+        collection, _, row_id = key.partition("/")
+        rows.link(draft, collection, row_id, {"projectId": into}, limits)
+    done = [key for key in inside if key.startswith(f"{observe.OBSERVATIONS}/")]
+    for key in done:
+        _move_observation(draft, key, into, limits)
+    known = [key for key in inside if key.startswith("entities/")]
+    _move_entities(draft, known, into, limits)
+    cascade.kill(draft, PROJECTS + project_id)
+    return len(moved) + len(done) + len(known)
+
+
+def _move_observation(draft: Draft, key: str, into: str, limits: Limits) -> None:
+    """Its id says its project, so it is another row there, or a part of one."""
+    row = draft.row(key)
+    told_by = names.told_by(row.get("path"), row["content"])
+    row_id = names.observation_id(draft.id_key, into, row["agentSession"], row["kind"], told_by)
+    there = observe.key_of(row_id)
+    before = draft.row(there) if draft.life(there) == "live" else None
+    cascade.kill(draft, key)
+    moved = {**row, "id": row_id, "projectId": into}
+    observe.put(draft, before, joined(moved, before) if before is not None else moved, limits)
+
+
+def _move_entities(draft: Draft, keys: list[str], into: str, limits: Limits) -> None:
+    """An entity's project is frozen: it is made anew there, or is the one that is there already."""
+    edges = {edge for key in keys for edge in draft.dependents(key) if draft.life(edge) == "live"}
+    ends = {edge: draft.row(edge) for edge in sorted(edges)}
+    became: dict[str, str] = {}
+    for key in keys:
+        row = draft.row(key)
+        there = f"entities/{names.entity_id(into, row['type'], row['name'])}"
+        has_notes = draft.life(there) == "live" and draft.row(there).get("notes")
+        fields = {**row, "notes": None if has_notes else row.get("notes")}
+        if normal_name(row["name"]):
+            became[row["id"]] = entities.upsert(draft, InProject(into), fields, limits)[0]["id"]
+    for row in ends.values():
+        from_id, to_id = (str(became.get(row[end], row[end])) for end in ("fromId", "toId"))
+        if normal_name(row["label"]) and _are_in(draft, into, from_id, to_id):
+            edge = relationships.Edge(from_id, to_id, row["label"])
+            relationships.connect(draft, InProject(into), edge, limits)
+
+
+def _are_in(draft: Draft, project_id: str, *entity_ids: str) -> bool:
+    heads = [draft.head(f"entities/{entity_id}") for entity_id in entity_ids]
+    return all(entities.is_within(InProject(project_id), head) for head in heads)

@@ -1,0 +1,293 @@
+"""Remember: a statement becomes a memory of one scope, unless that scope has it already; and search over memories.
+
+Said again to the letter, the memory stays and is fresh again. Said again in other words, the new text stands for the
+old one, which stays as history. Secrets are hidden before anything is looked up or stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+import msgspec
+
+from vademecum.engines.duckdb.users import Users
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.errors import BadRequest
+from vademecum.model import names, secrets
+from vademecum.model.collections import Json, Memory
+from vademecum.model.decay import age_days, scored
+from vademecum.model.draft import Draft
+from vademecum.model.extraction import MEMORIES_MAX
+from vademecum.model.limits import Limits
+from vademecum.model.normalise import normalise
+from vademecum.model.ranking import DEPTH, Postings, best, bm25, query_terms
+from vademecum.model.scope import Everything, Home, InProject, MemoryScope
+from vademecum.model.supersede import Near, same_form, superseded
+from vademecum.services import rows
+from vademecum.services.memories import decoded, is_current, is_within, key_of, keys_within
+from vademecum.services.models import OPENING_S
+from vademecum.services.pages import PAGE_BYTES
+from vademecum.services.recall import Recall
+from vademecum.services.scope import Asked, home_of, resolve
+
+NEAR = 10  # of the nearest memories, how many are looked at
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """What is to be remembered, where it was said, and by whom: the person, or a language model that read along."""
+
+    text: str
+    session_id: str | None = None
+    project: Asked = msgspec.UNSET
+    pinned: bool = False
+    source: str = "user"
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """`deduplicated`: it was known, to the letter or, then `supersedes` says which, in other words. `redacted`: it held
+    a secret, which was not stored."""
+
+    scope: Home
+    memory: Json
+    deduplicated: bool
+    supersedes: str | None
+    redacted: bool
+
+
+class Hit(msgspec.Struct, frozen=True):
+    memory: bytes
+    score: float
+    relevance: float
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What was looked up about a text before the write. `seq`: rows of a later one came or changed meanwhile. `exact`:
+    the current memories of `home` with its form; `near`: else the one that says it in other words."""
+
+    home: Home
+    text: str
+    seq: int
+    exact: list[str]
+    near: str | None
+
+
+class Memories:
+    """Without a model, words alone are searched, and only the exact form is known again."""
+
+    def __init__(self, users: Users, recall: Recall, clock: Callable[[], str]) -> None:
+        self._users = users
+        self._recall = recall
+        self._clock = clock
+
+    async def remember(self, user_id: str, said: Statement, limits: Limits) -> Kept:
+        """Raises BadRequest for a text that says nothing, or nothing but a secret, and as `resolve` does."""
+        spoken, text = await asyncio.to_thread(without_secrets, said.text)
+        if not text or (text != spoken and secrets.is_bare(text)):
+            raise BadRequest(
+                "This says nothing but a secret, and secrets are not remembered. Nothing was stored."
+                if text
+                else "There is nothing to remember: `text` is empty."
+            )
+        async with self._users.open(user_id) as store:
+            while (kept := await self._kept(store, said, text, limits)) is None:
+                pass  # the session went to another project meanwhile
+            home, row, old = kept
+        repeated = old is not None
+        return Kept(home, row, repeated, old if old != row["id"] else None, text != spoken)
+
+    async def _kept(
+        self, store: UserStore, said: Statement, text: str, limits: Limits
+    ) -> tuple[Home, Json, str | None] | None:
+        """Where the memory is, and as `keep`; None, and nothing was stored, if it would not belong there any more."""
+        home = await _home(store, said)
+        (known,) = await self.look_up(store, home, [text])
+
+        def work(draft: Draft) -> tuple[Home, Json, str | None] | None:
+            moves = said.session_id is not None and said.project is msgspec.UNSET
+            if moves and home_of(draft.head(f"sessions/{said.session_id}")) != home:
+                return None
+            return home, *keep(draft, said, known, limits)
+
+        return await store.write(work)
+
+    async def look_up(self, store: UserStore, home: Home, texts: Sequence[str]) -> list[Known]:
+        """What `home` knows of each of these texts."""
+        seq = store.seq
+        exact: list[list[str]] = [[] for _ in texts]
+        forms = [same_form(text) for text in texts]
+        async for some in decoded(store, await keys_within(store, home) if texts else ()):
+            found = await asyncio.to_thread(_of_forms, some, forms)
+            exact = [[*ids, *more] for ids, more in zip(exact, found, strict=True)]
+        return [
+            Known(home, text, seq, ids, None if ids else await self._repeated(store, home, text))
+            for text, ids in zip(texts, exact, strict=True)
+        ]
+
+    async def _repeated(self, store: UserStore, home: Home, text: str) -> str | None:
+        """The current memory of this scope that says the same in other words, as far as the model can tell."""
+        embedder = await self._recall.indexes.embedder(store.user_id, OPENING_S)
+        if embedder is None or embedder.same_memory is None:
+            return None
+        cosines = dict(await self._recall.nearest(store.user_id, home, text, "memories", NEAR))
+        keys = [key_of(one) for one in cosines if is_within(home, store.heads.rows.get(key_of(one)))]
+        found = [one async for some in decoded(store, keys) for one, _ in some if is_current(one)]
+        near = [Near(one.id, one.text, cosines[one.id]) for one in found]
+        return await asyncio.to_thread(superseded, text, near, embedder.same_memory)
+
+    async def search(self, user_id: str, scope: MemoryScope, query: str, limit: int) -> list[Hit]:
+        """The current memories that fit best, best first; without a question, the freshest."""
+        embedder = await self._recall.indexes.embedder(user_id, OPENING_S)
+        async with self._users.open(user_id) as store:
+            if embedder is None or not query.strip():
+                return _bounded(await _by_words(store, scope, query, limit, self._clock()))
+            hits = await self._recall.search(user_id, scope, query, frozenset({"memories"}), DEPTH)
+            found = {one.id: one for one in hits}
+            keys = [key_of(one) for one in found if is_within(scope, store.heads.rows.get(key_of(one)))]
+            shown = [one async for some in decoded(store, keys) for one in some if is_current(one[0])]
+            hits_shown = [Hit(body, found[one.id].score, found[one.id].relevance) for one, body in shown]
+            return _bounded(hits_shown[:limit])
+
+
+def _bounded(hits: list[Hit]) -> list[Hit]:
+    """The best that fit into an answer: at least one."""
+    sizes = accumulate(len(hit.memory) for hit in hits)
+    return [
+        hit for at, (hit, size) in enumerate(zip(hits, sizes, strict=True)) if not at or size <= PAGE_BYTES
+    ]
+
+
+def without_secrets(text: str) -> tuple[str, str]:
+    """What was said, and what of it may be stored."""
+    spoken = normalise(text).strip()
+    return spoken, secrets.redact(spoken)
+
+
+async def _home(store: UserStore, said: Statement) -> Home:
+    if said.session_id is not None:
+        rows.check_live(store, "sessions", said.session_id)
+    scope = await resolve(store, said.session_id, said.project)
+    if isinstance(scope, Everything):
+        raise BadRequest("A memory is in one project, or in none: name the project, or leave `project` out.")
+    return scope
+
+
+def _of_forms(some: list[tuple[Memory, bytes]], forms: list[str]) -> list[list[str]]:
+    """For each of the forms, the ids of the current memories that have it."""
+    current = [(same_form(one.text), one.id) for one, _ in some if is_current(one)]
+    return [[memory_id for has, memory_id in current if has == form] for form in forms]
+
+
+def keep(draft: Draft, said: Statement, known: Known, limits: Limits) -> tuple[Json, str | None]:
+    """The memory, and the id of the one that it repeats: its own if it was there to the letter."""
+    row = _refreshed(draft, said, known, limits)
+    if row is not None:
+        return row, row["id"]
+    # Deleted, it is known again when it is extracted; the person themselves may have it remembered anew.
+    memory_id = _derived_id(draft, known)
+    return _added(draft, said, known, limits, memory_id if draft.head(key_of(memory_id)) is None else None)
+
+
+def keep_extracted(draft: Draft, said: Statement, known: Known, limits: Limits) -> None:
+    """As `keep`, but what a person deleted does not come back, and one conversation has only so many memories."""
+    if _refreshed(draft, said, known, limits) is not None:
+        return
+    memory_id = _derived_id(draft, known)
+    head = draft.head(key_of(memory_id))
+    if head is not None and head.deleted:
+        return
+    if _extracted_from(draft, said.session_id) < MEMORIES_MAX:
+        _added(draft, said, known, limits, memory_id if head is None else None)
+
+
+def _derived_id(draft: Draft, known: Known) -> str:
+    project_id = known.home.project_id if isinstance(known.home, InProject) else ""
+    return names.memory_id(draft.id_key, project_id, same_form(known.text))
+
+
+def _refreshed(draft: Draft, said: Statement, known: Known, limits: Limits) -> Json | None:
+    """The memory that says the same to the letter, as said again now; None if there is none."""
+    form = same_form(known.text)
+    came = [key for key in draft.keys("memories") if not _is_as_seen(draft, key, known.seq)]
+    for memory_id in [*known.exact, *(key.partition("/")[2] for key in came)]:
+        row = _current(draft, known.home, memory_id)
+        if row is not None and same_form(row["text"]) == form:
+            fresh = {
+                "sessionIds": list(dict.fromkeys([*row["sessionIds"], *_sessions(said)])),
+                "pinned": row["pinned"] or said.pinned,
+                "updatedAt": max(draft.now, row["updatedAt"]),
+            }
+            return rows.change(draft, "memories", memory_id, fresh, limits)
+    return None
+
+
+def _added(
+    draft: Draft, said: Statement, known: Known, limits: Limits, row_id: str | None
+) -> tuple[Json, str | None]:
+    """A new memory, and the id of the one whose place it takes: not of one that was edited since it was compared."""
+    home = known.home
+    unchanged = known.near is not None and _is_as_seen(draft, key_of(known.near), known.seq)
+    old = _current(draft, home, known.near) if known.near is not None and unchanged else None
+    fields: Json = {
+        "text": known.text,
+        "sessionIds": _sessions(said),
+        "source": said.source,
+        "pinned": said.pinned or (old is not None and old["pinned"]),
+        "projectId": home.project_id if isinstance(home, InProject) else None,
+        "supersedes": old["id"] if old is not None else None,
+    }
+    row = rows.add(draft, "memories", fields, limits, row_id)
+    if old is not None:
+        rows.link(draft, "memories", old["id"], {"supersededBy": row["id"]}, limits)
+    return row, old["id"] if old is not None else None
+
+
+def _sessions(said: Statement) -> list[str]:
+    return [said.session_id] if said.session_id is not None else []
+
+
+def _extracted_from(draft: Draft, session_id: str | None) -> int:
+    """How many current memories were extracted from this conversation."""
+    named = [key for key in draft.dependents(f"sessions/{session_id}") if key.startswith("memories/")]
+    found = [draft.row(key) for key in named if draft.life(key) == "live"]
+    return sum(row["source"] == "extracted" and not row.get("supersededBy") for row in found)
+
+
+def _is_as_seen(draft: Draft, key: str, seq: int) -> bool:
+    head = draft.head(key)
+    return head is not None and head.seq <= seq
+
+
+def _current(draft: Draft, home: Home, memory_id: str) -> Json | None:
+    """The row, if it is still live, in this scope and current."""
+    key = key_of(memory_id)
+    if draft.life(key) != "live" or not is_within(home, draft.head(key)):
+        return None
+    row = draft.row(key)
+    return None if row.get("supersededBy") else row
+
+
+async def _by_words(store: UserStore, scope: MemoryScope, query: str, limit: int, now: str) -> list[Hit]:
+    found: list[tuple[Memory, bytes]] = []
+    async for some in decoded(store, await keys_within(store, scope)):
+        found += [one for one in some if is_current(one[0])]
+    return await asyncio.to_thread(_ranked, found, query_terms(query), limit, now)
+
+
+def _ranked(found: list[tuple[Memory, bytes]], wanted: list[str], limit: int, now: str) -> list[Hit]:
+    """By BM25 and age; where nothing is wanted, all fit equally well."""
+    if wanted:
+        postings = Postings.of_texts([memory.text for memory, _ in found])
+        scores = bm25([(postings, postings.lengths >= 0)], wanted)[0]
+        fitting = [(found[at], float(scores[at])) for at in best(scores, DEPTH, 0.0)]
+    else:
+        fitting = [(one, 1.0) for one in found]
+    ages = [age_days(memory.updated_at, now) for (memory, _), _ in fitting]
+    relevances = [relevance for _, relevance in fitting]
+    scored_ones = scored(relevances, ages, [memory.pinned for (memory, _), _ in fitting])
+    hits = [
+        (score, memory.id, Hit(body, score, relevance))
+        for score, ((memory, body), relevance) in zip(scored_ones, fitting, strict=True)
+    ]
+    return [hit for _, _, hit in sorted(hits, key=lambda hit: (-hit[0], hit[1]))[:limit]]

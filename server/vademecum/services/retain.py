@@ -1,0 +1,79 @@
+"""Retain: observations go when their time is over, by kind. What is pinned stays, and so do decisions.
+
+Looked at once a day for as long as a user has any; what goes is a delete like any other, and leaves the disk like one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+import msgspec
+
+from vademecum.engines.duckdb.users import Users
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.model import cascade
+from vademecum.model.collections import ObservationKind
+from vademecum.model.draft import Change, Draft
+from vademecum.model.observation import days_before, expired
+from vademecum.services.observe import OBSERVATIONS
+from vademecum.services.portions import Portion, live_keys, portions
+from vademecum.services.spool import Spool
+
+EVERY_S = 86_400.0
+SOON_S = 60.0  # after a start
+TAKEN_DAYS = 30.0  # how long the ids of events are known; a file in the spool is taken up long before
+AT_ONCE = 500  # rows of one commit
+
+
+def is_news(changes: Iterable[Change]) -> bool:
+    """Has a commit brought what is not kept for ever?"""
+    return any(
+        change.key.startswith(f"{OBSERVATIONS}/") and change.head is not None and not change.head.deleted
+        for change in changes
+    )
+
+
+class Retention:
+    """`again`: asks for another look at this user, so many seconds later."""
+
+    def __init__(
+        self,
+        users: Users,
+        spool: Spool,
+        kept_days: Mapping[ObservationKind, float],
+        clock: Callable[[], str],
+        again: Callable[[str, float], None],
+    ) -> None:
+        self._users = users
+        self._spool = spool
+        self._kept_days = kept_days
+        self._clock = clock
+        self._again = again
+
+    async def work(self, user_id: str) -> None:
+        await self._spool.take_up()  # an event whose file outlived it is still known by then
+        now = self._clock()
+        async with self._users.open(user_id) as store:
+            old = await self._expired(store, now)
+            for at in range(0, max(1, len(old)), AT_ONCE):
+                await store.write(partial(self._sweep, old[at : at + AT_ONCE], now))
+            if await live_keys(store, OBSERVATIONS):
+                self._again(user_id, EVERY_S)
+
+    async def _expired(self, store: UserStore, now: str) -> list[str]:
+        found: list[str] = []
+        async for portion in portions(store, await live_keys(store, OBSERVATIONS)):
+            found += await asyncio.to_thread(self._of_portion, portion, now)
+        return found
+
+    def _of_portion(self, portion: Portion, now: str) -> list[str]:
+        return [key for key, body in portion if expired(msgspec.json.decode(body), now, self._kept_days)]
+
+    def _sweep(self, keys: list[str], now: str, draft: Draft) -> None:
+        """Looked at again: it may have been pinned, or done once more, since."""
+        draft.prefetch(keys)
+        live = [key for key in keys if draft.life(key) == "live"]
+        cascade.kill(draft, *(key for key in live if expired(draft.row(key), now, self._kept_days)))
+        draft.taken_expire = days_before(now, TAKEN_DAYS)

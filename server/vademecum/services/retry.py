@@ -1,0 +1,55 @@
+"""Retry: what the jobs of a user have come to, and trying those again that did not succeed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vademecum.engines.duckdb.users import Users
+from vademecum.errors import NotFound
+from vademecum.model import jobs
+from vademecum.model.draft import Draft
+from vademecum.model.jobs import Job
+
+
+@dataclass(frozen=True)
+class Survey:
+    """`today`: questions that jobs have asked since midnight UTC."""
+
+    newest: list[Job]
+    counts: dict[str, int]
+    today: int
+
+
+async def survey(users: Users, user_id: str, most: int, now: str) -> Survey:
+    async with users.open(user_id) as store:
+        newest, counts = await store.survey_jobs(most)
+        return Survey(newest, counts, await store.asked_on(jobs.day(now)))
+
+
+async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:
+    """Raises NotFound."""
+
+    def again(draft: Draft) -> Job:
+        job = draft.known_jobs([job_id]).get(job_id)
+        if job is None:
+            raise NotFound("There is no such job.")
+        if job.state in ("failed", "waiting"):
+            job = draft.jobs[job_id] = jobs.again(job, now)
+        return job
+
+    async with users.open(user_id) as store:
+        return await store.write(again)
+
+
+async def retry_all(users: Users, user_id: str, now: str) -> int:
+    """All that have failed. Returns how many."""
+
+    def again(draft: Draft) -> int:
+        known = draft.known_jobs([job.id for job in failed]).values()
+        retried = {job.id: jobs.again(job, now) for job in known if job.state == "failed"}
+        draft.jobs.update(retried)
+        return len(retried)
+
+    async with users.open(user_id) as store:
+        failed = await store.failed_jobs()
+        return await store.write(again)

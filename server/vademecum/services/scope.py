@@ -1,0 +1,105 @@
+"""Scope: the one place where it is decided which memory a question sees and where a write belongs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.errors import BadRequest, Conflict, NotFound
+from vademecum.model.draft import WAITING, Head
+from vademecum.model.ranking import fold
+from vademecum.model.scope import Everything, Home, InProject, MemoryScope, home
+from vademecum.services.portions import live_keys, portions
+
+Asked = (
+    str | None | UnsetType
+)  # of a project: one by id or name; null: all of them; absent: the session's own
+PROJECTS = "projects/"
+SESSIONS = "sessions/"
+
+
+class Place(NamedTuple):
+    """Where a row is now."""
+
+    session_id: str | None
+    project_id: str | None
+
+
+class _Named(msgspec.Struct):
+    id: str
+    name: str
+
+
+_named = msgspec.json.Decoder(_Named)
+
+
+async def resolve(store: UserStore, session_id: str | None, project: Asked) -> MemoryScope:
+    """Raises NotFound for a session or project that is not there, Conflict for a name that several projects have, and
+    BadRequest when neither a session nor a project is named."""
+    if project is None:
+        return Everything()
+    if isinstance(project, str):
+        return InProject(await project_called(store, project))
+    if session_id is None:
+        raise BadRequest(
+            "Name a session or a project. For all projects at once, say so: `project` null, in an address `*`."
+        )
+    return home_of(store.heads.rows.get(f"sessions/{session_id}"))
+
+
+def asked_in_address(project: str | None) -> Asked:
+    """The query string's way to say it: absent, `*` for all, or a name or id."""
+    if project is None:
+        return UNSET
+    return None if project == "*" else project
+
+
+def home_of(session: Head | None) -> Home:
+    """The project that a session is in now, or the pool. Raises NotFound for one that is not here."""
+    if session is None or session.deleted:
+        raise NotFound("There is no such session.")
+    return home(project_of(session.references))
+
+
+def project_of(references: Iterable[str]) -> str | None:
+    """The project among what a row names."""
+    return next((name.removeprefix(PROJECTS) for name in references if name.startswith(PROJECTS)), None)
+
+
+def place_of(key: str, head_of: Callable[[str], Head | None]) -> Place | None:
+    """Where a row of memory is now: a turn, and a summary that names a session, are where that session is, whatever
+    project it names; what else there is stays in its own. None for what is not alive."""
+    head = head_of(key)
+    if head is None or head.deleted or head.seq == WAITING:
+        return None
+    name = next((name for name in head.parents if name.startswith(SESSIONS)), None)
+    session = head_of(name) if name is not None else None
+    if name is None or session is None:
+        return Place(None, project_of(head.parents))
+    return Place(name.removeprefix(SESSIONS), project_of(session.references))
+
+
+async def project_called(store: UserStore, said: str) -> str:
+    """The id of the live project with this id or, without regard to case and accents, this name."""
+    if store.live(PROJECTS + said):
+        return said
+    keys = await live_keys(store, "projects")
+    wanted = fold(said.strip())
+    found: list[str] = []
+    async for portion in portions(store, keys):
+        rows = await asyncio.to_thread(
+            lambda bodies: [_named.decode(body) for body in bodies], [body for _, body in portion]
+        )
+        found += [row.id for row in rows if fold(row.name.strip()) == wanted]
+    if not found:
+        raise NotFound(f"There is no project called “{said[:100]}”.")
+    if len(found) > 1:
+        raise Conflict(
+            f"{len(found)} projects are called “{said[:100]}”. Name it by its id: {', '.join(sorted(found)[:5])}."
+        )
+    return found[0]

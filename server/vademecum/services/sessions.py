@@ -1,0 +1,49 @@
+"""Sessions as other programs know them: by an id of their own, the `externalId`, which no two of a user's have."""
+
+from __future__ import annotations
+
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.model.collections import Json
+from vademecum.model.draft import Draft
+from vademecum.model.limits import Limits
+from vademecum.services import rows
+from vademecum.services.delete import delete_one
+from vademecum.services.pages import Page, Window, newest
+from vademecum.services.portions import live_keys
+
+
+def create(draft: Draft, fields: Json, limits: Limits) -> Json:
+    """A session that is in its project from the first. Raises Duplicate for an external id that is taken, NotFound for
+    a project that is not there."""
+    return rows.add(draft, "sessions", {**fields, "mode": "analysis"}, limits)
+
+
+def change(draft: Draft, external_id: str, fields: Json, limits: Limits) -> Json:
+    """With `projectId` None the session leaves its project. Raises NotFound."""
+    return rows.change(draft, "sessions", _id_in(draft, external_id), fields, limits)
+
+
+def delete(draft: Draft, external_id: str) -> None:
+    """Raises NotFound."""
+    delete_one(draft, "sessions", _id_in(draft, external_id), "session")
+
+
+async def read(store: UserStore, external_id: str) -> bytes:
+    """Raises NotFound."""
+    return await rows.read(
+        store, "sessions", _id_of(store.heads.index.holders.get(f"sessions/{external_id}"))
+    )
+
+
+async def listed(store: UserStore, asked: Window) -> Page:
+    return await newest(store, await live_keys(store, "sessions"), asked)
+
+
+def _id_in(draft: Draft, external_id: str) -> str:
+    return _id_of(draft.holder("sessions", external_id))
+
+
+def _id_of(key: str | None) -> str:
+    if key is None:
+        raise rows.no_such("sessions")
+    return key.partition("/")[2]

@@ -1,0 +1,150 @@
+"""Work that goes on behind the answers: a set of users a job, each worked on alone, retried, remembered on disk.
+
+A user in need of a job has an empty file `<data>/jobs/<job>/<user id>`, so that a restart knows without opening
+ten thousand folders. Its time is the moment when the work is due. The file goes when the work is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import structlog
+
+_log = structlog.get_logger("vademecum.jobs")
+RETRY_S = (1.0, 5.0, 30.0, 120.0)
+
+
+class UserQueue:
+    """The users in need of one job. Runs `work(user_id)` for whoever was asked for, `delay_s` after the asking, `parallel`
+    users at a time. `idle`: there is nobody to do it; who asks is remembered for a start that has somebody."""
+
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        work: Callable[[str], Awaitable[None]],
+        *,
+        delay_s: float = 0.0,
+        parallel: int = 1,
+        idle: bool = False,
+    ) -> None:
+        self.name = name
+        self._folder = folder / name
+        self._work = work
+        self._delay_s = delay_s
+        self._slots = asyncio.Semaphore(parallel)
+        self._due: dict[str, float] = {}  # asked for and not begun: when to begin, on the monotonic clock
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # waiting or under way
+        self._sooner: dict[str, asyncio.Event] = {}  # wakes those that wait
+        self._resting = idle
+
+    def start(self) -> None:
+        """Take up what an earlier run left undone."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._resting:
+            return
+        for marker in self._folder.iterdir():
+            self.ask(marker.name, max(self._delay_s, marker.stat().st_mtime - time.time()))
+
+    def ask(self, user_id: str, delay_s: float | None = None) -> None:
+        """This user has work, due after `delay_s` if not after the job's own delay. Of several asks the one that is due
+        first counts. One that comes while the work runs makes it run once more."""
+        due = time.monotonic() + (self._delay_s if delay_s is None else delay_s)
+        if due >= self._due.get(user_id, float("inf")):
+            return
+        self._due[user_id] = due
+        if user_id not in self._tasks:
+            self._begin(user_id)
+        elif user_id in self._sooner:
+            self._mark(user_id)
+            self._sooner[user_id].set()
+
+    def hurry(self, user_id: str) -> None:
+        """Ask, and do not wait for the delay: somebody is waiting for the work."""
+        self.ask(user_id, 0)
+
+    def _begin(self, user_id: str) -> None:
+        self._mark(user_id)
+        if not self._resting:
+            self._tasks[user_id] = task = asyncio.create_task(self._run(user_id))
+            task.add_done_callback(lambda _: self._end(user_id))
+
+    def _end(self, user_id: str) -> None:
+        del self._tasks[user_id]
+        if user_id in self._due and not self._resting:  # the mark of work that a stop cut off stays as it is
+            self._begin(user_id)
+
+    def _mark(self, user_id: str) -> None:
+        marker = self._folder / user_id
+        due = time.time() + self._due[user_id] - time.monotonic()
+        try:
+            marker.touch()
+            os.utime(marker, (due, due))
+        except OSError as error:
+            _log.error("the job is not remembered over a restart", job=self.name, exc_info=error)
+
+    async def _run(self, user_id: str) -> None:
+        await self._wait(user_id)
+        await self._succeed(user_id)
+        if user_id not in self._due:
+            (self._folder / user_id).unlink(missing_ok=True)
+
+    async def _wait(self, user_id: str) -> None:
+        self._sooner[user_id] = sooner = asyncio.Event()
+        try:
+            while (left := self._due[user_id] - time.monotonic()) > 0:
+                sooner.clear()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(sooner.wait(), left)
+        finally:
+            del self._sooner[user_id]
+
+    async def _succeed(self, user_id: str) -> None:
+        """Do the work, again and again until it succeeds."""
+        failures = 0
+        while True:
+            try:
+                async with self._slots:
+                    self._due.pop(user_id, None)  # who asks from now on may have come too late for this time
+                    await self._work(user_id)
+                return
+            except Exception as error:
+                wait = RETRY_S[min(failures, len(RETRY_S) - 1)]
+                failures += 1
+                _log.error("job failed", job=self.name, retry_s=wait, exc_info=error)
+                await asyncio.sleep(wait)
+
+    def is_asked(self, user_id: str) -> bool:
+        """Is there work for this user, waiting or under way?"""
+        return user_id in self._tasks
+
+    def pending(self) -> int:
+        return len(self._tasks)
+
+    async def settle(self, user_id: str) -> None:
+        """See to it that nothing is left to do for this user."""
+        while (task := self._tasks.get(user_id)) is not None:
+            if user_id in self._due:
+                self.hurry(user_id)
+            await asyncio.wait([task])
+
+    def forget(self, user_id: str) -> None:
+        """The user is gone, or was served at once."""
+        (self._folder / user_id).unlink(missing_ok=True)
+        self._due.pop(user_id, None)
+        task = self._tasks.get(user_id)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """Stop; what is undone stays marked for the next start."""
+        self._resting = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

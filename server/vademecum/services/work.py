@@ -1,0 +1,149 @@
+"""Work: the jobs of a user's file are tried, one at a time, until each succeeds or has failed often enough.
+
+A turn is one job; then it is the next user's. What a job makes and that it is done is one transaction, in which it must
+still be what was begun: a row that was edited or deleted meanwhile has another job, or none. A crash leaves a job
+`running`; whoever looks next tries it again, because nobody else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import get_args
+
+import structlog
+
+from vademecum.engines.duckdb.users import Users
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.errors import (
+    AssistantBusy,
+    AssistantKeyRefused,
+    AssistantSilent,
+    AssistantUnreachable,
+    ModelUnknown,
+    VademecumError,
+)
+from vademecum.model import jobs
+from vademecum.model.draft import Draft
+from vademecum.model.jobs import Job, Kind
+
+Doer = Callable[[str, Job], Awaitable[None]]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+DEFECT = "The server failed at this. It is tried again."
+CUT_OFF = "The server was stopped each time while it worked on this."
+# That is for whoever runs the model to mend, and says nothing about the job.
+OUT = (AssistantUnreachable, AssistantBusy, AssistantKeyRefused, ModelUnknown)
+
+_log = structlog.get_logger("vademecum.work")
+
+
+def unasked(error: VademecumError) -> bool:
+    """Has the model not even got the question? One that then falls silent may do so at this question every time."""
+    return isinstance(error, OUT) and not isinstance(error, AssistantSilent)
+
+
+def advance(draft: Draft, job: Job, after: Job | None) -> bool:
+    """Put `after` in the place of `job`, if that is what there still is. Says whether it was."""
+    if draft.known_jobs([job.id]).get(job.id) != job:
+        return False
+    draft.jobs[job.id] = after
+    return True
+
+
+class Worker:
+    """`doers`: how each kind of job is done. `again`: asks for another turn of this user, after so
+    many seconds. `daily`: after how many questions a day an account's turns wait for the next; summaries count, and do
+    not wait, because a person has asked for them."""
+
+    def __init__(
+        self,
+        users: Users,
+        doers: Mapping[Kind, Doer],
+        daily: int,
+        clock: Callable[[], str],
+        again: Callable[[str, float], None],
+    ) -> None:
+        self._users = users
+        self._doers = doers
+        self._daily = daily
+        self._clock = clock
+        self._again = again
+        self._outs: dict[str, int] = {}  # user -> how often in a row the model was not there
+
+    async def work(self, user_id: str) -> None:
+        """A turn: the job that is due, if one is."""
+        async with self._users.open(user_id) as store:
+            job = await self._next(store)
+            begun = await self._begin(store, job) if job is not None else None
+        pause = await self._try(user_id, begun) if begun is not None else 0
+        if job is not None:
+            self._again(user_id, pause)
+
+    async def _next(self, store: UserStore) -> Job | None:
+        """The job that is due. If there is none, asks for a turn when there will be."""
+        now = self._clock()
+        spent = await store.asked_on(jobs.day(now)) >= self._daily
+        job = await store.next_job(("summarise",) if spent else KINDS)
+        held = spent and await store.next_job(("extract",)) is not None
+        wait = jobs.until_midnight_s(now) if held else None
+        if job is not None:
+            due = jobs.seconds_until(job.due, now)
+            if due <= 0:
+                return job
+            wait = min(due, wait or due)
+        if wait is not None:
+            self._again(store.user_id, wait)
+        return None
+
+    async def _begin(self, store: UserStore, job: Job) -> Job | None:
+        """The job as it is begun; None if there is nothing to do for it."""
+        now = self._clock()
+        after: Job | None = jobs.begun(job, now)
+        if job.attempts >= jobs.TRIES:
+            after = jobs.put_off(job, now, CUT_OFF)
+        if not store.live(job.subject):
+            after = None
+        begins = after is not None and after.state == "running"
+
+        def begin(draft: Draft) -> bool:
+            stands = advance(draft, job, after)
+            draft.asked += stands and begins and not job.found
+            return stands
+
+        return after if await store.write(begin) and begins else None
+
+    async def _try(self, user_id: str, job: Job) -> float:
+        """Returns in how many seconds the next job may be tried: while the model is not there, they wait together."""
+        outs = self._outs.pop(user_id, 0)
+        pause = 0.0
+        try:
+            await self._doers[job.kind](user_id, job)
+        except OUT as error:
+            _log.warning("job waits for the model", kind=job.kind, code=error.code)
+            self._outs[user_id] = outs + 1
+            pause = max(jobs.backoff_s(outs + 1), error.retry_after_s or 0)
+            how = partial(jobs.unheard if unasked(error) else jobs.put_off, error=error.message, wait_s=pause)
+            await self._put_off(user_id, job, how, unheard=unasked(error))
+        except VademecumError as error:
+            _log.warning("job put off", kind=job.kind, attempts=job.attempts, code=error.code)
+            wait_s = error.retry_after_s or 0
+            await self._put_off(user_id, job, partial(jobs.put_off, error=error.message, wait_s=wait_s))
+        except Exception as error:
+            _log.error("job failed", kind=job.kind, attempts=job.attempts, exc_info=error)
+            await self._put_off(user_id, job, partial(jobs.put_off, error=DEFECT))
+        return pause
+
+    async def _put_off(
+        self, user_id: str, job: Job, how: Callable[[Job, str], Job], *, unheard: bool = False
+    ) -> None:
+        """What the model has answered stays with the job. `unheard`: its question was not asked after all."""
+        now = self._clock()
+
+        def put_off(draft: Draft) -> None:
+            draft.asked -= unheard
+            current = draft.known_jobs([job.id]).get(job.id)
+            if current is not None and jobs.same_attempt(current, job):
+                draft.jobs[job.id] = how(current, now)
+
+        async with self._users.open(user_id) as store:
+            await store.write(put_off)

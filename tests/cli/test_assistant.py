@@ -1,0 +1,131 @@
+"""The assistant of a real server process: set up by the environment, looked at by the doctor, its key shown nowhere."""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import httpx
+import pytest
+
+from cli.home import ROOT, Home, upload
+from server.endpoint import MODEL
+
+KEY = "sk-canary-0123456789"
+CANARY = "Zanzibarquokka"
+
+
+@contextmanager
+def scripted(folder, *rules):
+    """The scripted model as a process of its own. Yields its address."""
+    script = folder / "rules.json"
+    script.write_text(json.dumps(rules))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "server.endpoint", str(script)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def home_with(tmp_path, url, model=MODEL):
+    settings = {"assistant_url": url, "assistant_model": model, "assistant_key": KEY}
+    return Home(tmp_path / "data", settings)
+
+
+def finding(home):
+    looked = home.run("doctor", "--json")
+    assert KEY not in looked.out + looked.err
+    return next(one for one in looked.json if one["check"] == "assistant")
+
+
+def test_the_key_the_question_and_the_endpoints_words_are_in_no_log_error_or_figure(tmp_path):
+    rules = [
+        {"when": "refuse", "status": 401, "raw": f"{KEY} {CANARY}"},
+        {"when": "break", "say": [f"{CANARY} pays."], "ends": "broken"},
+        {"when": "", "say": [f"{CANARY} pays."]},
+    ]
+    with scripted(tmp_path, *rules) as url:
+        home = home_with(tmp_path, url)
+        with home.serving() as server:
+            home.add("ada@example.org")
+            with server.client(home.token("ada@example.org")) as ada:
+                upload(ada, "lease.txt", f"{CANARY} pays the rent.")
+                for word in ("answer", "refuse", "break"):
+                    body = {"query": f"{word} {CANARY}", "sessionId": "s1"}
+                    answer = ada.post("/v1/answer", json=body)
+                    assert KEY not in answer.text + str(answer.headers)
+                    assert answer.status_code == (502 if word == "refuse" else 200)
+                for path in ("/v1/assistant", "/v1/me", "/metrics", "/ready", "/schema/openapi.json"):
+                    shown = ada.get(path).text
+                    assert KEY not in shown and url not in shown, path
+            assert finding(home)["ok"]
+            server.end()
+        asked = httpx.get(f"{url}/asked", trust_env=False).json()
+        assert [one["headers"]["authorization"] for one in asked][:3] == [f"Bearer {KEY}"] * 3, "it was sent"
+    said = server.said()
+    assert f"Assistant: {MODEL}" in said and '"ASSISTANT_KEY"' in said, "the operator learns what fails"
+    assert KEY not in said and CANARY not in said
+    files = [path for path in home.data.rglob("*") if path.is_file()]
+    assert files and not any(KEY.encode() in path.read_bytes() for path in files)
+
+
+def test_the_doctor_says_whether_the_model_can_be_asked(tmp_path):
+    refusing = {"when": "/models", "status": 401, "raw": KEY}
+    with scripted(tmp_path) as url:
+        home = home_with(tmp_path, url + "/v1/")
+        home.add("ada@example.org")
+        assert finding(home) == {
+            "check": "assistant", "ok": True, "detail": f"{MODEL} at {url}/v1, reachable, has the model",
+        }  # fmt: skip
+        home.settings["assistant_model"] = "another"
+        assert not finding(home)["ok"] and "does not know the model another" in finding(home)["detail"]
+    assert not finding(home)["ok"] and "cannot be reached" in finding(home)["detail"]
+    with scripted(tmp_path, refusing) as url:
+        home.settings["assistant_url"] = url
+        assert not finding(home)["ok"] and "VADEMECUM_ASSISTANT_KEY" in finding(home)["detail"]
+    home.settings = {}
+    assert finding(home)["ok"] and "none set up" in finding(home)["detail"]
+
+
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"assistant_url": f"localhost:11434/{KEY}"}, "http://"),
+        ({"assistant_url": f"http://localhost:{KEY}"}, "name a host"),
+        ({"assistant_url": f"http://ada:{KEY}@localhost"}, "name or password"),
+        ({"assistant_url": f"http://localhost/v1?key={KEY}"}, "without ?"),
+        ({"assistant_url": f"http://[{KEY}/v1"}, "URL"),
+        ({"assistant_url": "http://localhost:11434", "assistant_model": ""}, "VADEMECUM_ASSISTANT_MODEL"),
+        ({"assistant_key": f"{KEY}é"}, "key"),
+    ],
+)
+def test_an_assistant_that_cannot_be_meant_ends_the_start_in_words_without_the_value(
+    tmp_path, settings, words
+):
+    home = home_with(tmp_path, "")
+    refusal = home.run("serve", "--port", 0, **settings).refusal()
+    assert words in refusal and KEY not in refusal
+
+
+def test_a_server_that_is_stopped_ends_its_answers_with_a_word(tmp_path):
+    with scripted(tmp_path, {"say": ["word "], "pause_s": 0.05, "ends": "never"}) as url:
+        home = home_with(tmp_path, url)
+        with home.serving() as server:
+            home.add("ada@example.org")
+            with server.client(home.token("ada@example.org")) as ada:
+                body = {"query": "go on", "sessionId": "s1"}
+                with ada.stream("POST", "/v1/answer", json=body) as answer:
+                    lines = answer.iter_lines()
+                    assert next(line for line in lines if line.startswith('data: {"text"'))
+                    server.process.terminate()
+                    rest = list(lines)
+            assert "event: failed" in rest and '"STOPPING"' in "".join(rest)
+            assert server.process.wait(60) == 0

@@ -1,0 +1,162 @@
+/** Who is here and what this device keeps: signed out, taken out, wiped, brought in, shared by two, forgotten. */
+
+import { strToU8, zipSync } from "fflate";
+import { harness, withServer } from "./app.ts";
+import { fact, onServer, PASSWORD, person, Visit, withRows, type Person } from "./people.ts";
+
+withServer();
+
+let ada: Person;
+let bob: Person;
+let visit: Visit;
+
+beforeAll(async () => {
+  [ada, bob] = await Promise.all([person(), person()]);
+  await withRows(ada);
+  visit = await Visit.of(ada);
+});
+
+test("signed out by somebody else: the line says so, nothing is lost, and signing in again syncs", async () => {
+  await harness.call(ada, "/v1/password", {
+    method: "POST",
+    body: JSON.stringify({ current: PASSWORD, new: PASSWORD }),
+  });
+  const id = await visit.ask<string>("addFact", "written", "while signed out");
+  await visit.said("signed-out");
+  expect(await visit.line().textContent()).toBe("Signed in elsewhere: sign in to sync 1 change");
+  await visit.page.reload();
+  await visit.said("signed-out"); // it opens with what is here
+  expect(await visit.values()).toContain("while signed out");
+  await visit.line().click();
+  await visit.accessible();
+  await visit.page.getByRole("textbox", { name: "Password" }).fill("not the password");
+  await visit.press(`Sign in as ${ada.email}`);
+  await visit.page.getByText("This email and password do not go together").waitFor();
+  await visit.page.getByRole("textbox", { name: "Password" }).fill(PASSWORD);
+  await visit.press(`Sign in as ${ada.email}`);
+  await visit.device.until(async () => (await onServer(ada, "facts", id)) !== undefined);
+  await visit.said("synced");
+  await visit.page.keyboard.press("Escape");
+});
+
+test("all is taken out without a network, the device is wiped, and another account takes it in", async () => {
+  const names = ["documents", "vectorEmbeddings", "sessions", "facts"] as const;
+  const bare = ({ _meta, _rev, _attachments, userId, ...row }: any) => row;
+  const all = async () => Promise.all(names.map(async (name) => (await visit.device.rows(name)).map(bare)));
+  await visit.goTo("Settings");
+  await visit.page.getByText("Storage on the server").waitFor();
+  await visit.accessible();
+  const other = await visit.otherTab();
+  await visit.device.offline(true);
+  await visit.askToSignOut("Wipe this device");
+  await visit.page.getByText("The server does not answer. Nothing was changed.").waitFor();
+  await visit.accessible();
+  await visit.page.getByRole("dialog").getByRole("button", { name: "Cancel" }).last().click();
+  await visit.stays(other);
+  const before = await all();
+  const downloading = visit.page.waitForEvent("download");
+  await visit.press("Export everything");
+  const file = await (await downloading).path();
+  await visit.device.offline(false);
+  await visit.ask("syncNow");
+  await visit.said("synced");
+  await visit.signOut("Wipe this device");
+  await other.waitForURL("**/sign-in");
+  await other.close();
+  await visit.page.getByLabel("Email").waitFor();
+  expect(await databases()).not.toContain(ada.userId);
+  await visit.accessible();
+  await visit.signIn(bob);
+  await visit.said("synced");
+  expect(await visit.values()).toEqual([]); // nothing of Ada's
+  await visit.goTo("Settings");
+  await visit.page.locator("input[accept*=zip]").setInputFiles(file);
+  await visit.page.getByText(/rows added/u).waitFor();
+  expect(await all()).toEqual(before);
+  expect((await visit.device.rows("documents"))[0]!.userId).toBe(bob.userId);
+  await visit.said("synced");
+  expect((await harness.live(bob, "facts")).length).toBe(before[3]!.length);
+  const answer = await fetch(`${harness.url}/v1/export`, {
+    headers: { authorization: `Bearer ${ada.token}` },
+  });
+  const again = await visit.bringIn(new Uint8Array(await answer.arrayBuffer())); // the server's own, of the same rows
+  expect(again).toEqual({ added: 0, existing: before.flat().length, leftOut: 0 });
+});
+
+test("a file that is no export, or not all of it, changes nothing that it should not", async () => {
+  const held = (await visit.device.rows("facts")).length;
+  await expect(visit.bringIn(strToU8("no ZIP"))).rejects.toThrow("NOT_AN_EXPORT");
+  const lines = [
+    "{",
+    "[]",
+    JSON.stringify({ ...fact("bad", "x"), confidence: 7 }),
+    JSON.stringify(fact("../x", "x")),
+  ];
+  const told = await visit.bringIn(
+    zipSync({ "facts.jsonl": strToU8(lines.join("\n")), "../evil.jsonl": strToU8("{}") }),
+  );
+  expect(told).toEqual({ added: 0, existing: 0, leftOut: lines.length });
+  expect((await visit.device.rows("facts")).length).toBe(held);
+  await visit.ask("deleteRow", "facts", "f1");
+  const back = await visit.bringIn(
+    zipSync({ "facts.jsonl": strToU8(JSON.stringify(fact("f1", "back again"))) }),
+  );
+  expect(back.added).toBe(1); // under another id: a deletion is for ever
+  await visit.device.until(async () => (await onServer(bob, "facts", "f1~2"))?.["value"] === "back again");
+});
+
+async function databases(): Promise<string> {
+  return visit.page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name).join());
+}
+
+test("two accounts are kept on one device and never mix", async () => {
+  await visit.ask("addFact", "secret", "canary of Bob");
+  await visit.said("synced");
+  await visit.signOut("Keep what is on this device");
+  await visit.press(`Open ${bob.email} without signing in`);
+  await visit.said("signed-out");
+  expect(await visit.values()).toContain("canary of Bob");
+  await visit.page.goto(`${harness.url}/sign-in`);
+  await visit.signIn(ada);
+  await visit.device.until(async () => (await visit.values()).includes("canary of Ada"));
+  expect(await visit.values()).not.toContain("canary of Bob");
+  expect((await harness.live(ada, "facts")).map(({ value }) => value)).not.toContain("canary of Bob");
+  expect(await databases()).toContain(bob.userId);
+  await visit.goTo("Settings");
+  await visit.press(`Remove ${bob.email} from this device`);
+  await visit.press("Remove from this device");
+  await visit.device.until(async () => !(await databases()).includes(bob.userId));
+});
+
+test("forget everything: typed, done by the server, told by a receipt, and gone from here", async () => {
+  await visit.goTo("Memory");
+  const field = visit.page.getByLabel("To go on, type: forget everything");
+  await visit.device.offline(true);
+  await visit.ask("syncNow");
+  await visit.said("offline");
+  await visit.page.getByText("The server has to do this").waitFor();
+  await visit.device.offline(false);
+  await visit.ask("syncNow");
+  await visit.said("synced");
+  const button = visit.page.getByRole("button", { name: "Forget everything" });
+  expect(await button.isDisabled()).toBe(true);
+  await field.fill("forget everything");
+  const other = await visit.otherTab();
+  await visit.page.route("**/v1/forget", (route) => route.abort()); // the network breaks at that moment
+  await button.click();
+  await visit.page.getByText("The server does not answer. Nothing was changed.").waitFor();
+  await visit.stays(other);
+  await visit.page.unroute("**/v1/forget");
+  await button.click();
+  const receipt = visit.page.getByRole("dialog", { name: "Everything is forgotten" });
+  await receipt.waitFor();
+  expect(await receipt.textContent()).toMatch(
+    /Erased \d+ rows, \d+ files, .* nothing of it is left on the server/u,
+  );
+  await visit.accessible();
+  await other.waitForURL("**/sign-in");
+  await visit.press("Start afresh");
+  await visit.said("synced");
+  expect(await visit.values()).toEqual([]);
+  expect(await harness.live(ada, "facts")).toEqual([]);
+});

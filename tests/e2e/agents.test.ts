@@ -1,0 +1,248 @@
+/** What coding agents did, as a person sees it: in the list of projects, and as a timeline of one of them. */
+
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Locator, Page } from "playwright-core";
+import { violations } from "./accessible.ts";
+import { Device, harness, withServer } from "./app.ts";
+import { SMALL_MODEL } from "./browser.ts";
+import { push } from "./people.ts";
+import type { Observation } from "../../web/src/model/observations.ts";
+import type { NewUser } from "../sync/harness.ts";
+
+const PATIENCE = { timeout: 20_000 };
+const HOSTILE = "<img src=x onerror=\"document.title='broken'\"> and <b>bold</b>";
+const EDIT = "web/pier.ts";
+
+/** Two checkouts of one name: told apart by their folders, which must exist for that. */
+const folders = mkdtempSync(join(tmpdir(), "vademecum-agents-"));
+const folder = (name: string, within = "dev") => {
+  const root = join(folders, within, name);
+  mkdirSync(root, { recursive: true });
+  return { name, root, source: "git" };
+};
+
+const DAY = 86_400_000;
+const at = (daysAgo: number, time: string) =>
+  `${new Date(Date.now() - daysAgo * DAY).toISOString().slice(0, 10)}T${time}:00.000Z`;
+let made = 0;
+const step = (kind: string, when: string, content: string, more: object = {}) => ({
+  ...{ v: 1, id: `event-${made++}`, at: when, project: FERRY, session: "morning", kind, content },
+  ...{ redactions: 0, ...more },
+});
+
+const FERRY = folder("ferry");
+const STEPS = [
+  step("session", at(3, "09:00"), "started: startup"),
+  step("prompt", at(3, "09:01"), "The ferry does not call at the northern pier on Sundays. Find out why."),
+  step("search", at(3, "09:02"), "northern pier in web", { tool: "Grep" }),
+  step("read", at(3, "09:03"), "the whole file", { path: EDIT, tool: "Read" }),
+  step("read", at(3, "09:14"), "the whole file", { path: EDIT, tool: "Read" }),
+  step("read", at(3, "09:31"), "the whole file", { path: EDIT, tool: "Read" }),
+  step(
+    "command",
+    at(3, "09:40"),
+    "curl -H 'Authorization: [hidden]' https://ferry.example/timetable\n" + HOSTILE,
+    { ...{ tool: "Bash", redactions: 2 } },
+  ),
+  step("edit", at(2, "10:00"), "- if (day === 0) return;\n+ if (day === 0 && winter) return;", {
+    ...{ path: EDIT, tool: "Edit", session: "evening" },
+  }),
+  step("error", at(2, "10:05"), "make test\n1 of 214 failed: the boat at nine", {
+    session: "evening",
+    tool: "Bash",
+  }),
+  step("decision", at(2, "10:20"), "On Sundays the northern pier is left out in winter alone.", {
+    session: "evening",
+  }),
+];
+const CHORES = Array.from({ length: 60 }, (_, n) =>
+  step("command", at(8, `08:${String(n).padStart(2, "0")}`), `make page-${n}`, { project: folder("chores") }),
+);
+
+let ada: NewUser;
+let device: Device;
+let page: Page;
+let ferry: string;
+
+withServer({ VADEMECUM_MODELS: SMALL_MODEL });
+beforeAll(async () => {
+  ada = await harness.user();
+  await push(ada, "projects", {
+    ...{ id: "p-flat", name: "Flat in Harbour Street", createdAt: at(9, "10:00"), updatedAt: at(9, "10:00") },
+  });
+  for (const events of [
+    STEPS,
+    CHORES,
+    [step("read", at(1, "10:00"), "x", { project: folder("ferry", "work") })],
+  ]) {
+    await harness.call(ada, "/v1/observations", { method: "POST", body: JSON.stringify({ events }) });
+  }
+  device = await Device.of(ada);
+  page = device.page;
+  page.setDefaultTimeout(60_000);
+  await device.installed();
+  await page.reload(); // from now on it needs no network
+  await device.until(async () => (await device.rows("projects")).length === 4);
+  ferry = await projectId("ferry");
+});
+afterAll(() => rmSync(folders, { recursive: true }));
+
+const go = (path: string) => page.evaluate((path) => history.pushState(null, "", path), path);
+const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true });
+const steps = () => page.locator("li[data-step]");
+const stepOf = (text: string) => steps().filter({ hasText: text });
+const choose = (name: string, label: string | RegExp) =>
+  typeof label === "string"
+    ? page.getByRole("combobox", { name }).selectOption(label)
+    : page.getByRole("combobox", { name }).selectOption({ index: 1 });
+const counts = (n: number) => expect.poll(() => steps().count(), PATIENCE).toBe(n);
+const isFocused = (what: Locator) =>
+  expect.poll(() => what.evaluate((one) => one === document.activeElement), PATIENCE).toBe(true);
+
+async function projectId(name: string): Promise<string> {
+  const rows = await device.rows("projects", { selector: { name } });
+  return rows[0]!.id;
+}
+
+/** As the server has them. */
+async function kept(): Promise<Observation[]> {
+  const path = `/v1/observations?project=${ferry}&limit=1000`;
+  return (await harness.call<{ observations: Observation[] }>(ada, path)).observations;
+}
+
+/** Nothing is wrong with the page, in both themes, and on a phone it is not wider than that. */
+async function expectFit(): Promise<void> {
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  const before = page.viewportSize()!;
+  await page.setViewportSize({ width: 360, height: 740 });
+  const over = () => page.evaluate(() => document.scrollingElement!.scrollWidth - innerWidth);
+  await expect.poll(over, PATIENCE).toBeLessThanOrEqual(0);
+  await page.setViewportSize(before);
+}
+
+test("the list of projects says in which of them agents work, and shows those alone", async () => {
+  await page.getByRole("link", { name: "Projects", exact: true }).click();
+  await page.getByRole("link", { name: /^ferry: Agents: 8 steps, the last 2 days ago$/u }).waitFor();
+  const rows = page.getByRole("main").getByRole("listitem");
+  expect(await rows.count()).toBe(4);
+  await page.getByRole("checkbox", { name: "Only where agents work" }).check();
+  await expect.poll(() => rows.count(), PATIENCE).toBe(3);
+  expect(await rows.filter({ hasText: "Flat in Harbour Street" }).count()).toBe(0);
+  await expectFit();
+});
+
+test("the timeline of a project: by day, the newest first, with what is folded and what is hidden", async () => {
+  await page.getByRole("link", { name: /^ferry: Agents/u }).click();
+  await page.waitForURL(`**/projects/${ferry}/agents`);
+  await counts(8);
+  const said = await steps().allInnerTexts();
+  const [newest, oldest] = [said.at(0)!, said.at(-1)!];
+  expect(newest).toMatch(/^Decision/u);
+  expect(oldest).toMatch(/^Session/u);
+  const days = await page.getByRole("main").getByRole("heading", { level: 4 }).allInnerTexts();
+  expect(days).toHaveLength(2);
+  expect(new Date(days[0]!).getTime()).toBeGreaterThan(new Date(days[1]!).getTime());
+  await stepOf("Read").getByText("3 times").waitFor();
+  await stepOf("Read").getByText(EDIT).waitFor();
+  await stepOf("curl").getByText("2 secrets hidden").waitFor();
+  expect(await page.getByText(/secrets? hidden/u).count()).toBe(1);
+  expect(await page.getByText("Every session").count()).toBe(1);
+  await expectFit();
+});
+
+test("a step opens by keyboard to its whole text, which is never HTML", async () => {
+  const opener = stepOf("curl").getByRole("button", { name: /^curl/u });
+  await opener.focus();
+  expect(await page.getByText(HOSTILE).isVisible()).toBe(false);
+  await page.keyboard.press("Enter");
+  await page.getByText(HOSTILE).waitFor();
+  expect(await opener.getAttribute("aria-expanded")).toBe("true");
+  expect(await stepOf("curl").locator("img, b").count()).toBe(0);
+  await expectFit();
+  await page.keyboard.press("Enter");
+  await page.getByText(HOSTILE).waitFor({ state: "hidden" });
+});
+
+test("a step is pinned, shown among the pinned, and let go", async () => {
+  const pins = async () => (await kept()).filter(({ pinned }) => pinned).map(({ kind }) => kind);
+  const head = "On Sundays the northern pier is left out in winter alone.";
+  await button(`Pin: ${head}`).click();
+  await stepOf(head).getByText("Pinned: kept for good").waitFor();
+  expect(await pins()).toEqual(["decision"]);
+  await isFocused(button(`Unpin: ${head}`));
+  await page.getByRole("checkbox", { name: "Pinned only" }).check();
+  await counts(1);
+  await expectFit();
+  await page.getByRole("checkbox", { name: "Pinned only" }).uncheck();
+  await counts(8);
+  await button(`Unpin: ${head}`).click();
+  await button(`Pin: ${head}`).waitFor();
+  expect(await pins()).toEqual([]);
+});
+
+test("steps are chosen by kind and by session of the agent", async () => {
+  await choose("Kind", "Error");
+  await counts(1);
+  await stepOf("make test").waitFor();
+  await choose("Kind", "Every kind");
+  await choose("Session", /the last/u);
+  await counts(3);
+  await choose("Session", "Every session");
+  await stepOf("Asked by you").waitFor();
+  await expectFit();
+});
+
+test("a step is deleted after a question, and the focus is never lost", async () => {
+  const asking = button("Delete: make test");
+  await asking.click();
+  const dialog = page.getByRole("dialog", { name: "Delete this step?" });
+  await dialog.getByText("It cannot be brought back.").waitFor();
+  await expectFit();
+  await dialog.getByText("Keep it", { exact: true }).click();
+  await dialog.waitFor({ state: "hidden" });
+  await isFocused(asking);
+  expect(await kept()).toHaveLength(8);
+  await asking.click();
+  await button("Delete it").click();
+  await stepOf("make test").waitFor({ state: "detached" });
+  await isFocused(page.getByRole("main").getByRole("status"));
+  expect((await kept()).map(({ kind }) => kind)).not.toContain("error");
+});
+
+test("two folders that call themselves the same are told", async () => {
+  const notice = page.getByRole("alert").filter({ hasText: "Two folders call themselves “ferry”" });
+  await notice.filter({ hasText: join(folders, "work", "ferry") }).waitFor();
+  await go(`/projects/${await projectId("chores")}/agents`);
+  await counts(50);
+  expect(await notice.count()).toBe(0);
+});
+
+test("more is read when it is asked for, each step once", async () => {
+  await button("Show more").click();
+  await counts(60);
+  const heads = await steps().locator("span[dir=auto]").allInnerTexts();
+  expect(new Set(heads).size).toBe(60);
+  expect(heads.at(-1)).toBe("make page-0");
+  expect(await button("Show more").count()).toBe(0);
+});
+
+test("a project without agents says so; without the server the page says where it all is, and shows it again", async () => {
+  await go("/projects/p-flat/agents");
+  await page.getByText("No agent has worked in this project yet.").waitFor();
+  await expectFit();
+  await device.offline(true);
+  await go(`/projects/${ferry}/agents`);
+  await page.getByText("The server does not answer now.", { exact: false }).waitFor();
+  await expectFit();
+  await go("/projects");
+  await page.getByText("Where agents work is known to the server, which does not answer now.").waitFor();
+  await expectFit();
+  await go(`/projects/${ferry}/agents`);
+  await page
+    .getByText("it is not on this device. The server does not answer now.", { exact: false })
+    .waitFor();
+  await device.offline(false);
+  await counts(7);
+});

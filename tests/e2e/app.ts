@@ -1,0 +1,152 @@
+/** The app as people have it: a real server, and a profile in Chromium for each device. */
+
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import type { State } from "../../web/src/app.ts";
+import type { Collections } from "../../web/src/model/rows.ts";
+import { Harness, type NewUser } from "../sync/harness.ts";
+import { Browser, SMALL_MODEL } from "./browser.ts";
+
+export let harness: Harness;
+
+/** For a test file: one server, with the small model. `settings`: environment variables of it. */
+export function withServer(settings: Record<string, string> = {}): void {
+  beforeAll(async () => {
+    harness = await Harness.start({ VADEMECUM_MODELS: SMALL_MODEL, ...settings });
+  });
+  afterEach(async ({ task }) => {
+    if (task.result?.state === "fail") await Promise.all([...devices].map((device) => device.confess()));
+  });
+  afterAll(async () => {
+    await Promise.all([...devices].map((device) => device.stop()));
+    await harness?.stop();
+  });
+}
+
+const devices = new Set<Device>();
+
+/** A phone or a laptop of one person: a browser profile of its own, with the app open and signed in. */
+export class Device {
+  private constructor(
+    readonly browser: Browser,
+    public page: Page,
+    readonly user: NewUser,
+  ) {}
+
+  /** `own`: a browser process of its own, with these arguments. */
+  static async of(user: NewUser, own?: readonly string[]): Promise<Device> {
+    const browser = await Browser.start(own);
+    const link = await harness.ask<{ link: string }>("link", { userId: user.userId });
+    const page = await browser.page(harness.url + link.link);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+    const device = new Device(browser, page, user);
+    devices.add(device);
+    return device;
+  }
+
+  /** Waits until the app is kept on the device: from then on it opens without a network. */
+  async installed(): Promise<void> {
+    await this.page.evaluate(async () => {
+      await navigator.serviceWorker.ready;
+    });
+  }
+
+  async offline(gone: boolean): Promise<void> {
+    await this.browser.offline(gone);
+  }
+
+  /** Another page of the app on this device. */
+  async open(path: string): Promise<Page> {
+    return this.browser.page(harness.url + path);
+  }
+
+  async ask(question: string): Promise<void> {
+    const box = this.page.getByRole("textbox", { name: "Ask about your documents" });
+    await box.fill(question);
+    await box.press("Enter");
+  }
+
+  /** As if dropped on the conversation: a file of this name with this content. */
+  async drop(name: string, content: Buffer | string, mimeType = "application/octet-stream"): Promise<void> {
+    const buffer = typeof content === "string" ? Buffer.from(content) : content;
+    await this.page.locator("input[type=file]").first().setInputFiles({ name, mimeType, buffer });
+  }
+
+  /** Rows as this device has them. */
+  async rows<Name extends keyof Collections>(name: Name, query: object = {}): Promise<Collections[Name][]> {
+    return this.page.evaluate(([name, query]) => (window as any).vademecum.rows(name, query), [
+      name,
+      query,
+    ] as const);
+  }
+
+  /** The model is on the device and runs. */
+  async modelReady(): Promise<void> {
+    await this.until(async () => (await this.state()).model.kind === "ready");
+  }
+
+  /** So many documents are on the device with all their vectors. */
+  async embedded(documents: number): Promise<void> {
+    await this.until(async () => {
+      const ready = (await this.rows("documents")).filter(({ status }) => status === "ready");
+      const blocks = await this.rows("vectorEmbeddings");
+      const chunks = blocks.reduce((sum, block) => sum + (block.embedding ? block.chunks.length : 0), 0);
+      // Collections come one beside the other: a document may be here before its text.
+      const all = ready.reduce((sum, { chunkCount }) => sum + chunkCount, 0);
+      return ready.length >= documents && chunks >= all;
+    });
+  }
+
+  /** So many files are safe on the device: as documents, or waiting to be read. */
+  async kept(files: number): Promise<void> {
+    await this.until(
+      async () => (await this.rows("documents")).length + (await this.waitingFiles()) >= files,
+    );
+  }
+
+  /** Files that were chosen and are no documents yet. */
+  async waitingFiles(): Promise<number> {
+    return this.page.evaluate(
+      () =>
+        new Promise<number>((resolve) => {
+          const opening = indexedDB.open("vademecum");
+          opening.onsuccess = () => {
+            const counting = opening.result.transaction("files").objectStore("files").count();
+            counting.onsuccess = () => (opening.result.close(), resolve(counting.result));
+          };
+        }),
+    );
+  }
+
+  /** Kills the page in the middle of whatever it does, and opens the app again where it was. */
+  async reopen(): Promise<void> {
+    const address = this.page.url();
+    await this.page.close();
+    this.page = await this.browser.page(address);
+    await this.page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  }
+
+  /** What a person would have seen when a test failed, and what the app thought. */
+  async confess(): Promise<void> {
+    const shown = await this.page.locator("body").innerText({ timeout: 5_000 });
+    console.error(shown, JSON.stringify(await this.state()), this.browser.complaints);
+  }
+
+  async state(): Promise<State> {
+    return this.page.evaluate(() => (window as any).vademecum.state());
+  }
+
+  async until(holds: () => Promise<boolean>): Promise<void> {
+    await vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 150_000, interval: 100 });
+  }
+
+  async stop(): Promise<void> {
+    devices.delete(this);
+    await this.browser.stop();
+  }
+}
+
+export function library(name: string): Buffer {
+  return readFileSync(`.cache/library/${name}`);
+}

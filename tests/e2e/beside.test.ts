@@ -1,0 +1,130 @@
+/** What stands beside the conversation and above it leaves room to read, on a desktop and on a phone. */
+
+import type { Locator, Page } from "playwright-core";
+import { violations } from "./accessible.ts";
+import { Device, harness, withServer } from "./app.ts";
+import { soon } from "../soon.ts";
+import { furnish } from "./library.ts";
+
+const DESKTOP = { width: 1280, height: 800 };
+const PHONE = { width: 390, height: 844 };
+
+let page: Page;
+
+withServer();
+beforeAll(async () => {
+  const user = await harness.user();
+  await furnish(user);
+  const device = await Device.of(user);
+  page = device.page;
+  page.setDefaultTimeout(60_000);
+  await device.embedded(8);
+  await go("/s/flat");
+  await page.getByText("Lease Harbour Street.pdf").first().waitFor();
+  await device.ask("How much notice do I have to give?");
+  await page.getByText("Quoted from your documents").waitFor();
+});
+
+async function go(path: string): Promise<void> {
+  await page.evaluate((path) => history.pushState(null, "", path), path);
+}
+
+const box = async (what: Locator) => (await what.boundingBox())!;
+
+test("on a desktop the conversation makes room for the passage", async () => {
+  await page.setViewportSize(DESKTOP);
+  const cited = page.getByRole("button", { name: "Lease Harbour Street.pdf, page 3" }).first();
+  await cited.click();
+  const panel = page.getByRole("dialog", { name: "Lease Harbour Street.pdf" });
+  await panel.locator("mark").waitFor();
+  const [beside, log] = [await box(panel), await box(page.getByRole("log"))];
+  expect(log.x + log.width).toBeLessThanOrEqual(beside.x);
+  expect(log.width).toBeGreaterThan(beside.width);
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await page.keyboard.press("Escape");
+  await panel.waitFor({ state: "detached" });
+  // The focus goes back a moment after what had it has gone.
+  const isThere = (what: Locator) =>
+    soon(async () => expect(await what.evaluate((one) => one === document.activeElement)).toBe(true));
+  await isThere(cited); // back where one was
+  await cited.click();
+  await panel.waitFor();
+  await cited.focus();
+  await page.keyboard.press("Escape"); // from the conversation, too
+  await panel.waitFor({ state: "detached" });
+  await cited.click();
+  await panel.waitFor();
+  const writing = page.getByRole("textbox", { name: "Ask about your documents" });
+  const close = panel.getByRole("button").first();
+  await writing.focus();
+  await close.evaluate((button: HTMLElement) => button.click()); // as a reader's voice does, without the focus
+  await panel.waitFor({ state: "detached" });
+  await isThere(writing);
+});
+
+test("another citation takes the place of the passage that is open: its text, and the focus", async () => {
+  await page.setViewportSize(DESKTOP);
+  const writing = page.getByRole("textbox", { name: "Ask about your documents" });
+  await writing.fill("Does the cooperative answer letters about bicycles in the yard?");
+  await writing.press("Enter");
+  const second = page.getByRole("button", { name: "House rules.pdf, page 1" }).first();
+  await second.waitFor();
+  await page.getByText("Remembered, not from your documents:").waitFor();
+  await page.getByText("The cooperative answers letters, not mails.").waitFor();
+  await page.getByRole("button", { name: "Lease Harbour Street.pdf, page 3" }).first().click();
+  const lease = page.getByRole("dialog", { name: "Lease Harbour Street.pdf" });
+  await lease.locator("mark").waitFor();
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await second.click();
+  const rules = page.getByRole("dialog", { name: "House rules.pdf" });
+  await rules.locator("mark").getByText("Bicycles stand along the northern wall").waitFor();
+  await lease.waitFor({ state: "detached" });
+  const hasFocus = (what: Locator) => what.evaluate((one) => one.contains(document.activeElement));
+  expect(await hasFocus(rules)).toBe(true);
+  await page.keyboard.press("Escape");
+  await rules.waitFor({ state: "detached" });
+  expect(await hasFocus(second)).toBe(true);
+});
+
+test("on a phone the documents of a conversation are one line, until it is tapped", async () => {
+  await page.setViewportSize(PHONE);
+  const title = page.getByRole("heading", { name: "Flat in Harbour Street" });
+  const log = page.getByRole("log");
+  const head = async () => (await box(log)).y - 52;
+  const fold = page.getByRole("button", { name: "3 documents" });
+  await title.waitFor();
+  expect(await head()).toBeLessThan(PHONE.height / 7);
+  expect(await page.getByRole("button", { name: /^Return/u }).count()).toBe(0);
+  await fold.click();
+  await page.getByRole("button", { name: /^Return House rules\.pdf/u }).waitFor();
+  expect(await fold.getAttribute("aria-expanded")).toBe("true");
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+});
+
+test.each(["light", "dark"] as const)(
+  "what is done of a bar stands out from what is not, %s",
+  async (colorScheme) => {
+    await go("/documents");
+    const bar = page.getByRole("progressbar", { name: "8 of 100 documents" });
+    await bar.waitFor({ state: "attached" });
+    expect(await violations(page, [colorScheme])).toEqual([]);
+    const [done, rest] = await bar.evaluate((section) =>
+      [section, section.parentElement!].map((one) => getComputedStyle(one).backgroundColor),
+    );
+    expect(contrast(done!, rest!)).toBeGreaterThan(3);
+  },
+);
+
+/** Of two colours, `rgb(r, g, b)`, as WCAG 2 has it. */
+function contrast(a: string, b: string): number {
+  const [dark, light] = [a, b].map(luminance).sort((one, other) => one - other) as [number, number];
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(color: string): number {
+  const [r, g, b] = color.match(/[\d.]+/gu)!.map((value) => {
+    const share = Number(value) / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
+}

@@ -1,0 +1,179 @@
+/** A conversation with an assistant: a language model by script, over real HTTP, behind the real server. */
+
+import { violations } from "./accessible.ts";
+import { Device, harness } from "./app.ts";
+import { withAssistant, type Rule } from "./scripted.ts";
+
+const HOSTILE = [
+  "<script>window.hurt=1</script><img src=x onerror='window.hurt=2'><svg onload='window.hurt=3'>",
+  "[a link](javascript:window.hurt=4) ![a picture](https://elsewhere.example/pixel.png?secret)",
+  "<iframe srcdoc='<script>parent.hurt=5</script>'></iframe> <a href='https://elsewhere.example'>out</a>",
+].join("\n\n");
+
+const RULES: Rule[] = [
+  { when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] },
+  { when: "slowly", say: Array.from({ length: 400 }, (_, n) => `word${n} `), pause_s: 0.02 },
+  { when: "break off", say: ["It begins, ", "and then "], ends: "broken" },
+  { when: "hurt me", say: [HOSTILE] },
+];
+
+withAssistant(RULES);
+
+const LEASE = "The rent of the flat in Harbour Street is 940 euros a month, due on the third working day.";
+
+/** Ends with its test: an answer that is still being written would draw on beside the next one. */
+async function reader(): Promise<Device> {
+  const device = await Device.of(await harness.user());
+  onTestFinished(() => device.stop());
+  await device.drop("lease.txt", LEASE);
+  await device.embedded(1);
+  return device;
+}
+
+test("an assistant answers, its sources open, and what it was told can be seen", async () => {
+  const device = await reader();
+  const { page } = device;
+  await device.ask("How much is the rent?");
+  await page.getByText("940 euros", { exact: true }).waitFor();
+  const [turn] = await device.rows("episodes");
+  expect(turn).toMatchObject({ status: "done", model: "scripted", citations: [{ filename: "lease.txt" }] });
+  await page.getByRole("group", { name: "Sources" }).getByRole("button", { name: "lease.txt" }).click();
+  await page.getByRole("dialog").getByText("Harbour Street").waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "What went into the prompt" }).click();
+  await page
+    .getByRole("dialog")
+    .getByText(/Documents: \d+ of 6,000 tokens/)
+    .waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+});
+
+test("an answer is stopped, asked again in other words, and the draft of the next outlives the page", async () => {
+  const device = await reader();
+  const { page } = device;
+  await device.ask("Tell me slowly.");
+  await page.getByText(/word3/).waitFor();
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Stopped. What came is kept.").waitFor();
+  const [stopped] = await device.rows("episodes");
+  expect(stopped!.status).toBe("stopped");
+  expect(stopped!.aiResponse).toContain("word3");
+  await page.getByRole("button", { name: "Edit and ask again" }).click();
+  await page.getByRole("textbox", { name: "Edit and ask again" }).fill("How much is the rent?");
+  await page.getByRole("button", { name: "Ask again", exact: true }).click();
+  await page.getByText("940 euros", { exact: true }).waitFor();
+  expect(await device.rows("episodes")).toHaveLength(1);
+  const box = page.getByRole("textbox", { name: "Ask about your documents" });
+  await box.fill("Not sent yet");
+  await page.reload();
+  await box.waitFor();
+  expect(await box.inputValue()).toBe("Not sent yet");
+  // As a version kept it that did not say whose a draft is, and of when.
+  await page.evaluate((id) => {
+    localStorage.clear();
+    localStorage.setItem(`draft ${id}`, "Written before the update");
+  }, new URL(page.url()).pathname.split("/").at(-1)!);
+  await page.reload();
+  await box.waitFor();
+  expect(await box.inputValue()).toBe("Written before the update");
+  await box.press("End");
+  await page.keyboard.type(", and after it");
+  await page.reload();
+  await box.waitFor();
+  expect(await box.inputValue()).toBe("Written before the update, and after it");
+});
+
+test("asked again while it is answered: the first answer ends before the second, and Stop stops the second", async () => {
+  const device = await reader();
+  const { page } = device;
+  await device.ask("Tell me slowly.");
+  await page.getByText(/word3/).waitFor();
+  const { id } = (await device.rows("episodes"))[0]!;
+  for (const message of ["Tell it slowly, the first time.", "Tell it slowly, once more."]) {
+    await page.evaluate(([id, message]) => void window.vademecum.answerAgain(id, message), [
+      id,
+      message,
+    ] as const);
+  }
+  await page.getByText("Tell it slowly, once more.").waitFor();
+  await page.getByText(/word5/).waitFor();
+  const shown = () => page.getByRole("article").innerText();
+  expect((await shown()).match(/word2\b/gu)).toHaveLength(1); // two that write at once say it twice
+  await page.getByRole("button", { name: "Stop" }).click();
+  await page.getByText("Stopped. What came is kept.").waitFor();
+  await page.getByRole("button", { name: "Answer again" }).waitFor(); // nothing writes any more
+  const [turn] = await device.rows("episodes");
+  expect(turn).toMatchObject({ status: "stopped", userMessage: "Tell it slowly, once more." });
+});
+
+test("a server killed in the middle of an answer: what came is kept, and the page says so", async () => {
+  const device = await reader();
+  await device.ask("Tell me slowly.");
+  await device.page.getByText(/word9/).waitFor();
+  await harness.ask("down");
+  await device.page.getByText("This answer broke off. What came is kept.").waitFor();
+  await harness.ask("up");
+  await device.until(async () => {
+    const [there] = await harness.live(device.user, "episodes");
+    return there?.["status"] === "failed" && there["aiResponse"].includes("word9");
+  });
+  expect(await harness.live(device.user, "episodes")).toHaveLength(1);
+  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.page.getByRole("button", { name: "Answer again" }).click();
+  await device.page.getByText(/word12/).waitFor();
+});
+
+test("a page killed in the middle of an answer: what was saved is there, and it can be asked again", async () => {
+  const device = await reader();
+  await device.ask("Tell me slowly.");
+  const said = async () => (await device.rows("episodes"))[0]!.aiResponse;
+  await device.until(async () => (await said()).includes("word1"));
+  await device.reopen();
+  expect(await said()).toContain("word1");
+  await device.page.getByRole("button", { name: "Answer again" }).click();
+  await device.page.getByText(/word12/).waitFor();
+});
+
+test("offline the documents answer, and the assistant does when the server is back, if one wants", async () => {
+  const device = await reader();
+  const { page } = device;
+  await device.modelReady();
+  await device.ask("How much is the rent?");
+  await page.getByText("940 euros", { exact: true }).waitFor();
+  await device.offline(true);
+  await device.ask("And when is it due?");
+  await page.getByText("Quoted from your documents").waitFor();
+  await page.getByRole("button", { name: "Let the assistant answer when the server is back" }).click();
+  await page.getByText("The assistant will answer when the server is back.").waitFor();
+  await device.offline(false);
+  await page.getByText("You asked: And when is it due?").waitFor();
+});
+
+test("a document that is named is offered, and only a yes borrows it", async () => {
+  const device = await reader();
+  const { page } = device;
+  await page.getByRole("link", { name: "New conversation" }).first().click();
+  await device.ask("What does the lease say about rent?");
+  await page.getByText("Found 'lease.txt' among your documents. Include it?").waitFor();
+  const [before] = await device.rows("documents");
+  expect(before!.activeSessions).toHaveLength(1);
+  await page.getByRole("button", { name: "Include", exact: true }).click();
+  await page.getByRole("button", { name: /Return lease.txt/ }).waitFor();
+  const [after] = await device.rows("documents");
+  expect(after!.activeSessions).toHaveLength(2);
+});
+
+test("nothing that a model says can hurt: no script runs, nobody else is called", async () => {
+  const device = await reader();
+  const { page } = device;
+  await device.ask("Please hurt me.");
+  await page.getByText("a link").waitFor();
+  expect(await page.evaluate(() => (window as any).hurt)).toBeUndefined();
+  const article = page.getByRole("article");
+  for (const tag of ["script", "img", "svg path[d*=hurt]", "iframe", "a[href^=javascript]"]) {
+    expect(await article.locator(tag).count(), tag).toBe(0);
+  }
+  expect(device.browser.requests.filter((url) => url.includes("elsewhere.example"))).toEqual([]);
+  expect(await violations(page)).toEqual([]);
+});

@@ -1,0 +1,290 @@
+/** Documents in the app: added, listed, read, lent, deleted; with a server that fails, and with no room left. */
+
+import type { Locator, Page } from "playwright-core";
+import { compare } from "../../web/src/model/compare.ts";
+import type { NewUser } from "../sync/harness.ts";
+import { violations } from "./accessible.ts";
+import { Device, harness, withServer } from "./app.ts";
+
+const AT = "2026-03-01T00:00:00.000Z";
+const TIDES = "About the tides (sample).md";
+
+let ada: NewUser;
+let phone: Device;
+let laptop: Device;
+
+withServer();
+beforeAll(async () => {
+  ada = await harness.user();
+  [phone, laptop] = await Promise.all([Device.of(ada, []), Device.of(ada, [])]);
+  for (const { page } of [phone, laptop]) page.setDefaultTimeout(60_000);
+  await phone.page.setViewportSize({ width: 360, height: 740 });
+});
+
+/** A page of the app, without loading it anew. */
+async function go(page: Page, path: string): Promise<void> {
+  await page.evaluate((path) => history.pushState(null, "", path), path);
+}
+
+function row(page: Page, name: string): Locator {
+  return page.getByRole("listitem").filter({ has: page.getByRole("link", { name, exact: true }) });
+}
+
+function tray(page: Page): Locator {
+  return page.getByRole("region", { name: "Files being added" });
+}
+
+/** As from the desktop into the window. */
+async function dropFile(page: Page, name: string, content: string): Promise<void> {
+  await page.evaluate(
+    ([name, content]) => {
+      const dataTransfer = new DataTransfer();
+      dataTransfer.items.add(new File([content], name));
+      for (const type of ["dragenter", "dragover", "drop"]) {
+        document.body.dispatchEvent(new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }));
+      }
+    },
+    [name, content] as const,
+  );
+}
+
+function push(user: NewUser, collection: string, rows: object[]): Promise<unknown[]> {
+  const batch = rows.map((row) => ({
+    newDocumentState: { createdAt: AT, updatedAt: AT, _deleted: false, ...row },
+  }));
+  return harness.call(user, `/v1/sync/${collection}/0/push`, { method: "POST", body: JSON.stringify(batch) });
+}
+
+async function settled(device: Device): Promise<void> {
+  await device.until(async () => {
+    const { sync } = await device.state();
+    return sync.kind === "live" && sync.waiting === 0;
+  });
+}
+
+test("the first visit: three things to try, and a document to try them with", async () => {
+  const { page } = phone;
+  await go(page, "/documents");
+  await page.getByRole("heading", { name: "Your documents come here" }).waitFor();
+  expect(await page.getByRole("main").getByRole("listitem").count()).toBe(3);
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await page.getByRole("button", { name: "Add a sample document" }).click();
+  await tray(page).getByText("Done").waitFor();
+  expect(await tray(page).innerText()).toContain("The file itself is not.");
+  await row(page, TIDES).getByText("On this device and the server").waitFor();
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+});
+
+test("the same file again is borrowed, not stored twice", async () => {
+  const { page } = laptop;
+  await laptop.embedded(1);
+  const [stored] = await laptop.rows("documents");
+  const blocks = await laptop.rows("vectorEmbeddings", { selector: { documentId: stored!.id } });
+  const text = blocks.flatMap(({ chunks }) => chunks.map((chunk) => chunk.text)).join("\n\n");
+  await go(page, "/s/tides");
+  await dropFile(page, "tides.md", text);
+  await tray(page).getByText("Done").waitFor(); // other bytes: another document
+  await dropFile(page, "tides again.md", text);
+  await tray(page).getByText("Already here: borrowed").waitFor();
+  await tray(page).getByRole("button", { name: "Clear" }).click();
+  await tray(page).waitFor({ state: "detached" });
+  await settled(laptop);
+  expect((await harness.live(ada, "documents")).length).toBe(2);
+  const [, dropped] = await laptop.rows("documents", { sort: [{ id: "asc" }] });
+  expect(dropped!.activeSessions).toEqual(["tides"]); // dropped on a conversation
+});
+
+test("a document is read page by page, and a cited passage is marked in view", async () => {
+  const { page } = laptop;
+  const id = "paged";
+  const chunks = Array.from({ length: 480 }, (_, index) => ({
+    index,
+    start: index * 1_000,
+    text: `Passage ${index}. ${"The sea rises and falls. ".repeat(39)}`.slice(0, 998),
+    page: Math.floor(index / 4) + 1,
+    tokens: 200,
+  }));
+  const blocks = Array.from({ length: 30 }, (_, block) => ({
+    ...{ id: `${id}.${block}`, documentId: id, block, model: "", dims: 0, embedding: null },
+    chunks: chunks.slice(block * 16, block * 16 + 16),
+  }));
+  await push(ada, "documents", [seeded(ada, id, { chunkCount: 480, pageCount: 120, status: "ready" })]);
+  await push(ada, "vectorEmbeddings", blocks);
+  await laptop.until(async () => (await laptop.rows("vectorEmbeddings")).length >= 30);
+  await go(page, `/documents/${id}?passage=25/403`);
+  const mark = page.locator("mark");
+  await mark.waitFor();
+  expect(await mark.innerText()).toMatch(/^Passage 403\./u);
+  await laptop.until(async () => isInView(page, mark));
+  const jump = page.getByRole("combobox", { name: "Go to page" });
+  await jump.selectOption("Page 7");
+  await laptop.until(async () => isInView(page, page.getByRole("heading", { name: "Page 7", exact: true })));
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+});
+
+async function isInView(page: Page, what: Locator): Promise<boolean> {
+  const box = await what.boundingBox();
+  return box !== null && box.y >= 52 && box.y < page.viewportSize()!.height;
+}
+
+test("borrowing by hand on two devices at once: both survive", async () => {
+  await push(
+    ada,
+    "sessions",
+    ["one", "two"].map((id) => ({ id, title: `Conversation ${id}`, mode: "analysis" })),
+  );
+  await Promise.all([phone, laptop].map((device) => knows(device, "two")));
+  for (const { page } of [phone, laptop]) {
+    await go(page, "/documents/paged");
+    await page.getByRole("combobox", { name: "Choose a conversation" }).waitFor();
+  }
+  await Promise.all([phone.offline(true), laptop.offline(true)]);
+  await lend(phone, "Conversation one");
+  await lend(laptop, "Conversation two");
+  await Promise.all([phone.offline(false), laptop.offline(false)]);
+  for (const device of [phone, laptop]) {
+    await device.until(async () => {
+      const [found] = await device.rows("documents", { selector: { id: "paged" } });
+      return found!.activeSessions.toSorted(compare).join() === "one,two" && found!.accessCount === 2;
+    });
+  }
+  await laptop.page.getByRole("button", { name: "Take it out of Conversation one" }).click();
+  await phone.until(async () => {
+    const [found] = await phone.rows("documents", { selector: { id: "paged" } });
+    return found!.activeSessions.join() === "two";
+  });
+});
+
+async function knows(device: Device, sessionId: string): Promise<void> {
+  await device.until(async () => (await device.rows("sessions")).some(({ id }) => id === sessionId));
+}
+
+async function lend({ page }: Device, title: string): Promise<void> {
+  await page.getByRole("combobox", { name: "Choose a conversation" }).selectOption({ label: title });
+  await page.getByRole("button", { name: "Use it in a conversation" }).click();
+  await page.getByRole("button", { name: `Take it out of ${title}` }).waitFor();
+}
+
+test("deleted here, gone there; a fact drawn from it stays, and it was said so", async () => {
+  await push(ada, "facts", [
+    { ...{ id: "f", key: "sea", value: "rises", sourceDocumentId: "paged" }, ...FACT },
+    { ...{ id: "g", key: "sea", value: "falls" }, ...FACT },
+  ]);
+  await phone.until(async () => (await phone.rows("facts")).length === 2);
+  const { page } = phone;
+  await go(page, "/documents");
+  await page.getByRole("searchbox").fill("PAGED");
+  expect(await page.getByRole("list", { name: "Documents" }).getByRole("listitem").count()).toBe(1);
+  await page.getByRole("button", { name: "Delete paged.txt" }).click();
+  const dialog = page.getByRole("dialog", { name: "Delete paged.txt?" });
+  await dialog.getByText("1 fact drawn from it stays, marked “source removed”").waitFor();
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await dialog.getByRole("button", { name: "Delete" }).click();
+  await laptop.page.getByText("This document is not here.").waitFor();
+  await laptop.until(async () =>
+    (await laptop.rows("vectorEmbeddings")).every((b) => b.documentId !== "paged"),
+  );
+  const facts = await laptop.rows("facts", { sort: [{ id: "asc" }] });
+  expect(facts.map(({ id, sourceRemoved }) => [id, sourceRemoved])).toEqual([
+    ["f", true],
+    ["g", false],
+  ]);
+});
+
+const FACT = { sourceRemoved: false, confidence: 1, confirmed: true };
+
+test("what is cancelled on its way does not stay, even if the server had stored it", async () => {
+  const { page } = laptop;
+  await go(page, "/documents");
+  let answered = (): void => {};
+  const stored = new Promise<void>((resolve) => (answered = resolve));
+  await page.route("**/v1/documents", async (route) => {
+    await route.fetch(); // it arrives and is stored; its answer is on its way for ever
+    answered();
+  });
+  await dropFile(page, "unwanted.md", "Never mind.");
+  await stored;
+  expect(await violations(page)).toEqual([]);
+  await tray(page).getByRole("button", { name: "Cancel unwanted.md" }).click();
+  await tray(page).getByText("Cancelled. Nothing of it stays.").waitFor();
+  await page.unroute("**/v1/documents");
+  await laptop.until(async () => {
+    const rows = await harness.rows(ada, "documents");
+    return rows.some(({ id, _deleted }) => _deleted && id !== "paged");
+  });
+  expect((await harness.live(ada, "documents")).map(({ filename }) => filename)).not.toContain("unwanted.md");
+});
+
+test("a server that dies after it stored a file: one document, whole", async () => {
+  const { page } = laptop;
+  await settled(laptop);
+  await harness.ask("die", { instead_of_answering: "/v1/documents" });
+  await dropFile(page, "ferry.md", "The ferry leaves at nine from the northern pier.");
+  const isFerry = ({ filename }: { filename?: string }) => filename === "ferry.md";
+  await laptop.until(async () => (await laptop.rows("documents")).some(isFerry)); // read here
+  await harness.ask("up");
+  await settled(laptop);
+  await laptop.until(
+    async () => (await harness.live(ada, "documents")).find(isFerry)?.["status"] === "ready",
+  );
+  expect((await harness.live(ada, "documents")).filter(isFerry).length).toBe(1);
+  await phone.until(async () => (await phone.rows("documents")).filter(isFerry).length === 1);
+  const held = await laptop.rows("documents");
+  expect(held.filter(isFerry).length).toBe(1);
+  const { id } = held.find(isFerry)!;
+  const blocks = (await harness.live(ada, "vectorEmbeddings")).filter((block) => block["documentId"] === id);
+  expect(blocks.map((block) => block["chunks"].length)).toEqual([1]);
+});
+
+test("the 101st document stays on the device until there is room", async () => {
+  const bob = await harness.user();
+  const documents = Array.from({ length: 100 }, (_, n) =>
+    seeded(bob, `d${String(n).padStart(2, "0")}`, { activeSessions: n < 95 ? ["s"] : [] }),
+  );
+  await push(bob, "sessions", [{ id: "s", title: "All of it", mode: "analysis" }]);
+  await push(bob, "documents", documents);
+  const tablet = await Device.of(bob);
+  const { page } = tablet;
+  await tablet.until(async () => (await tablet.rows("documents")).length === 100);
+  await go(page, "/documents");
+  await page.getByText("100 of 100 documents").first().waitFor();
+  await page.getByText("There is no room for another document.").waitFor();
+  await page.getByText("JIGGA account").waitFor();
+
+  await dropFile(page, "lease.md", "The lease ends in March.");
+  const refused = row(page, "lease.md");
+  await refused
+    .getByText(/You have 100 documents, which is the most\. lease\.md stays on this device\./u)
+    .waitFor();
+  await page.getByRole("region", { name: "Room" }).getByText("1 document only on this device").waitFor();
+  await settled(tablet);
+  expect((await harness.live(bob, "documents")).length).toBe(100);
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+
+  await refused.getByRole("button", { name: "Choose what to delete" }).click();
+  await page.getByText("5 selected").waitFor();
+  await page.getByRole("button", { name: "Delete", exact: true }).click();
+  const dialog = page.getByRole("dialog", { name: "Delete 5 documents?" });
+  await dialog.getByText("d95.txt").waitFor();
+  await dialog.getByRole("button", { name: "Delete 5 documents" }).click();
+  await page.getByText("95 of 100 documents").first().waitFor();
+  await settled(tablet);
+  const there = (await harness.live(bob, "documents")).map(({ id }) => id).toSorted(compare);
+  expect(there).toEqual(documents.slice(0, 95).map(({ id }) => id));
+
+  await refused.getByRole("button", { name: "Try again with lease.md" }).click();
+  await refused.getByText("On this device and the server").waitFor();
+  await tablet.until(async () => {
+    const [lease] = (await harness.live(bob, "documents")).filter(({ filename }) => filename === "lease.md");
+    return lease?.["status"] === "ready";
+  });
+});
+
+function seeded(user: NewUser, id: string, more: object) {
+  return {
+    ...{ id, userId: user.userId, originSessionId: "", activeSessions: [], accessCount: 0 },
+    ...{ lastAccessedAt: AT, filename: `${id}.txt`, mimeType: "text/plain", size: 10 },
+    ...{ contentHash: "0".repeat(64), chunkCount: 1, status: "ready", ...more },
+  };
+}

@@ -1,0 +1,256 @@
+"""Writes files into a folder, and beside them what the server's reader makes of each: `python make.py FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.cidfonts import UnicodeCIDFont
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from unit.files import hostile, making, test_encodings, test_formats, test_honest, test_sniff
+from vademecum.engines.files.parsed import MESSAGES, Limits
+from vademecum.engines.files.worker import Task, read, refusal
+from vademecum.http.headers import content_policy
+from vademecum.model.chunk import chunk
+
+LIBRARY = Path(__file__).parents[3] / ".cache" / "library" / "documents"
+WORDS = "The lease ends in May."
+
+
+def library() -> Iterator[tuple[str, bytes]]:
+    """Real documents that others wrote."""
+    for path in sorted(LIBRARY.iterdir()):
+        yield path.name, path.read_bytes()
+
+
+def plain() -> Iterator[tuple[str, bytes]]:
+    """What is cut into exactly the chunks that the server cuts."""
+    paragraphs = "\n\n".join(f"{n}. {WORDS} {test_encodings.GERMAN * 3}" for n in range(60))
+    yield "long.txt", paragraphs.encode()
+    yield "latin.txt", paragraphs.encode("latin-1")
+    yield "marked.txt", paragraphs.encode("utf-16")
+    yield "other-end.txt", b"\xfe\xff" + paragraphs.encode("utf-16-be")
+    yield "bom.txt", paragraphs.encode("utf-8-sig")
+    yield "japanese.txt", (test_encodings.JAPANESE * 200).encode()
+    yield "pages.txt", b"one\n\f\n\ftwo\fthree\n\f"
+    yield "broken.txt", (test_encodings.GERMAN * 20).encode() + b"\xc3"
+    yield "polish.txt", "Umowa kończy się w maju.".encode("cp1250")
+    yield "turkish.txt", "Kira her ayın başında ödenir, teşekkür ederiz.".encode("cp1254")
+    yield "code.py", Path(making.__file__).read_bytes()
+    yield "coding.py", "# -*- coding: cp1251 -*-\nname = 'Договор'\n".encode("cp1251")
+    yield "mark-in-text.md", b'# How to tell\nA PDF begins with "%PDF-1.7" and a line of bytes.\n'
+    yield "data.json", b'{"rent": [500, 510], "town": "K\xc3\xb6ln"}'
+    yield "remarks.md", b"<!-- remark -->\n" * 40 + b"The lease."
+    yield (
+        "lines.md",
+        ("# Rent\rPaid.\x0b## Deposit\u2028Two months.\x85# End\n" + "word " * 40 + "\n\n").encode(),
+    )
+    yield (
+        "fences.md",
+        b"A\n\n# Rent #\nPaid.\n\n```sh\n# no\n```\n~~~\n```\n# no\n~~~\n## C#\n````\n```\n# no\n````` \n# ##\n# x",
+    )
+    for delimiter, name in ((",", "comma"), (";", "semicolon"), ("\t", "tab")):
+        rows = ["month,euro", *(f'"March, {n}","{n * 7}"' for n in range(400))]
+        yield f"{name}.csv", "\r\n".join(rows).replace(",", delimiter).encode()
+
+
+def formats() -> Iterator[tuple[str, bytes]]:
+    """Every format, and what each of them promises."""
+    for ending, data in making.plain_files().items():
+        yield f"lease.{ending}", data
+        yield f"{ending}-by-a-wrong-name.pdf", data
+    for place, xml in test_formats.DOCX_SHOWN.items():
+        yield f"{place}.docx", test_formats.docx_with(xml)
+    struck = '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>GONE</w:delText></w:r></w:del></w:p>'
+    yield "struck.docx", test_formats.docx_with(struck)
+    yield (
+        "headings.docx",
+        making.word(
+            ("Title", "Lease"),
+            "Before.",
+            ("Heading 1", "Rent"),
+            [["January", "500"]],
+            ("Heading 2", "End"),
+            "x",
+        ),
+    )
+    yield "blank-page.pdf", making.pdf("First line\nsecond line", "", "On the third page")
+    yield "no-printing.pdf", making.pdf(WORDS, password="")
+    yield "before.pdf", b"HTTP/1.1 200 OK\r\n\r\n" + making.pdf("in a PDF")
+    yield "japanese.pdf", japanese_pdf()
+    yield "deck.pptx", making.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May."))
+    yield "rows.xlsx", making.workbook(**SHEETS)
+    yield "large.xlsx", making.workbook(Rent=[[f"tenant {n}", n, "paid", n / 8] for n in range(4000)])
+    yield "text.odt", making.odt(ODT_BODY)
+    yield "spine.epub", epub()
+    yield "page.html", test_formats.HTML
+    yield (
+        "lazy.html",
+        b"<title>Lease</title><p>one<p hidden>unseen<p>two &lt;&eacute;&#8364;&#150;<ul><li>a<li>b</ul>",
+    )
+    for number, (written, _) in enumerate(RTF):
+        yield f"{number}.rtf", rb"{\rtf1\ansi\ansicpg1252 " + written + b"}"
+    yield "cyrillic.rtf", rb"{\rtf1\ansi\ansicpg1251 \'c4\'ee\'e3\'ee\'e2\'ee\'f0}"
+    yield "links.html", LINKS
+    yield "links.epub", making.epub({"a.xhtml": LINKS.decode()})
+    for charset in ("shift_jis", "windows-1251", "euc-jp"):
+        said = "Договор" if charset == "windows-1251" else "契約は五月に終わります。"
+        page = (
+            f'<!doctype html><html><head><meta charset="{charset}"></head><body><p>{said}</p></body></html>'
+        )
+        yield f"{charset}.html", page.encode(charset)
+
+
+LINKS = (
+    b'<!DOCTYPE html SYSTEM "http://localhost:1/dtd"><html><head><link rel="stylesheet" href="http://localhost:1/css">'
+    b'<base href="http://localhost:1/"></head><body><p>seen</p><img src="http://localhost:1/img">'
+    b'<iframe src="http://localhost:1/frame"></iframe></body></html>'
+)
+SHEETS = {
+    "Rent": [["Month", "Euro"], ["January", 500], [None, None], ["February", 510.5, None, "late"]],
+    "Notes": [
+        ["ends", test_formats.datetime.date(2026, 5, 1), True],
+        [test_formats.datetime.datetime(2026, 5, 1, 13, 30, 5), test_formats.datetime.time(7, 5), 2.0, -3],
+        [test_formats.datetime.timedelta(days=2, hours=3), 0.25, "2026"],
+    ],
+}
+ODT_BODY = (
+    "<text:p>Before all.</text:p><text:h>Rent</text:h><text:p>Paid<text:s/>each<text:tab/>month<text:line-break/>by"
+    " <text:span>the 3rd</text:span>.<office:annotation><text:p>REMARK</text:p></office:annotation></text:p>"
+    "<table:table><table:table-row><table:table-cell><text:p>January</text:p><text:p>late</text:p></table:table-cell>"
+    "<table:table-cell><text:p>500</text:p></table:table-cell></table:table-row></table:table>"
+)
+RTF = next(mark for mark in test_formats.test_rtf_escapes_are_letters.pytestmark if mark.args).args[1]
+
+
+def japanese_pdf() -> bytes:
+    """Its font is not in the file, nor what its letters mean: a table that every reader has says it."""
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
+    out = test_honest.io.BytesIO()
+    drawn = test_honest.canvas.Canvas(out)
+    drawn.setFont("HeiseiMin-W3", 12)
+    drawn.drawString(72, 760, "契約は五月に終わります。")
+    drawn.save()
+    return out.getvalue()
+
+
+def epub() -> bytes:
+    chapter = making.xhtml("<h1>One</h1><p>first&nbsp;line</p><script>no()</script>")
+    chapters = {"b.xhtml": making.xhtml("<h1>Two</h1><p>second</p>"), "part%20one/a.xhtml": chapter}
+    order = ["part%20one/a.xhtml", "b.xhtml"]
+    return making.epub(chapters, order, **{"OEBPS/part one/a.xhtml": chapter})
+
+
+def refused() -> Iterator[tuple[str, bytes]]:
+    """What gives no words, for the reason that is true of it."""
+    for kind, data in test_sniff.NOT_TEXT.items():
+        yield f"{kind}.txt", data
+    for kind, data in test_honest.LOCKED.items():
+        yield f"{kind}.bin", data
+    yield "locked.pdf", making.pdf(WORDS, password="secret")
+    yield "scan.pdf", test_honest.scan("", "")
+    yield "numbers-alone.pdf", test_honest.scan("1", "2")
+    yield "scrambled.pdf", test_honest.pdf_whose_letters_mean(b"E020")
+    yield "half-scrambled.pdf", test_honest.pdf_whose_letters_mean(b"0020", b"E020")
+    for ending, data in test_honest.WHOLE.items():
+        for kept in (0.5, 0.95):
+            yield f"{kept} of a.{ending}", data[: int(len(data) * kept)]
+    for number, data in enumerate((b"", b" \n\t\r\n", b"\xef\xbb\xbf", b"\f\f\f")):
+        yield f"empty {number}.txt", data
+    yield "blank.docx", making.word("", " ")
+    yield "blank.xlsx", making.workbook(Sheet=[[None]])
+    yield "blank.pptx", making.slides(("", ""))
+    yield "blank.rtf", rb"{\rtf1\ansi \par }"
+    yield (
+        "blank.html",
+        b"<!doctype html><html><head><title>x</title></head><body><script>x</script></body></html>",
+    )
+    yield "no mark.txt", b"\xef\xbb\xbf" + b"\xff\xfa\xfb" * 9
+    yield "another.docx", making.with_members(making.word("x"), {"word/document.xml": "<other/>"})
+    yield "no-package.epub", making.epub({"a.xhtml": "x"}, **{"META-INF/container.xml": "<container/>"})
+    yield "flipped.docx", flipped(test_honest.WHOLE["docx"])
+    yield "zeros.docx", making.with_members(making.word("x"), {"word/media/a.bin": b"\0" * 100 * 2**20})
+    yield "many-pages.pdf", hostile.raw_pdf(*many_pages())
+
+
+def flipped(data: bytes) -> bytes:
+    """One letter is another. Nothing is packed, so only the checksum tells."""
+    with test_honest.zipfile.ZipFile(test_honest.io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    return making.zipped(members, making.zipfile.ZIP_STORED).replace(b"of the lease", b"of the leash", 1)
+
+
+def many_pages() -> list[bytes]:
+    """One more than may be read; all are the same."""
+    count = Limits().pages + 1
+    kids = b" ".join(b"%d 0 R" % n for n in range(3, 3 + count))
+    page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>"
+    return [hostile.CATALOGUE, b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, count), *[page] * count]
+
+
+def attacks() -> Iterator[tuple[str, bytes]]:
+    """Files made to hurt."""
+    for ending in hostile.MEMBERS:
+        yield f"bomb.{ending}", hostile.bomb(ending)
+        yield f"lying bomb.{ending}", hostile.bomb(ending, claimed=1000)
+        yield f"laughs.{ending}", hostile.with_doctype(ending, hostile.laughs())
+    crowd = {f"e/{n}": b"" for n in range(100_000)}
+    yield "crowd.docx", making.zipped({"word/document.xml": "x"} | crowd, making.zipfile.ZIP_STORED)
+    for ending in ("docx", "odt"):
+        yield f"nested.{ending}", hostile.nested_xml(ending)
+    yield "bomb.pdf", hostile.pdf_bomb()
+    for count in (4000, -1, 2**40):
+        yield f"claims {count} pages.pdf", hostile.pdf_that_claims(count)
+    yield "circles.pdf", hostile.pdf_whose_pages_go_in_circles()
+    yield "draws itself.pdf", hostile.pdf_whose_drawing_draws_itself()
+    yield "nested.html", b"<!doctype html><p>start</p>" + b"<div>" * hostile.DEEP + b"deep"
+    yield "nested.rtf", rb"{\rtf1 start " + rb"{\b " * hostile.DEEP + b"deep" + b"}" * hostile.DEEP + b" end}"
+    yield "brackets.txt", b"<" * 50_000 + b"x"
+    yield "remarks.txt", b"<!-- " * 10_000 + b"x"
+
+
+def for_the_server() -> Iterator[tuple[str, bytes]]:
+    """What the server reads by guessing, and the browser leaves to it."""
+    yield "utf-32.txt", test_encodings.GERMAN.encode("utf-32")
+    yield "russian.txt", "Договор заканчивается в мае.".encode("cp1251")
+    yield "japanese.txt", (test_encodings.JAPANESE * 50).encode("shift-jis")
+
+
+GROUPS = {
+    "library": library,
+    "plain": plain,
+    "formats": formats,
+    "refused": refused,
+    "attacks": attacks,
+    "for the server": for_the_server,
+}
+
+
+def outcome(filename: str, data: bytes) -> dict[str, object]:
+    try:
+        parsed = read(Task(filename, Limits(), data))
+    except Exception as error:
+        return {"code": refusal(error)}
+    chunks = [[c.start, c.text, c.page, c.section] for c in chunk(parsed.parts)]
+    return {**msgspec.to_builtins(parsed), "chunks": chunks}
+
+
+def main(folder: Path) -> None:
+    made = []
+    for group, files in GROUPS.items():
+        for name, data in files():
+            url = f"/files/{len(made)}"
+            (folder / str(len(made))).write_bytes(data)
+            said = {} if group == "attacks" else outcome(name, data)
+            made.append({"group": group, "name": name, "url": url, "expected": said})
+    about = {"policy": content_policy(), "messages": MESSAGES, "files": made}
+    (folder / "about.json").write_bytes(msgspec.json.encode(about))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

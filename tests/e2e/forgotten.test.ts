@@ -1,0 +1,109 @@
+/** "Forget everything" on one device: nothing stays on another, not even what only that one knew. */
+
+import { Device, harness, withServer } from "./app.ts";
+import { soon } from "../soon.ts";
+
+withServer();
+
+type Table = "files" | "lost" | "later" | "accounts";
+
+/** Works on what the device keeps beside the rows. */
+function kept<T>(
+  device: Device,
+  table: Table,
+  verb: "count" | "put" | "get",
+  ...given: unknown[]
+): Promise<T> {
+  return device.page.evaluate(
+    ([table, verb, given]) =>
+      new Promise<any>((resolve, reject) => {
+        const opening = indexedDB.open("vademecum");
+        opening.onsuccess = () => {
+          const store = opening.result.transaction(table, "readwrite").objectStore(table);
+          const asked = (store as any)[verb](...given);
+          asked.onsuccess = () => (opening.result.close(), resolve(asked.result));
+          asked.onerror = () => reject(asked.error);
+        };
+      }),
+    [table, verb, given] as const,
+  );
+}
+
+const live = (device: Device) => device.until(async () => (await device.state()).sync.kind === "live");
+const drafts = (device: Device) =>
+  device.page.evaluate(() => Object.values(localStorage).filter((text) => text.includes("draft")));
+
+function forgetEverything({ user }: Device): Promise<{ at: string }> {
+  const body = JSON.stringify({ confirm: "forget everything" });
+  return harness.call(user, "/v1/forget", { method: "POST", body });
+}
+
+let device: Device;
+beforeAll(async () => {
+  device = await Device.of(await harness.user());
+  await device.installed();
+  await device.reopen();
+  await live(device);
+});
+
+test("what waits on a device that was away goes when it hears of it, and what others keep there stays", async () => {
+  const { page, user } = device;
+  const lost = { collection: "facts", rowId: "f", fields: { value: "mine" }, at: "2020" };
+  await kept(device, "lost", "put", { id: "one", userId: user.userId, ...lost });
+  await kept(device, "lost", "put", { id: "two", userId: "somebody", ...lost });
+  await page.evaluate(() => localStorage.setItem("draft somebody s1", "2020 draft of somebody"));
+  await device.offline(true);
+  await page.evaluate(() => (window as any).vademecum.syncNow());
+  await device.until(async () => (await device.state()).sync.kind === "offline");
+  await device.drop("minutes.txt", Buffer.from("fffe00004100000042000000", "hex")); // UTF-32
+  await device.until(async () => (await device.state()).uploads[0]?.stage === "needs-server");
+  await device.ask("What is the rent?");
+  await device.until(async () => (await device.rows("episodes"))[0]?.status === "done");
+  const [turn] = await device.rows("episodes");
+  await page.evaluate((id) => (window as any).vademecum.askLater(id, true), turn!.id);
+  await page.getByRole("textbox", { name: "Ask about your documents" }).fill("draft of mine");
+  const counts = () =>
+    Promise.all((["files", "later", "lost"] as const).map((t) => kept(device, t, "count")));
+  expect(await counts()).toEqual([1, 1, 2]);
+  expect(await drafts(device)).toHaveLength(2);
+
+  await forgetEverything(device);
+  await device.offline(false);
+  await page.evaluate(() => (window as any).vademecum.syncNow());
+  await live(device);
+  expect(await counts()).toEqual([0, 0, 1]);
+  await device.until(async () => (await device.state()).uploads[0]?.stage === "cancelled");
+  await soon(async () => expect(await drafts(device)).toEqual(["2020 draft of somebody"]));
+  const box = page.getByRole("textbox", { name: "Ask about your documents" });
+  await soon(async () => expect(await box.inputValue()).toBe(""));
+  expect(await harness.live(user, "documents")).toEqual([]);
+});
+
+test("what a device makes whose clock is behind the forgetting is made after it", async () => {
+  const { at } = await forgetEverything(device);
+  const ahead = new Date(Date.parse(at) + 3_600_000).toISOString();
+  const { userId } = device.user;
+  const account = await kept<object>(device, "accounts", "get", userId);
+  await kept(device, "accounts", "put", { ...account, forgottenAt: ahead }); // by a clock an hour ahead of this one
+  await device.reopen();
+  await device.page.evaluate(() => (window as any).vademecum.addFact("made", "late"));
+  const [fact] = await device.rows("facts");
+  expect(Date.parse(fact!.createdAt)).toBe(Date.parse(ahead) + 1);
+  const box = device.page.getByRole("textbox", { name: "Ask about your documents" });
+  await box.fill("draft of the late");
+  await device.reopen();
+  const again = device.page.getByRole("textbox", { name: "Ask about your documents" });
+  expect(await again.inputValue()).toBe("draft of the late");
+});
+
+test("a tier that was changed on the server is known when the server answers again", async () => {
+  const tier = () => device.page.evaluate(async () => (await (window as any).vademecum.account()).tier);
+  await device.drop("lease.txt", "The rent is 940 euros a month.");
+  await device.until(async () => (await device.rows("documents")).length === 1);
+  await device.page.getByRole("link", { name: "Documents" }).first().click();
+  await device.page.getByText("JIGGA account").waitFor();
+  await harness.ask("tier", { userId: device.user.userId, tier: "FREE" });
+  await harness.ask("restart");
+  await device.page.getByText("FREE account").waitFor();
+  expect(await tier()).toBe("FREE");
+});

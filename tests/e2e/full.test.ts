@@ -1,0 +1,87 @@
+/** A device without room, and one that was cleared: nothing is lost, and the app says what is and what to do. */
+
+import type { CDPSession } from "playwright-core";
+import { violations } from "./accessible.ts";
+import { Device, harness, withServer } from "./app.ts";
+import { person, push, session, type Person } from "./people.ts";
+
+const ROOMY = 2 ** 30;
+const BOTH = ["light", "dark"] as ("light" | "dark")[];
+
+let ada: Person;
+let device: Device;
+let disk: CDPSession;
+
+withServer();
+beforeAll(async () => {
+  ada = await person();
+  device = await Device.of(ada);
+  await device.until(async () => (await device.state()).sync.kind === "live");
+  disk = await device.page.context().newCDPSession(device.page);
+});
+
+/** So many bytes for all that the app keeps. */
+const quota = (quotaSize: number) =>
+  disk.send("Storage.overrideQuotaForOrigin", { origin: harness.url, quotaSize });
+
+/** The browser counts what room there is now and then: so it is written until it says that there is none. */
+async function fillUp(): Promise<void> {
+  const { page } = device;
+  await page.goto(`${harness.url}/icon.svg`); // of the same origin, and nothing of the app runs
+  await quota(1);
+  await page.evaluate(async () => {
+    const opening = indexedDB.open("scratch", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("bytes");
+    await new Promise((resolve) => (opening.onsuccess = resolve));
+    const isWritten = () =>
+      new Promise<boolean>((resolve) => {
+        const writing = opening.result.transaction("bytes", "readwrite");
+        writing.objectStore("bytes").put(new Uint8Array(10_000), 0);
+        writing.oncomplete = () => resolve(true);
+        writing.onabort = () => resolve(false);
+      });
+    while (await isWritten()) await new Promise((wait) => setTimeout(wait, 100));
+    opening.result.close();
+  });
+  await page.goto(harness.url);
+  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+}
+
+const said = (what: string) => device.page.locator(`button[data-said=${what}]`).waitFor({ timeout: 60_000 });
+
+test("what comes, and what is added, waits on a full device and is whole when there is room", async () => {
+  const { page } = device;
+  await page.goto(`${harness.url}/icon.svg`);
+  const many = Array.from({ length: 150 }, (_, n) => session(`s${n}`, `Conversation ${n}`));
+  await push(ada, "sessions", ...many); // two pages
+  await fillUp();
+  await said("full");
+  await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
+  const tray = page.getByRole("region", { name: "Files being added" });
+  await tray.getByText("This browser has no room left for lease.txt. Nothing was stored.").waitFor();
+  await page.getByRole("button", { name: "No room left on this device" }).click();
+  await page.getByText("Everything here is safe, and so is the rest on the server").last().waitFor();
+  expect(await violations(page, BOTH)).toEqual([]);
+  expect(await device.rows("documents")).toEqual([]);
+
+  await quota(ROOMY);
+  await push(ada, "sessions", session("later", "After there was room"));
+  await page.getByRole("button", { name: "Look again" }).click();
+  await page.keyboard.press("Escape");
+  await device.until(async () => (await device.rows("sessions")).some(({ id }) => id === "later"));
+  await device.until(async () => (await device.rows("sessions")).length >= many.length + 1);
+  await tray.getByRole("button", { name: "Try again with lease.txt" }).click();
+  await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);
+  await said("synced");
+});
+
+test("storage that is cleared while the app is open: it says so, and has all of it again from the server", async () => {
+  const { page } = device;
+  await disk.send("Storage.clearDataForOrigin", { origin: harness.url, storageTypes: "indexeddb" });
+  await page.getByRole("alert").getByText("This browser removed what the app kept on this device.").waitFor();
+  expect(await violations(page, BOTH)).toEqual([]);
+  await page.getByRole("button", { name: "Load again" }).click();
+  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await device.until(async () => (await device.rows("sessions")).length > 150);
+  expect(await device.rows("documents")).toHaveLength(1);
+});

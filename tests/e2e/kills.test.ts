@@ -1,0 +1,61 @@
+/** Server and page are killed while they sync, again and again: nothing is lost, nothing is there twice, nothing hangs. */
+
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+const ROUNDS = process.env["SOAK"] ? 200 : 5;
+
+/** Numbers that look random and are the same every time (mulberry32). */
+function dice(seed: number): () => number {
+  return () => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+test(`${ROUNDS} kills of the server or the page leave every row on both sides, once`, async () => {
+  const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
+  console.log(`SEED=${seed}`);
+  const random = dice(seed);
+  const user = await harness.user();
+  const device = await Device.of(user);
+  await device.installed();
+  const asked: string[] = [];
+  const dropped: string[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const question = `What about number ${round}?`;
+    await device.ask(question);
+    asked.push(question);
+    const text = `Note ${round}: ${"the quick brown fox. ".repeat(1 + Math.floor(random() * 400))}`;
+    await device.drop(`note ${round}.txt`, text);
+    dropped.push(`note ${round}.txt`);
+    await device.kept(dropped.length);
+    if (random() < 0.5) {
+      await new Promise((resolve) => setTimeout(resolve, random() * 300));
+      await harness.ask("down");
+      await new Promise((resolve) => setTimeout(resolve, random() * 500));
+      await harness.ask("up");
+    } else {
+      await device.reopen();
+    }
+  }
+  await device.until(async () => {
+    const { sync, uploads } = await device.state();
+    const busy = uploads.some(({ stage }) => !["done", "failed"].includes(stage));
+    return sync.kind === "live" && sync.waiting === 0 && !busy;
+  });
+  await device.embedded(dropped.length);
+  for (const collection of ["documents", "vectorEmbeddings", "sessions", "episodes"] as const) {
+    const [here, there] = [await device.rows(collection), await harness.live(user, collection)];
+    const ids = (rows: { id?: unknown }[]) => rows.map(({ id }) => id).sort();
+    expect(ids(here), collection).toEqual(ids(there));
+  }
+  const documents = await device.rows("documents");
+  expect(documents.map(({ filename }) => filename).sort()).toEqual(dropped.toSorted());
+  expect(documents.every(({ status, syncError }) => status === "ready" && !syncError)).toBe(true);
+  const episodes = await device.rows("episodes");
+  expect(episodes.map(({ userMessage }) => userMessage).sort()).toEqual(asked.toSorted());
+}, 1_200_000);

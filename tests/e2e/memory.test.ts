@@ -1,0 +1,232 @@
+/** Projects and what is remembered, as a person uses them: on two devices of hers, with an assistant by script. */
+
+import type { Page } from "playwright-core";
+import { violations } from "./accessible.ts";
+import { Device, harness } from "./app.ts";
+import { onServer } from "./people.ts";
+import { withProject } from "./remembered.ts";
+import type { Jobs } from "../../web/src/services/jobs.ts";
+import { withAssistant } from "./scripted.ts";
+import type { NewUser } from "../sync/harness.ts";
+
+const OVERVIEW = "The flat is given up in writing, three months ahead.";
+withAssistant([
+  { when: "How much notice", say: [OVERVIEW] },
+  { when: "songs", say: ["No."], status: 500 },
+]);
+
+const PATIENCE = { timeout: 20_000 };
+
+let ada: NewUser;
+let device: Device;
+let page: Page;
+/** Hers, too. */
+let other: Device;
+
+beforeAll(async () => {
+  ada = await harness.user();
+  await withProject(ada);
+  device = await Device.of(ada);
+  page = device.page;
+  page.setDefaultTimeout(60_000);
+  await device.installed();
+  await page.reload(); // from now on it needs no network
+  await device.until(async () => (await device.rows("relationships")).length === 6);
+});
+
+const go = (path: string) => page.evaluate((path) => history.pushState(null, "", path), path);
+const button = (name: string | RegExp) => page.getByRole("button", { name });
+const statement = (text: string) => page.locator("li[data-memory]").filter({ hasText: text });
+const only = async <T>(rows: Promise<T[]>): Promise<T> => (await rows)[0]!;
+
+/** Nothing is wrong with the page, in both themes, and on a phone it is not wider than that. */
+async function expectFit(): Promise<void> {
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  const before = page.viewportSize()!;
+  await page.setViewportSize({ width: 360, height: 740 });
+  const over = () => page.evaluate(() => document.scrollingElement!.scrollWidth - innerWidth);
+  await expect.poll(over, PATIENCE).toBeLessThanOrEqual(0);
+  await page.setViewportSize(before);
+}
+
+test("a project is made without a network, and a conversation that begins in it belongs to it", async () => {
+  await device.offline(true);
+  await page.getByRole("link", { name: "Projects", exact: true }).click();
+  await button("New project").click();
+  await page.getByRole("textbox", { name: "Name" }).fill("Choir");
+  await page.getByRole("textbox", { name: "What it is about" }).fill("Programmes, and who sings what.");
+  await button("Create").click();
+  await page.getByRole("heading", { name: "Choir" }).waitFor();
+  await page.getByRole("link", { name: "New conversation here" }).click();
+  await device.ask("Who sings the solo?");
+  const main = page.getByRole("main");
+  await main.getByRole("link", { name: "Choir" }).waitFor();
+  const project = await only(device.rows("projects", { selector: { name: "Choir" } }));
+  const begun = await only(device.rows("sessions", { selector: { title: "Who sings the solo?" } }));
+  expect(begun.projectId).toBe(project.id);
+  await device.offline(false);
+  await device.until(async () => (await onServer(ada, "sessions", begun.id))?.["projectId"] === project.id);
+});
+
+test("a conversation is moved from its menu and from the page of the project", async () => {
+  const where = async () => (await onServer(ada, "sessions", "s-choir"))?.["projectId"];
+  const choir = (await only(device.rows("projects", { selector: { name: "Choir" } }))).id;
+  await button(/Rename, move or delete “Programme for May”/).click();
+  await page
+    .getByRole("combobox", { name: "Project of “Programme for May”" })
+    .selectOption("Flat in Harbour Street");
+  await device.until(async () => (await where()) === "p-flat");
+  await go("/projects/p-flat");
+  await button("Take out: “Programme for May”").click();
+  await device.until(async () => (await where()) === undefined);
+  await go(`/projects/${choir}`);
+  await page.getByRole("combobox", { name: "Bring a conversation in" }).click();
+  await page.getByRole("option", { name: "Programme for May" }).click();
+  await page.getByRole("main").getByRole("link", { name: "Programme for May" }).waitFor();
+  await device.until(async () => (await where()) === choir);
+  await expectFit();
+});
+
+test("an overview is written when it is asked for; when the assistant fails, the page says so", async () => {
+  await button("Write an overview").click();
+  const failed = page.getByRole("alert").filter({ hasText: "No overview was written." });
+  await failed.filter({ hasText: /assistant/iu }).waitFor();
+  await go("/projects/p-flat");
+  await button("Write an overview").click();
+  await page.getByText("three months ahead").waitFor();
+  await expectFit();
+});
+
+test("a statement is pinned, worded anew, and the earlier one is used again", async () => {
+  await go("/memory");
+  await statement("cooperative answers letters").getByText("Remembered 2 months ago, faint by now").waitFor();
+  await statement("cooperative answers letters").getByRole("link", { name: "Notice and deposit" }).waitFor();
+  await button("Pin: The cooperative answers letters, not mails.").click();
+  await statement("cooperative answers letters").getByText("Pinned: does not fade").waitFor();
+  const rent = statement("The rent is 940 euros");
+  await rent.getByRole("button", { name: "Said before: 1 earlier version" }).click();
+  await expectFit();
+  await button("Use the earlier one again: The rent is 900 euros.").click();
+  await device.until(async () => {
+    const [old, later] = await Promise.all(["m-old", "m-rent"].map((id) => onServer(ada, "memories", id)));
+    return old?.["supersedes"] === "m-rent" && later?.["supersededBy"] === "m-old" && !old["supersededBy"];
+  });
+  expect((await onServer(ada, "memories", "m-letters"))?.["pinned"]).toBe(true);
+});
+
+test("what is remembered is added by hand, found by place and words, and deleted with a way back", async () => {
+  await button("Remember something").click();
+  await page.getByRole("textbox", { name: "What to remember" }).fill("The cellar key is at Bo's.");
+  await page.getByRole("combobox", { name: "Who sees it" }).selectOption("In Flat in Harbour Street");
+  await button("Save").click();
+  await statement("The cellar key").waitFor();
+  await page.getByRole("searchbox", { name: "Search statements" }).fill("CELLAR");
+  await expect.poll(() => page.locator("li[data-memory]").count(), PATIENCE).toBe(1);
+  await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
+  await page.getByText("No statement fits these words and this place.").waitFor();
+  await page.getByRole("combobox", { name: "Where" }).selectOption("In Flat in Harbour Street");
+  await button("Delete: The cellar key is at Bo's.").click();
+  await statement("The cellar key").waitFor({ state: "detached" });
+  await button("Undo").click();
+  await statement("The cellar key").waitFor();
+  expect(
+    await device.rows("memories", { selector: { text: "The cellar key is at Bo's.", projectId: "p-flat" } }),
+  ).toHaveLength(1);
+});
+
+test("people and things as a list and as a graph, by keyboard", async () => {
+  await go("/projects/p-flat/entities");
+  await page.getByText("Bo Lind works for Harbour Housing Cooperative").first().waitFor();
+  await expectFit();
+  await button("Edit notes: Bo Lind").click();
+  await page.getByRole("textbox", { name: "What is noted of Bo Lind" }).fill("Has the spare keys.");
+  await button("Save").click();
+  await device.until(
+    async () => (await onServer(ada, "entities", "x-bo"))?.["notes"] === "Has the spare keys.",
+  );
+  await page.getByText("Graph", { exact: true }).click();
+  await button(/^Bo Lind, person, 1 connection$/u).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  expect(await button(/^Deposit, concept/u).getAttribute("aria-pressed")).toBe("true");
+  await page.getByText("Three months' rent without heating.").waitFor();
+  await expectFit();
+  await button("Delete the connection: Harbour Housing Cooperative holds Deposit").click();
+  await button(/^Deposit, concept, 0 connections$/u).waitFor();
+});
+
+test("the timeline finds what was said, with and without the server, and opens the turn", async () => {
+  await go("/memory/timeline");
+  await page.getByRole("link", { name: "Which songs come after the pause?" }).waitFor();
+  await page.getByRole("searchbox", { name: "Search what was said" }).fill("deposit back");
+  await page.getByText("Found by words and by meaning").waitFor();
+  await expectFit();
+  await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
+  await page.getByText("Nothing that was said has these words.").waitFor();
+  await page.getByRole("combobox", { name: "Where" }).selectOption("Everywhere");
+  await device.offline(true);
+  await page.getByRole("searchbox", { name: "Search what was said" }).fill("much NOTICE");
+  await page.getByText("1 turn. Found on this device, by words alone.").waitFor();
+  await device.offline(false);
+  await page.setViewportSize({ width: 1280, height: 360 }); // so that not all of the conversation is seen
+  await page.getByRole("link", { name: "How much notice do I have to give?" }).click();
+  await page.waitForURL("**/s/s-lease?turn=e-notice");
+  const top = () => page.locator("#e-notice").evaluate((turn) => turn.getBoundingClientRect().top);
+  await expect.poll(top, PATIENCE).toBeLessThan(300);
+  await expect.poll(top, PATIENCE).toBeGreaterThanOrEqual(52);
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
+test("what failed in the background is said with its reason, and tried again", async () => {
+  const choir = (await only(device.rows("projects", { selector: { name: "Choir" } }))).id;
+  await harness.call(ada, `/v1/projects/${choir}/summarize?later=true`, { method: "POST" });
+  await go("/memory/background");
+  await page.getByText("whoever runs this server has switched it off").waitFor();
+  await page.getByText("Summary: Choir").waitFor();
+  await page.getByText(/Tried [2-9] times without success/u).waitFor();
+  await expectFit();
+  await button("Try again: Choir").click();
+  const attempts = async () => (await harness.call<Jobs>(ada, "/v1/jobs")).jobs[0]!.attempts;
+  await expect.poll(attempts, { ...PATIENCE, interval: 50 }).toBeLessThan(2); // counted anew
+});
+
+/** Deletes a project with a choice for its conversations; the ids of these. */
+async function remove(name: string, choice: RegExp, verb: string): Promise<{ id: string; inside: string[] }> {
+  const { id } = await only(device.rows("projects", { selector: { name } }));
+  const inside = (await device.rows("sessions", { selector: { projectId: id } })).map((one) => one.id);
+  await other.until(async () => {
+    const there = await other.rows("sessions", { selector: { projectId: id } });
+    return there.length === inside.length && there.length > 0;
+  });
+  await go(`/projects/${id}`);
+  await button(`Delete ${name}`).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("What goes, from all your devices").waitFor();
+  await dialog.getByRole("radio", { name: choice }).check();
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await dialog.getByRole("button", { name: verb, exact: true }).click();
+  await page.waitForURL("**/projects");
+  return { id, inside };
+}
+
+test("projects are deleted, one with its conversations and one without, and so they are on the other device", async () => {
+  other = await Device.of(ada);
+  const choir = await remove("Choir", /return to the pool/u, "Delete the project");
+  const flat = await remove(
+    "Flat in Harbour Street",
+    /are deleted, too/u,
+    "Delete the project and its conversations",
+  );
+  await other.until(async () => (await other.rows("projects")).length === 0);
+  const homes = async ({ inside }: typeof choir) =>
+    (await other.rows("sessions", { selector: { id: { $in: inside } } })).map(
+      (one) => one.projectId ?? "the pool",
+    );
+  await other.until(async () => (await homes(choir)).join() === "the pool,the pool");
+  await other.until(async () => (await homes(flat)).length === 0);
+  await other.until(async () =>
+    (await other.rows("memories")).every(({ projectId }) => projectId === undefined),
+  );
+  expect((await other.rows("memories")).map(({ id }) => id)).toEqual(["m-short"]);
+  await other.until(async () => (await other.rows("entities")).length === 0);
+});

@@ -1,0 +1,64 @@
+/** On a train: what was loaded once works without a network, and what was done there is on the other device later. */
+
+import { readdirSync, readFileSync } from "node:fs";
+import { Device, harness, withServer } from "./app.ts";
+import { MODELS } from "./browser.ts";
+
+withServer({ VADEMECUM_MODELS: MODELS });
+
+const LEASE = `# Lease\n\nThe rent of the flat in Harbour Street is 940 euros a month, due on the third working day.\n\nNotice is three months.\n`;
+
+const ASSETS = "server/vademecum/web/assets";
+const [MODEL_WORKER] = readdirSync(ASSETS).filter(
+  (name) => /^worker-.*\.js$/u.test(name) && readFileSync(`${ASSETS}/${name}`, "utf8").includes("ort-wasm"),
+) as [string];
+
+/** Whether the model runs in a page of the app. */
+const runs = ({ page }: Device) => page.workers().some((worker) => worker.url().includes(MODEL_WORKER));
+
+test("while the server answers no page starts the model, and offline the first question finds by meaning", async () => {
+  const user = await harness.user();
+  const device = await Device.of(user);
+  onTestFinished(() => device.stop());
+  await device.installed();
+  await device.modelReady(); // fetched
+  await device.drop("lease.md", LEASE, "text/markdown");
+  await device.embedded(1);
+  await device.reopen();
+  const ran: string[] = [];
+  device.page.on("worker", (worker) => ran.push(worker.url()));
+  await device.page.reload();
+  await device.modelReady();
+  await device.until(async () => (await device.state()).sync.kind === "live");
+  expect(ran.length).toBeGreaterThan(0);
+  expect(ran.filter((url) => url.includes(MODEL_WORKER))).toEqual([]);
+  expect(runs(device)).toBe(false);
+
+  await device.offline(true);
+  await device.page.evaluate(() => window.vademecum.syncNow()); // a stream that stands outlives this tunnel
+  await device.until(async () => runs(device)); // nobody has asked yet
+  await device.page.reload();
+  await device.ask("What does housing cost me?"); // no word of it stands in the lease
+  await device.page.getByText("940 euros a month").waitFor();
+  await device.page.getByText("Quoted from your documents").waitFor();
+});
+
+test("what is read and asked offline reaches the other device with its vectors, embedded once", async () => {
+  const user = await harness.user();
+  const [one, other] = [await Device.of(user), await Device.of(user)];
+  await one.installed();
+  await one.modelReady();
+  await one.offline(true);
+  await one.drop("lease.md", LEASE, "text/markdown");
+  await one.embedded(1);
+  await one.ask("When is the rent due?");
+  await one.page.getByText("third working day").waitFor();
+  const [made] = await one.rows("vectorEmbeddings");
+  await one.offline(false);
+  await other.embedded(1);
+  const [block] = await harness.live(user, "vectorEmbeddings");
+  expect(block!["embedding"]).not.toBeNull();
+  expect(block!["updatedAt"]).toBe(made!.updatedAt); // the server made none of its own
+  await other.page.getByRole("link", { name: "When is the rent due?" }).click();
+  await other.page.getByText("third working day").waitFor();
+});

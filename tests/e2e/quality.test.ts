@@ -1,0 +1,117 @@
+/** What holds for the whole app: it calls nobody else, is small, keeps no memory, and everybody can use it. */
+
+import { gzipSync } from "node:zlib";
+import { readFileSync, readdirSync } from "node:fs";
+import { createServer } from "node:net";
+import lighthouse from "lighthouse";
+import type { EpisodeDoc } from "../../web/src/model/rows.ts";
+import { violations } from "./accessible.ts";
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+const LEASE = "The rent is 940 euros a month, due on the third working day. Notice is three months.";
+const QUESTIONS = process.env["SOAK"] ? 1000 : 200;
+
+let device: Device;
+let port: number;
+
+beforeAll(async () => {
+  port = await freePort();
+  device = await Device.of(await harness.user(), [`--remote-debugging-port=${port}`]);
+  await device.installed();
+  await device.drop("lease.txt", LEASE);
+  await device.modelReady();
+  await device.embedded(1);
+  await device.ask("When is the rent due?");
+  await device.page.getByText("third working day").first().waitFor();
+});
+
+const PLACES = ["/documents", "/memory", "/settings"];
+
+test("axe finds nothing on any page, light and dark", async () => {
+  const conversation = device.page.url();
+  expect(await violations(device.page, ["light", "dark"])).toEqual([]);
+  for (const place of PLACES) {
+    await device.page.goto(harness.url + place);
+    await device.page.getByRole("main").getByRole("heading").first().waitFor();
+    expect(await violations(device.page, ["light", "dark"]), place).toEqual([]);
+  }
+  await device.page.goto(conversation);
+  await device.page.getByText("third working day").first().waitFor();
+});
+
+test("Lighthouse has nothing to say about accessibility", async () => {
+  const result = await lighthouse(device.page.url(), {
+    port,
+    onlyCategories: ["accessibility"],
+    disableStorageReset: true,
+    logLevel: "error",
+  });
+  const { score, auditRefs } = result!.lhr.categories["accessibility"]!;
+  const failed = auditRefs.map(({ id }) => result!.lhr.audits[id]!).filter((audit) => audit.score === 0);
+  expect(failed.map(({ id }) => id)).toEqual([]);
+  expect(score).toBe(1);
+});
+
+test("what is loaded first is at most 250 kB of JavaScript, packed", async () => {
+  const page = readFileSync("server/vademecum/web/index.html", "utf8");
+  const scripts = [...page.matchAll(/(?:src|href)="\/(assets\/[^"]+\.js)"/gu)].map(([, name]) => name!);
+  expect(scripts.length).toBeGreaterThan(0);
+  const packed = (name: string) =>
+    gzipSync(readFileSync(`server/vademecum/web/${name}`), { level: 9 }).length;
+  const own = scripts.map(packed).reduce((sum, size) => sum + size, 0);
+  const largest = Math.max(
+    ...readdirSync("server/vademecum/web/assets")
+      .filter((name) => /^worker-.*\.js$/u.test(name))
+      .map((name) => packed(`assets/${name}`)),
+  );
+  console.log(`page ${own} bytes, its worker ${largest}`);
+  expect(own + largest).toBeLessThanOrEqual(250_000);
+});
+
+test(`${QUESTIONS} questions leave no more in memory than the first ones`, async () => {
+  const heap = async () => {
+    const session = await device.page.context().newCDPSession(device.page);
+    await session.send("HeapProfiler.collectGarbage");
+    const { usedSize } = await session.send("Runtime.getHeapUsage");
+    await session.detach();
+    return usedSize;
+  };
+  const ask = (times: number) =>
+    device.page.evaluate(
+      async ([times, sessionId]) => {
+        for (let n = 0; n < times; n++) {
+          const id = await window.vademecum.ask(sessionId, `When is the rent due, the ${n}th time?`);
+          while (true) {
+            const [turn] = await window.vademecum.rows("episodes", { selector: { id } });
+            if ((turn as EpisodeDoc).status === "done") break;
+            await new Promise((resolve) => setTimeout(resolve, 20)); // to look is work, too
+          }
+          await window.vademecum.deleteRow("episodes", id);
+        }
+      },
+      [times, device.page.url().split("/").at(-1)!] as const,
+    );
+  await ask(20);
+  const before = await heap();
+  await ask(QUESTIONS);
+  expect((await heap()) / before).toBeLessThan(1.25);
+});
+
+test("nobody but the server was ever called", () => {
+  const foreign = device.browser.requests.filter(
+    (url) => !url.startsWith(harness.url) && !/^(data|blob|chrome|chrome-extension|about):/u.test(url),
+  );
+  expect(device.browser.requests.length).toBeGreaterThan(10);
+  expect(foreign).toEqual([]);
+});
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+}

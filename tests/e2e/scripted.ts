@@ -1,0 +1,40 @@
+/** An assistant for tests: a language model by script, over real HTTP, behind the real server. */
+
+import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { withServer } from "./app.ts";
+
+/** As in tests/server/endpoint.py: the first whose `when` stands in the question answers it. */
+export interface Rule {
+  when: string;
+  say: string[];
+  pause_s?: number;
+  status?: number;
+  ends?: "done" | "broken" | "silent" | "never";
+}
+
+/** For a test file: one server with an assistant. */
+export function withAssistant(rules: readonly Rule[]): void {
+  let model: ChildProcess;
+  // Without extraction, or the model would be asked more than a test asks it.
+  const settings: Record<string, string> = {
+    VADEMECUM_ASSISTANT_MODEL: "scripted",
+    VADEMECUM_EXTRACTION_DAILY: "0",
+  };
+  beforeAll(async () => {
+    const file = join(mkdtempSync(join(tmpdir(), "vademecum-rules-")), "rules.json");
+    writeFileSync(file, JSON.stringify(rules));
+    model = spawn(".venv/bin/python", ["-m", "server.endpoint", file], {
+      env: { ...process.env, PYTHONPATH: "tests:server" },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    settings["VADEMECUM_ASSISTANT_URL"] = await new Promise((resolve) =>
+      createInterface({ input: model.stdout! }).once("line", resolve),
+    );
+  });
+  afterAll(() => void model?.kill());
+  withServer(settings);
+}

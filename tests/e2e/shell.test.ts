@@ -1,0 +1,130 @@
+/** Everything around the conversations: places, finding, the line about sync, facts. */
+
+import { zipSync, strToU8 } from "fflate";
+import { harness, withServer } from "./app.ts";
+import { fact, onServer, person, push, session, Visit, withRows, type Person } from "./people.ts";
+
+withServer();
+
+let ada: Person;
+let visit: Visit;
+
+beforeAll(async () => {
+  ada = await person();
+  await withRows(ada);
+  visit = await Visit.of(ada);
+});
+
+test("Ctrl K finds a conversation by a few letters, ? shows the keys", async () => {
+  await visit.page.getByRole("link", { name: "Lease of the flat" }).waitFor();
+  await visit.page.keyboard.press("Control+k");
+  await visit.page.getByRole("textbox", { name: "Find conversations" }).fill("pump heat");
+  await visit.page.getByRole("button", { name: "Heat pump", exact: true }).last().waitFor();
+  await visit.accessible();
+  await visit.page.keyboard.press("Enter");
+  await visit.page.waitForURL("**/s/s-pump");
+  await visit.page.keyboard.press("Control+j");
+  await visit.page.waitForURL("**/documents");
+  await visit.page.keyboard.press("Shift+?");
+  await visit.page.getByRole("dialog", { name: "Keys" }).waitFor();
+  await visit.accessible();
+  await visit.page.keyboard.press("Escape");
+});
+
+test("a conversation is renamed by F2, and its deletion can be undone", async () => {
+  const link = visit.page.getByRole("link", { name: "Heat pump" });
+  await link.press("F2");
+  await visit.page.getByRole("textbox", { name: "New title" }).fill("Heat pump offers");
+  await visit.page.keyboard.press("Enter");
+  await visit.device.until(
+    async () => (await onServer(ada, "sessions", "s-pump"))?.["title"] === "Heat pump offers",
+  );
+  const renamed = visit.page.getByRole("link", { name: "Heat pump offers" });
+  await renamed.press("Delete");
+  await renamed.waitFor({ state: "detached" });
+  await visit.press("Undo");
+  await renamed.press("Delete");
+  await renamed.waitFor({ state: "detached" });
+  await visit.device.until(async () => (await onServer(ada, "sessions", "s-pump"))?.["_deleted"] === true);
+  expect(await visit.device.rows("sessions")).toHaveLength(1);
+});
+
+test("the text that lost a conflict is kept, shown and can be used after all", async () => {
+  await visit.device.offline(true);
+  await visit.ask("changeFact", "f2", { value: "the laptop's words" });
+  await push(ada, "facts", fact("f3", "another"));
+  const stored = await onServer(ada, "facts", "f2");
+  const body = JSON.stringify([
+    { newDocumentState: { ...stored, value: "the phone's words" }, assumedMasterState: stored },
+  ]);
+  await harness.call(ada, "/v1/sync/facts/0/push", { method: "POST", body });
+  await visit.device.offline(false);
+  await visit.ask("syncNow");
+  await visit.said("lost");
+  expect(await visit.values()).toContain("the phone's words");
+  await visit.line().click();
+  await visit.page.getByText("the laptop's words").waitFor();
+  await visit.accessible();
+  await visit.press("Use mine");
+  await visit.device.until(
+    async () => (await onServer(ada, "facts", "f2"))?.["value"] === "the laptop's words",
+  );
+  await visit.page.keyboard.press("Escape");
+  await visit.said("synced");
+});
+
+test("what the server refused is shown with its reason, and tried again", async () => {
+  await push(ada, "sessions", session("s-taken", "Taken", { externalId: "x" }));
+  const line = JSON.stringify(session("s-refused", "Refused", { externalId: "x" }));
+  await visit.bringIn(zipSync({ "sessions.jsonl": strToU8(`${line}\n`) }));
+  await visit.said("refused");
+  await visit.line().click();
+  await visit.page.getByText("Refused", { exact: true }).last().waitFor();
+  expect((await visit.device.rows("sessions", { selector: { id: "s-refused" } }))[0]?.syncError?.code).toBe(
+    "DUPLICATE",
+  );
+  await visit.accessible();
+  await harness.call(ada, "/v1/sessions/s-taken", { method: "DELETE" });
+  await visit.press("Try again");
+  await visit.device.until(async () => (await onServer(ada, "sessions", "s-refused")) !== undefined);
+  await visit.page.keyboard.press("Escape");
+  await visit.said("synced");
+});
+
+test("a fact is added, confirmed and edited by hand", async () => {
+  await visit.goTo("Memory");
+  await visit.press("Confirm: about.f1");
+  await visit.press("Edit: about.f2");
+  await visit.page.getByLabel("What is true").fill("edited by hand");
+  await visit.press("Save");
+  await visit.device.until(async () => {
+    const [one, two] = await Promise.all(["f1", "f2"].map((id) => onServer(ada, "facts", id)));
+    return one?.["confirmed"] === true && two?.["value"] === "edited by hand";
+  });
+  await visit.accessible();
+});
+
+test("on 360 pixels and with text twice as large nothing is cut off or wider than the screen", async () => {
+  await visit.page.setViewportSize({ width: 360, height: 740 });
+  await visit.page.evaluate(() => (document.documentElement.style.fontSize = "200%"));
+  for (const [place, button] of [
+    ["Memory", "Forget everything"],
+    ["Settings", "Set the password"],
+  ] as const) {
+    await visit.press("Menu");
+    await visit.goTo(place);
+    await visit.page.getByRole("button", { name: button }).waitFor();
+    expect(await tooWide(), place).toEqual([]);
+  }
+  await visit.press("Menu");
+  expect(await visit.page.getByRole("button", { name: "Find", exact: true }).isVisible()).toBe(true);
+  expect(await tooWide(), "Menu").toEqual([]);
+});
+
+/** What of the page asks for more width than there is: buttons with cut-off words, and the page itself. */
+const tooWide = () =>
+  visit.page.evaluate(() =>
+    [...document.querySelectorAll<HTMLElement>("html, .mantine-Button-label")]
+      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+      .map(({ tagName, textContent }) => (tagName === "HTML" ? "the page" : textContent)),
+  );

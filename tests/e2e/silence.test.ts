@@ -1,0 +1,26 @@
+/** A server that is there and does not help: it takes a request and says nothing, or knows this browser no more. */
+
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+let device: Device;
+beforeAll(async () => {
+  device = await Device.of(await harness.user());
+  await device.installed();
+});
+
+test("who is signed in no more and adds a file keeps its text", async () => {
+  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.page.context().clearCookies();
+  await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
+  await device.until(async () => (await device.state()).uploads.some(({ stage }) => stage !== "waiting"));
+  await device.until(async () => (await device.rows("documents")).length === 1);
+});
+
+test("the app opens with what is here while the server says nothing", async () => {
+  const page = await device.page.context().newPage();
+  await page.context().route("**/v1/me", () => {}); // taken, and never answered
+  await page.goto(harness.url);
+  await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+});

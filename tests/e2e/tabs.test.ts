@@ -1,0 +1,110 @@
+/** Several tabs of one browser: they share a cookie and the rows on the device, and one of them syncs for all. */
+
+import type { Page } from "playwright-core";
+import { Device, harness } from "./app.ts";
+import { withAssistant } from "./scripted.ts";
+
+withAssistant([{ when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] }]);
+
+const answers = (device: Device) => device.browser.requests.filter((url) => url.endsWith("/v1/answer"));
+
+test("somebody else signs in in another tab: the rows of the two never mix", async () => {
+  const [alice, bob] = [await harness.user(), await harness.user()];
+  const device = await Device.of(alice);
+  const note = (name: string) =>
+    device.page.evaluate((key) => (window as any).vademecum.addFact(key, "mine"), name);
+  await note("before");
+  await device.until(async () => (await harness.live(alice, "facts")).length === 1);
+  const other = await device.open(bob.link);
+  await other.getByRole("button", { name: "Sign in" }).click();
+  await other.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await note("after");
+  await device.until(async () => (await device.state()).sync.kind === "signed-out");
+  await other.evaluate(() => (window as any).vademecum.addFact("of Bob", "his"));
+  await device.until(async () => (await harness.live(bob, "facts")).length > 0);
+  const keys = async (rows: Promise<Record<string, any>[]>) => (await rows).map(({ key }) => key).sort();
+  expect(await keys(harness.live(bob, "facts"))).toEqual(["of Bob"]);
+  expect(await keys(device.rows("facts"))).toEqual(["after", "before"]);
+  await expect(device.page.evaluate(() => (window as any).vademecum.forgetEverything())).rejects.toThrow();
+  expect(await keys(harness.live(bob, "facts"))).toEqual(["of Bob"]);
+});
+
+test("a tab that does not sync itself: the assistant knows the documents of what is asked there", async () => {
+  const device = await Device.of(await harness.user());
+  await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
+  await device.embedded(1);
+  const [lease] = await device.rows("documents");
+  const second = await device.open("/");
+  await second.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  const sessionId = await second.evaluate(async (documentId) => {
+    const { vademecum } = window as any;
+    const id = crypto.randomUUID();
+    while ((await vademecum.state()).sync.kind !== "live") await new Promise((wait) => setTimeout(wait, 50));
+    await vademecum.borrowInto(documentId, id);
+    await vademecum.ask(id, "How much is the rent?");
+    return id;
+  }, lease!.id);
+  await device.until(async () => {
+    const [turn] = await device.rows("episodes", { selector: { sessionId } });
+    return turn?.status === "done";
+  });
+  const [turn] = await device.rows("episodes", { selector: { sessionId } });
+  expect(turn).toMatchObject({ model: "scripted", citations: [{ filename: "lease.txt" }] });
+});
+
+test("what waits for the assistant is asked by one tab, once", async () => {
+  const device = await Device.of(await harness.user());
+  const second = await device.open("/");
+  await second.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await harness.ask("down");
+  const questions = Array.from({ length: 8 }, (_, n) => `What about ${n}?`);
+  await device.page.evaluate(async (questions) => {
+    const { vademecum } = window as any;
+    while ((await vademecum.state()).sync.kind === "live") await new Promise((wait) => setTimeout(wait, 50));
+    const ids = await Promise.all(questions.map((question) => vademecum.ask("one-session", question)));
+    for (;;) {
+      const turns = await vademecum.rows("episodes");
+      if (turns.every(({ status }: { status: string }) => status === "done")) break;
+      await new Promise((wait) => setTimeout(wait, 50));
+    }
+    for (const id of ids) await vademecum.askLater(id, true);
+  }, questions);
+  await harness.ask("up");
+  await device.page.evaluate(() => (window as any).vademecum.syncNow());
+  await device.until(async () => {
+    const turns = await device.rows("episodes");
+    return turns.every(({ aiResponse }) => aiResponse.startsWith("You asked"));
+  });
+  expect(answers(device)).toHaveLength(questions.length);
+});
+
+test("what a closed tab was at is gone on with by one that is open: a file, and a search index", async () => {
+  const device = await Device.of(await harness.user());
+  await device.modelReady();
+  await device.installed();
+  await device.page.reload(); // from now on it needs no network
+  const second = await device.open("/");
+  await second.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  const add = (name: string, buffer: Buffer) =>
+    second.locator("input[type=file]").first().setInputFiles({ name, mimeType: "text/plain", buffer });
+  await harness.ask("down");
+  await device.until(async () => (await device.state()).sync.kind === "offline");
+  const tray = (page: Page) => page.getByRole("region", { name: "Files being added" });
+  const kept = "Kept on this device until the server can read it";
+  await add("utf32.txt", Buffer.from("fffe00004100000042000000", "hex")); // only the server reads it
+  await tray(second).getByText(kept).waitFor();
+  const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
+  await add("logbook.txt", Buffer.from(Array.from({ length: 24 }, (_, n) => day(n)).join("\n\n")));
+  await tray(second)
+    .getByText(/^Embedding \d+ of \d+$/u)
+    .waitFor();
+  expect((await device.state()).uploads).toEqual([]); // nobody else is at what a tab is at
+  await second.close();
+  await tray(device.page).getByText(kept).waitFor();
+  await device.until(async () => (await device.rows("documents"))[0]?.status === "ready");
+  const blocks = await device.rows("vectorEmbeddings");
+  expect(blocks.every(({ embedding }) => embedding !== null)).toBe(true);
+  await harness.ask("up");
+  await device.page.evaluate(() => (window as any).vademecum.syncNow());
+  await device.until(async () => (await device.waitingFiles()) === 0);
+});

@@ -1,0 +1,130 @@
+/** Files added on a train: read here, gone on with after a closed page, sent when the server is back, refused in plain words. */
+
+import type { Locator, Page } from "playwright-core";
+import type { NewUser } from "../sync/harness.ts";
+import { violations } from "./accessible.ts";
+import { Device, harness, library, withServer } from "./app.ts";
+import { MODELS } from "./browser.ts";
+
+const BOTH = ["light", "dark"] as ("light" | "dark")[];
+const PDF = "legal-aid-retainer.pdf"; // two pages
+
+let ada: NewUser;
+let phone: Device;
+let laptop: Device;
+
+withServer({ VADEMECUM_MODELS: MODELS });
+beforeAll(async () => {
+  ada = await harness.user();
+  [phone, laptop] = await Promise.all([Device.of(ada), Device.of(ada)]);
+  await laptop.installed();
+  await laptop.modelReady();
+  for (const { page } of [phone, laptop]) page.setDefaultTimeout(20_000);
+  await phone.page.setViewportSize({ width: 360, height: 740 });
+});
+
+function tray(page: Page): Locator {
+  return page.getByRole("region", { name: "Files being added" });
+}
+
+/** The cited passage as it is shown beside the conversation, or over it. */
+async function passage({ page }: Device): Promise<string> {
+  await page
+    .getByRole("button", { name: `${PDF}, page 2` })
+    .first()
+    .click();
+  const panel = page.getByRole("dialog", { name: PDF });
+  await panel.getByText("Page 2").waitFor();
+  const marked = await panel.locator("mark").innerText();
+  expect(await violations(page, BOTH)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await panel.waitFor({ state: "detached" });
+  return marked;
+}
+
+test("a PDF that is read offline answers with its page, and reaches the other device with its vectors", async () => {
+  await laptop.offline(true);
+  await laptop.reopen(); // from here on all comes out of the browser: app, PDF reader, model
+  await laptop.drop(PDF, library(`documents/${PDF}`));
+  await laptop.embedded(1);
+  await laptop.ask("For how many years is email retained?");
+  expect(await passage(laptop)).toContain("electronic communications (email) for two (2) years");
+  const made = await laptop.rows("vectorEmbeddings", { sort: [{ id: "asc" }] });
+
+  await laptop.offline(false);
+  await phone.embedded(1);
+  const [there] = await phone.rows("documents");
+  expect(there).toMatchObject({ filename: PDF, pageCount: 2, status: "ready" });
+  const got = await phone.rows("vectorEmbeddings", { sort: [{ id: "asc" }] });
+  expect(got.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt])).toEqual(
+    made.map(({ id, embedding, updatedAt }) => [id, embedding, updatedAt]), // nobody embedded them again
+  );
+  await phone.until(async () => (await phone.rows("sessions")).length > 0);
+  const [session] = await phone.rows("sessions");
+  await phone.page.goto(`${harness.url}/s/${session!.id}`);
+  expect(await passage(phone)).toContain("electronic communications (email) for two (2) years");
+});
+
+test("a closed page breaks the embedding off: offline, too, the next one goes on with it", async () => {
+  const chapters = Array.from(
+    { length: 60 },
+    (_, n) => `Chapter ${n}. ${`On day ${n} the ferry carried ${n * 7} people over. `.repeat(20)}`,
+  );
+  await laptop.offline(true);
+  await laptop.drop("logbook.txt", chapters.join("\n\n"));
+  const embedding = async () => {
+    const { uploads } = await laptop.state();
+    return uploads.find(({ name, stage }) => name === "logbook.txt" && stage === "embedding");
+  };
+  await laptop.until(async () => ((await embedding())?.done ?? 0) >= 16);
+  await tray(laptop.page)
+    .getByText(/^Embedding \d+ of \d+$/u)
+    .waitFor();
+  expect(await violations(laptop.page)).toEqual([]);
+  const selector = { documentId: (await embedding())!.documentId };
+  await laptop.reopen();
+  const [before] = await laptop.rows("documents", { selector: { id: selector.documentId } });
+  expect(before!.status).toBe("pending");
+  const begun = (await laptop.rows("vectorEmbeddings", { selector })).filter((block) => block.embedding);
+  expect(begun.length).toBeGreaterThan(0);
+
+  await laptop.until(async () => {
+    const [row] = await laptop.rows("documents", { selector: { id: selector.documentId } });
+    return row!.status === "ready";
+  });
+  await tray(laptop.page).getByText("Done").waitFor();
+  const blocks = await laptop.rows("vectorEmbeddings", { selector });
+  expect(blocks.reduce((sum, { chunks }) => sum + chunks.length, 0)).toBe(before!.chunkCount);
+  expect(before!.chunkCount).toBeGreaterThanOrEqual(60);
+  expect(blocks.every(({ embedding }) => embedding !== null)).toBe(true);
+  for (const { id, updatedAt } of begun)
+    expect(blocks.find((block) => block.id === id)!.updatedAt).toBe(updatedAt); // none was made twice
+  await laptop.offline(false);
+});
+
+test("a text whose letters only the server knows waits for it, also through a closed page", async () => {
+  const letter =
+    "Пристань открыта каждый день с девяти часов утра. Паром отходит в полдень и возвращается вечером. ";
+  const russian = Buffer.from(
+    [...letter.repeat(8)].map((one) => (one >= "А" ? one.charCodeAt(0) - 0x410 + 0xc0 : one.charCodeAt(0))),
+  ); // windows-1251, which bears no mark
+  await laptop.offline(true);
+  await laptop.until(async () => (await laptop.state()).sync.kind === "offline");
+  await laptop.drop("паром.txt", russian);
+  const waiting = "Kept on this device until the server can read it";
+  await tray(laptop.page).getByText(waiting).waitFor();
+  await tray(laptop.page).getByText("1 file waiting for the server").waitFor();
+  expect(await violations(laptop.page, BOTH)).toEqual([]);
+  await laptop.reopen();
+  await tray(laptop.page).getByText(waiting).waitFor();
+  await laptop.offline(false);
+  const isFerry = ({ filename, status }: { filename?: string; status?: string }) =>
+    filename === "паром.txt" && status === "ready";
+  await laptop.until(async () => (await laptop.rows("documents")).some(isFerry));
+  const { id } = (await laptop.rows("documents")).find(isFerry)!;
+  const blocks = () => laptop.rows("vectorEmbeddings", { selector: { documentId: id } });
+  await laptop.until(async () => (await blocks()).length > 0); // the server's rows come collection by collection
+  const [block] = await blocks();
+  expect(block!.chunks[0]!.text).toContain("Паром отходит в полдень");
+  await laptop.until(async () => (await laptop.waitingFiles()) === 0);
+});

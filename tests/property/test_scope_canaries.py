@@ -1,0 +1,61 @@
+"""Whatever people do with their memory, and whichever way it is read: no scope shows a word of another, nor of another
+person. `SEED` repeats a run; `SOAK=1` makes it a thousand people."""
+
+import asyncio
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from property.books import Books, canaries_in
+from property.canary_readings import read_everywhere
+from property.canary_steps import STEPS, furnish, heard_by_the_model
+from server.extracting import extracting
+from server.house import House, run
+
+USERS = 1_000 if os.environ.get("SOAK") else 20
+BATCHES = 2
+STEPS_A_BATCH = 5
+LISTENERS = 3
+
+
+async def settle(h: House, books: Books) -> None:
+    """Extraction too, so that the books can say where what was found belongs."""
+    await h.parts.backstage.jobs["work"].settle(books.person.id)
+    await heard_by_the_model(books)
+
+
+def test_no_canary_is_heard_outside_its_scope_by_any_way_to_read(tmp_path: Path) -> None:
+    seed = int(os.environ.get("SEED", time.time_ns()))
+    print(f"SEED={seed}")
+    rng = Random(seed)
+
+    async def scenario() -> None:
+        heard: Counter[str] = Counter()
+        async with extracting(tmp_path, search_wait_s=60) as (h, model):
+            people = [await furnish(h, number, model) for number in range(USERS)]
+            for books in people:
+                await settle(h, books)
+            streams = [
+                asyncio.create_task(books.person.call("GET", "/v1/sync/stream"))
+                for books in people[:LISTENERS]
+            ]
+            await h.streams(len(streams))
+            for _ in range(BATCHES):
+                for books in people:
+                    for _ in range(STEPS_A_BATCH):
+                        step = rng.choices(list(STEPS), list(STEPS.values()))[0]
+                        await step(books, rng, model)
+                        await settle(h, books)
+                for books in rng.sample(people, 1):
+                    heard += await read_everywhere(books, rng)
+            for books in people:
+                heard += await read_everywhere(books, rng)
+            for books, stream in zip(people, streams, strict=False):
+                h.parts.hub.close_user(books.person.id)
+                told = canaries_in((await asyncio.wait_for(stream, 10)).text)
+                assert told and {canary.split("-")[1] for canary in told} == {f"u{books.number}"}
+        assert all(heard.values()), f"a way to read has shown nothing at all: {heard}"
+
+    run(scenario)

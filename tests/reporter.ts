@@ -1,0 +1,33 @@
+/** At the very end of a run a line for each test that failed, because a CI shows the tail of what was said. */
+
+import type { Reporter, TestModule } from "vitest/node";
+
+interface Failure {
+  /** Of a file whose tests could not even be collected. */
+  name: string;
+  errors: readonly { message?: string }[];
+}
+
+export default class Failures implements Reporter {
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const lines = modules.flatMap((module) => failuresOf(module).map((failure) => told(module, failure)));
+    // Other reporters say what they have to say at this moment, too.
+    if (lines.length) process.once("exit", () => console.error(`\n${lines.join("\n")}`));
+  }
+}
+
+function failuresOf(module: TestModule): Failure[] {
+  const tests = [...module.children.allTests("failed")];
+  const suites = [...module.children.allSuites()];
+  const failures: Failure[] = [
+    { name: "(the file)", errors: module.errors() },
+    ...suites.map((suite) => ({ name: suite.fullName, errors: suite.errors() })),
+    ...tests.map((test) => ({ name: test.fullName, errors: test.result().errors ?? [] })),
+  ];
+  return failures.filter(({ errors }) => errors.length > 0);
+}
+
+function told(module: TestModule, { name, errors }: Failure): string {
+  const [first] = (errors[0]?.message ?? "").split("\n");
+  return `FAILED ${module.relativeModuleId} > ${name}: ${first}`;
+}

@@ -1,0 +1,42 @@
+"""What an agent's hook writes, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from server.house import Person
+from vademecum.services.documents import new_id
+
+APP = {"name": "app", "root": "~/dev/app", "source": "git"}
+SITE = {"name": "site", "root": "~/dev/site", "source": "git"}
+Row = dict[str, Any]
+
+
+def moment(second: int) -> str:
+    return f"2026-06-01T10:{second // 60:02d}:{second % 60:02d}.000Z"
+
+
+def event(content: str = "ls", second: int = 0, **more: Any) -> Row:
+    return {"v": 1, "id": new_id(), "at": moment(second), "project": APP, "session": "s1", "kind": "command",
+            "content": content, "redactions": 0, **more}  # fmt: skip
+
+
+async def take(person: Person, *events: Row) -> int:
+    answer = await person.call("POST", "/v1/observations", json={"events": list(events)})
+    assert answer.status_code == 200, answer.text
+    taken: int = answer.json()["taken"]
+    return taken
+
+
+async def listed(person: Person, project: str = "*", **more: Any) -> list[Row]:
+    answer = await person.call("GET", "/v1/observations", params={"project": project, "limit": 1000, **more})
+    assert answer.status_code == 200, answer.text
+    rows: list[Row] = answer.json()["observations"]
+    return rows
+
+
+async def identify(person: Person, **identity: str) -> Row:
+    answer = await person.call("POST", "/v1/agents/identify", json={**APP, **identity})
+    assert answer.status_code == 200, answer.text
+    found: Row = answer.json()
+    return found

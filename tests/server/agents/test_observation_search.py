@@ -1,0 +1,175 @@
+"""Search over what agents did: within a scope, by words and filters; and nothing else ever shows an observation."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from property.rows import episode, memory, session
+from server.agents.acting import SITE, event, identify, listed, moment, take
+from server.house import house, refused, run
+
+WORD = "aubergine"
+
+
+def one(tmp_path, scenario, **settings):
+    async def whole():
+        async with house(tmp_path / "data", **settings) as h:
+            await scenario(h, await h.person())
+
+    run(whole)
+
+
+async def found(person, query=WORD, project="app", **more):
+    asked = {"query": query, "project": project, "limit": 100, **more}
+    answer = await person.call("POST", "/v1/observations/search", json=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["results"]
+
+
+async def said(person, *args, **more):
+    return [
+        hit[hit["type"]].get("content") or hit["memory"]["text"] for hit in await found(person, *args, **more)
+    ]
+
+
+def test_observations_and_memories_of_the_scope_are_found_and_of_no_other(tmp_path):
+    async def scenario(h, ada):
+        await take(
+            ada, event(f"cut the {WORD}"), event("boil water"), event(f"{WORD} of the site", project=SITE)
+        )
+        app = (await identify(ada))["project"]["id"]
+        await ada.push(
+            "memories",
+            memory("m1", text=f"Ada likes {WORD}", projectId=app),
+            memory("m2", text=f"{WORD} pool"),
+        )
+        assert set(await said(ada)) == {f"cut the {WORD}", f"Ada likes {WORD}"}
+        assert await said(ada, project="site") == [f"{WORD} of the site"]
+        assert len(await said(ada, project=None)) == 4
+        assert {hit["type"] for hit in await found(ada)} == {"observation", "memory"}
+
+    one(tmp_path, scenario)
+
+
+def test_a_search_by_meaning_finds_what_has_none_of_the_words(tmp_path):
+    async def scenario(h, ada):
+        await take(
+            ada,
+            event("Decided to keep all data in PostgreSQL", kind="decision"),
+            event("painted the fence green"),
+        )
+        await h.settle(ada)
+        (first, *_) = await said(ada, "which database do we store things in?")
+        assert "PostgreSQL" in first
+
+    one(tmp_path, scenario, model=True)
+
+
+def test_filters_are_of_kind_path_and_time_and_leave_room_for_what_fits(tmp_path):
+    async def scenario(h, ada):
+        many = [event(f"{WORD} {n}", n) for n in range(150)]
+        await take(ada, *many, event(f"{WORD} read", 200, kind="read", path="src/a.py"))
+        await take(
+            ada, event(f"{WORD} read", 210, kind="read", path="srcs/b.py"), event("src", 220, path="src")
+        )
+        assert await said(ada, kind="read", path="src", limit=1) == [f"{WORD} read"]
+        assert {hit["observation"]["path"] for hit in await found(ada, path="src")} == {"src/a.py"}
+        assert len(await said(ada, kind="read")) == 2
+        assert set(await said(ada, after=moment(147), before=moment(150))) == {f"{WORD} 148", f"{WORD} 149"}
+
+    one(tmp_path, scenario)
+
+
+def test_a_search_is_narrowed_to_a_session_of_an_agent_and_to_what_is_pinned_before_it_is_ranked(tmp_path):
+    async def scenario(h, ada):
+        await take(ada, *(event(f"{WORD} {n}", n) for n in range(120)), event(f"{WORD} of s2", session="s2"))
+        (kept,) = await listed(ada, agentSession="s2")
+        await ada.call("PATCH", f"/v1/observations/{kept['id']}?project=app", json={"pinned": True})
+        app = (await identify(ada))["project"]["id"]
+        await ada.push("memories", memory("m1", text=f"Ada likes {WORD}", projectId=app))
+        for narrow in ({"agentSession": "s2"}, {"pinned": True}):
+            assert await said(ada, limit=1, **narrow) == [f"{WORD} of s2"]
+            assert len(await said(ada, **narrow)) == 1
+
+    one(tmp_path, scenario)
+
+
+def test_what_is_folded_is_found_by_its_newest_text_and_what_is_deleted_by_none(tmp_path):
+    async def scenario(h, ada):
+        await take(ada, event(f"{WORD} old", 1, kind="edit", path="a"))
+        assert await said(ada) == [f"{WORD} old"]
+        await take(ada, event("courgette", 2, kind="edit", path="a"))
+        assert await said(ada) == [] and await said(ada, "courgette") == ["courgette"]
+        (row,) = await listed(ada)
+        await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
+        assert await said(ada, "courgette") == []
+
+    one(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"query": " "}, {"limit": 0}, {"limit": 101}, {"before": "soon"}, {"kind": "dance"}]
+)
+def test_a_question_that_is_none_is_refused(wrong, tmp_path):
+    async def scenario(h, ada):
+        await take(ada, event())
+        asked = {"query": WORD, "project": "app", **wrong}
+        refused(await ada.call("POST", "/v1/observations/search", json=asked), 400, "BAD_REQUEST")
+
+    one(tmp_path, scenario)
+
+
+def test_no_other_search_and_no_prompt_shows_an_observation(tmp_path):
+    async def scenario(h, ada):
+        await take(ada, event(f"{WORD} from the agent"))
+        app = (await identify(ada))["project"]["id"]
+        await ada.push("sessions", session("s1", projectId=app))
+        await ada.push("episodes", episode("e1", "s1", userMessage=f"{WORD}?", aiResponse="Purple."))
+        await ada.push("memories", memory("m1", text=f"Ada likes {WORD}", projectId=app))
+        await ada.call("POST", "/v1/entities", json={"projectId": app, "name": WORD, "type": "concept"})
+        await h.settle(ada)
+        for scope in ({"sessionId": "s1"}, {"project": "*"}):
+            asked = {"q": WORD, "limit": 100, **scope}
+            answers = [
+                await ada.call("GET", f"/v1/{kind}/search", params=asked) for kind in ("episodes", "entities")
+            ]
+            wanted = {
+                "query": WORD,
+                **{name: None if value == "*" else value for name, value in scope.items()},
+            }
+            answers.append(await ada.call("POST", "/v1/memories/search", json=wanted))
+            for answer in answers:
+                assert len(answer.json()["results"]) == 1 and "from the agent" not in answer.text
+        prompt = await ada.call("POST", "/v1/context", json={"query": WORD, "sessionId": "s1"})
+        assert "Ada likes" in prompt.text and "from the agent" not in prompt.text
+
+    one(tmp_path, scenario)
+
+
+def test_the_search_waits_for_what_was_just_taken_up(tmp_path):
+    async def scenario(h, ada):
+        for number in range(5):
+            await take(ada, event(f"{WORD} {number}", number))
+            assert len(await said(ada)) == number + 1
+
+    one(tmp_path, scenario)
+
+
+def test_who_asks_while_others_write_sees_only_their_own_project(tmp_path):
+    async def scenario(h, ada):
+        await take(ada, event("begin"), event("begin", project=SITE))
+
+        async def write(project, count=12):
+            for number in range(count):
+                more = {} if project == "app" else {"project": SITE}
+                await take(ada, event(f"{WORD} {project} {number}", number, **more))
+
+        async def ask(project):
+            for _ in range(12):
+                assert all(project in text for text in await said(ada, project=project))
+
+        await asyncio.gather(write("app"), write("site"), ask("app"), ask("site"))
+
+    one(tmp_path, scenario)

@@ -1,0 +1,239 @@
+"""What agents did becomes rows: once, folded, in its project, and never a synced one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from property.rows import dead, project
+from server.agents.acting import APP, SITE, event, listed, moment, take
+from server.house import House, Person, house, refused, run
+
+
+def with_person(data: Path, scenario) -> None:
+    async def whole() -> None:
+        async with house(data) as h:
+            await scenario(h, await h.person())
+
+    run(whole)
+
+
+def test_an_event_is_a_row_of_its_project(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        said = event("make check", 3, tool="Bash", path="src")
+        assert await take(ada, said) == 1
+        (row,) = await listed(ada, "app")
+        assert {**row, "id": "", "projectId": ""} == {
+            "id": "", "createdAt": moment(3), "updatedAt": moment(3), "_deleted": False, "projectId": "", "kind": "command",
+            "agentSession": "s1", "content": "make check", "path": "src", "tool": "Bash", "count": 1, "pinned": False,
+            "redactions": 0}  # fmt: skip
+        assert (await ada.live("projects"))[row["projectId"]]["name"] == "app"
+
+    with_person(tmp_path, scenario)
+
+
+def test_an_event_that_comes_again_changes_nothing(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        one, two = event("one"), event("two", 1)
+        assert await take(ada, one, one, two) == 2
+        before = await listed(ada)
+        assert await take(ada, two, one) == 0
+        assert await listed(ada) == before and {row["count"] for row in before} == {1}
+
+    with_person(tmp_path, scenario)
+
+
+def test_repeats_of_a_session_kind_and_path_are_one_row_that_counts_them(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        file = {"kind": "read", "path": "a.py"}
+        await take(ada, event("second", 20, **file), event("first", 10, redactions=2, **file))
+        await take(ada, event("earlier still", 5, **file))
+        (row,) = await listed(ada)
+        assert (row["count"], row["content"], row["redactions"]) == (3, "second", 2)
+        assert (row["createdAt"], row["updatedAt"]) == (moment(5), moment(20))
+        others = [{"session": "s2"}, {"kind": "edit"}, {"path": "b.py"}, {"project": SITE}]
+        await take(ada, *(event("other", 30, **{**file, **other}) for other in others))
+        assert len(await listed(ada)) == 5
+        await take(ada, event("make"), event("make", 1), event("test", 2))
+        commands = await listed(ada, kind="command")
+        assert {row["content"]: row["count"] for row in commands} == {"make": 2, "test": 1}
+
+    with_person(tmp_path, scenario)
+
+
+def test_many_who_send_the_same_events_at_once_have_each_counted_once(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        events = [event("make", n) for n in range(40)]
+        taken = await asyncio.gather(*(take(ada, *events[at : at + 20]) for at in (0, 10, 20, 5, 0)))
+        assert sum(taken) == 40
+        (row,) = await listed(ada)
+        assert row["count"] == 40
+
+    with_person(tmp_path, scenario)
+
+
+def test_the_list_goes_page_by_page_and_by_kind_session_and_pin(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        await take(
+            ada, *(event(f"c{n}", n) for n in range(5)), event("why", 9, kind="decision", session="s2")
+        )
+        seen, cursor = [], ""
+        while cursor is not None:
+            params = {"project": "app", "limit": 2, "cursor": cursor}
+            page = (await ada.call("GET", "/v1/observations", params=params)).json()
+            seen += [row["content"] for row in page["observations"]]
+            cursor = page["next"]
+        assert seen == ["why", "c4", "c3", "c2", "c1", "c0"]
+        assert [row["content"] for row in await listed(ada, kind="decision")] == ["why"]
+        assert [row["content"] for row in await listed(ada, agentSession="s2")] == ["why"]
+        (row,) = await listed(ada, kind="decision")
+        pinned = await ada.call("PATCH", f"/v1/observations/{row['id']}?project=app", json={"pinned": True})
+        assert pinned.json()["observation"] == {**row, "pinned": True}
+        assert [row["content"] for row in await listed(ada, pinned="true")] == ["why"]
+        assert len(await listed(ada, pinned="false")) == 5
+
+    with_person(tmp_path, scenario)
+
+
+def test_a_repeat_of_what_is_pinned_leaves_it_pinned(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        await take(ada, event("make"))
+        (row,) = await listed(ada)
+        await ada.call("PATCH", f"/v1/observations/{row['id']}?project=app", json={"pinned": True})
+        await take(ada, event("make", 5))
+        assert [(row["pinned"], row["count"]) for row in await listed(ada)] == [(True, 2)]
+
+    with_person(tmp_path, scenario)
+
+
+def test_an_observation_is_pinned_and_deleted_only_from_within_its_scope(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        await take(ada, event("mine"), event("of the site", project=SITE))
+        (row,) = await listed(ada, "app")
+        path = f"/v1/observations/{row['id']}"
+        for params, status in (({}, 400), ({"project": "site"}, 404), ({"project": "nowhere"}, 404)):
+            for method, body in (("PATCH", {"json": {"pinned": True}}), ("DELETE", {})):
+                answer = await ada.call(method, path, params=params, **body)
+                assert answer.status_code == status, (method, params)
+        assert await listed(ada, "app") == [row]
+        unknown = await ada.call("DELETE", "/v1/observations/unknown", params={"project": "site"})
+        foreign = await ada.call("DELETE", path, params={"project": "site"})
+        assert foreign.json()["detail"] == unknown.json()["detail"]
+        assert (await ada.call("DELETE", path, params={"project": "app"})).status_code == 200
+        assert [row["content"] for row in await listed(ada)] == ["of the site"]
+
+    with_person(tmp_path, scenario)
+
+
+def test_the_timeline_is_of_one_project_from_old_to_new(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        await take(ada, *(event(f"a{n}", 2 * n) for n in range(6)))
+        await take(ada, *(event(f"b{n}", 2 * n + 1, project=SITE) for n in range(6)))
+        middle = next(row for row in await listed(ada) if row["content"] == "a3")
+        for scope in ("app", "*"):
+            params = {"project": scope, "before": 2, "after": 1}
+            answer = await ada.call("GET", f"/v1/observations/{middle['id']}/timeline", params=params)
+            assert [row["content"] for row in answer.json()["observations"]] == ["a1", "a2", "a3", "a4"]
+
+    with_person(tmp_path, scenario)
+
+
+def test_secrets_that_were_sent_are_not_stored(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+        await take(ada, event(f"curl -H 'Authorization: token {secret}'", path=f"x/{secret}"))
+        (row,) = await listed(ada)
+        assert secret[:24] not in str(row) and row["redactions"] >= 1
+
+    with_person(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("collection", ["observations", "roots"])
+def test_to_devices_there_is_no_such_collection(collection, tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        await take(ada, event())
+        for name in (collection, "nothing"):
+            said = f"There is no collection {name}."
+            for method, path in {"GET": "pull", "POST": "push"}.items():
+                answer = await ada.call(method, f"/v1/sync/{name}/0/{path}", json=[])
+                assert refused(answer, 404, "NOT_FOUND")["detail"] == said
+            for path in (f"{name}/0/pullStream", f"stream?versions={name}:0"):
+                answer = await asyncio.wait_for(ada.call("GET", f"/v1/sync/{path}"), 20)
+                assert refused(answer, 404, "NOT_FOUND")["detail"] == said
+
+    with_person(tmp_path, scenario)
+
+
+def test_a_stream_of_all_collections_does_not_tell_of_observations(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
+        await h.streams(1)
+        await take(ada, event("quite unmistakable"))
+        await ada.push("projects", project("p9"))
+        h.parts.hub.close_user(ada.id)
+        heard = (await asyncio.wait_for(stream, 20)).text
+        assert "p9" in heard and '"app"' in heard
+        assert "unmistakable" not in heard and "observations" not in heard and "roots" not in heard
+
+    with_person(tmp_path, scenario)
+
+
+def test_a_deleted_project_takes_its_observations_and_its_claims_along(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        await take(ada, event("in the app"), event("in the site", project=SITE))
+        app = next(row for row in (await ada.live("projects")).values() if row["name"] == "app")
+        await ada.push("projects", dead(app), assumed=app)
+        assert [row["content"] for row in await listed(ada)] == ["in the site"]
+        await take(ada, event("begun again", 9))
+        (again,) = await listed(ada, "app")
+        assert again["projectId"] != app["id"]
+
+    with_person(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"v": 2}, {"id": "a b"}, {"at": "today"}, {"kind": "dance"}, {"content": "x" * 8001}, {"project": {"name": "app"}},
+     {"project": {**APP, "name": " "}}, {"redactions": -1}],
+    ids=lambda wrong: next(iter(wrong)),
+)  # fmt: skip
+def test_what_is_no_event_is_refused_and_nothing_of_the_batch_is_stored(wrong, tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        batch = {"events": [event(), event(**{"content": "make", **wrong})]}
+        refused(await ada.call("POST", "/v1/observations", json=batch), 400, "BAD_REQUEST")
+        assert await listed(ada) == []
+
+    with_person(tmp_path, scenario)
+
+
+def test_events_that_an_account_has_no_room_for_are_refused_together(tmp_path):
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            poor = await h.person("FREE")
+            batch = [event("x" * 7000 + str(n), n) for n in range(400)]
+            taken = 0
+            while True:
+                more = [{**one, "id": f"{one['id']}-{taken}", "session": str(taken)} for one in batch]
+                answer = await poor.call("POST", "/v1/observations", json={"events": more})
+                if answer.status_code != 200:
+                    break
+                taken += len(more)
+            refused(answer, 409, "STORAGE_LIMIT")
+            assert len(h.parts.users.attached()[0].heads.dependents) and taken >= 400
+            count = sum(key.startswith("observations/") for key in h.parts.users.attached()[0].heads.rows)
+            assert count == taken
+
+    run(scenario)
+
+
+def test_what_a_clock_that_is_ahead_has_dated_is_of_the_moment_it_was_taken_up(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await take(ada, event("early", at="2999-01-01T00:00:00.000Z"))
+            (row,) = await listed(ada)
+            assert row["createdAt"] == row["updatedAt"] <= h.parts.clock()
+
+    run(scenario)

@@ -1,0 +1,274 @@
+"""What hooks have written is taken up: each event once, and what is no event is set aside."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from server.agents.acting import event, listed, take
+from server.house import House, Person, house, run
+from vademecum.services.accounts import OWNER, ensure_owner
+from vademecum.services.erase import scan
+
+
+def spooled(h: House, who: str, *events: dict[str, Any], name: str = "") -> Path:
+    """Write the events as the command does; returns the folder."""
+    folder = h.parts.settings.data / "spool" / quote(who, safe="")
+    folder.mkdir(parents=True, exist_ok=True)
+    for one in events:
+        path = folder / f"{name or one['id']}.tmp"
+        path.write_text(json.dumps(one), encoding="utf-8")
+        path.rename(path.with_suffix(".json"))
+    return folder
+
+
+def email(h: House, person: Person) -> str:
+    return h.parts.accounts.accounts[person.id].email
+
+
+async def emptied(folder: Path) -> None:
+    for _ in range(600):
+        if not list(folder.glob("*.json")):
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{folder} is not taken up")
+
+
+def test_what_lies_in_the_spool_is_taken_up_while_the_server_runs_and_goes(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            said = [event(f"c{n}", n) for n in range(450)]
+            folder = spooled(h, email(h, ada), *said)
+            await emptied(folder)
+            await h.parts.spool.take_up()
+            assert {row["content"] for row in await listed(ada)} == {f"c{n}" for n in range(450)}
+            assert not (tmp_path / "spool" / "rejected").exists()
+            assert await take(ada, *said[:3]) == 0, "an event is the same by whichever way it comes"
+
+    run(scenario)
+
+
+def test_a_file_that_outlived_its_event_is_known_and_goes(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, said = await h.person(), event()
+            for _ in range(3):
+                folder = spooled(h, email(h, ada), said)
+                await h.parts.spool.take_up()
+                assert not list(folder.iterdir())
+            assert [row["count"] for row in await listed(ada)] == [1]
+
+    run(scenario)
+
+
+def test_the_spool_of_before_the_start_is_the_owners_when_there_is_one(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            folder = spooled(h, "owner", event())
+            await h.parts.spool.take_up()
+            assert list(folder.iterdir()), "there is no owner yet: it waits"
+            await ensure_owner(h.parts)
+            await h.parts.spool.take_up()
+            assert not list(folder.iterdir())
+            owner = h.parts.accounts.by_email(OWNER)
+            async with h.parts.users.open(owner.id) as store:
+                assert sum(key.startswith("observations/") for key in store.heads.rows) == 1
+
+    run(scenario)
+
+
+def test_what_is_no_event_or_of_no_user_is_set_aside_and_the_rest_is_taken_up(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            folder = spooled(h, email(h, ada), event("good"), event("newer", v=2), event(kind="dance"))
+            spooled(
+                h,
+                email(h, ada),
+                event("nameless", project={"name": "\u200b", "root": "~/x", "source": "git"}),
+            )
+            for name, content in {
+                "half": b'{"v":1',
+                "empty": b"",
+                "deep": b"[" * 90_000,
+                "big": b" " * 2**18,
+            }.items():
+                (folder / f"{name}.json").write_bytes(content)
+            nobodys = spooled(h, "nobody@example.org", event("lost?"))
+            await h.parts.spool.take_up()
+            await h.parts.spool.take_up()
+            assert [row["content"] for row in await listed(ada)] == ["good"]
+            assert not list(folder.iterdir()) and not list(nobodys.iterdir())
+            aside = tmp_path / "spool" / "rejected"
+            assert len(list((aside / folder.name).iterdir())) == 7
+            assert len(list((aside / nobodys.name).iterdir())) == 1
+
+    run(scenario)
+
+
+def test_what_is_no_ordinary_file_is_set_aside_and_holds_up_nobody(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, ben = await h.person(), await h.person()
+            folder = spooled(h, email(h, ada), event("good"))
+            others = spooled(h, email(h, ben), event("his"))
+            elsewhere = tmp_path / "elsewhere"
+            elsewhere.write_text(json.dumps(event("not of the spool")))
+            (folder / "a-link.json").symlink_to(elsewhere)
+            (folder / "dangling.json").symlink_to(tmp_path / "nothing")
+            (folder / "folder.json").mkdir()
+            os.mkfifo(folder / "pipe.json")
+            async with asyncio.timeout(20):
+                await h.parts.spool.take_up()
+            assert [row["content"] for row in await listed(ada)] == ["good"]
+            assert [row["content"] for row in await listed(ben)] == ["his"]
+            assert not list(folder.iterdir()) and not list(others.iterdir())
+            assert len(list((tmp_path / "spool" / "rejected" / folder.name).iterdir())) == 4
+
+    run(scenario)
+
+
+def test_what_cannot_even_be_set_aside_holds_up_nothing_else(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            folder = spooled(h, email(h, ada), event("good"))
+            (tmp_path / "spool" / "rejected" / folder.name / "odd.json").mkdir(parents=True)
+            (folder / "odd.json").write_text("no event, and where it should go there is a folder")
+            await h.parts.spool.take_up()
+            assert [row["content"] for row in await listed(ada)] == ["good"]
+
+    run(scenario)
+
+
+def test_what_is_being_written_is_left_alone(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            folder = spooled(h, email(h, ada))
+            (folder / "half.tmp").write_text('{"v":1,')
+            await h.parts.spool.take_up()
+            assert [path.name for path in folder.iterdir()] == ["half.tmp"]
+
+    run(scenario)
+
+
+def test_events_for_which_there_is_no_room_wait_in_the_spool(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            poor, rich = await h.person("FREE"), await h.person()
+            batch = await filled(poor)
+            folder = spooled(h, email(h, poor), *batch[:200])
+            others = spooled(h, email(h, rich), event("hers"))
+            await h.parts.spool.take_up()
+            assert len(list(folder.iterdir())) == 200 and not list(others.iterdir())
+            assert [row["content"] for row in await listed(rich)] == ["hers"]
+
+    run(scenario)
+
+
+async def filled(poor: Person) -> list[dict[str, Any]]:
+    """An account without room; and events for which there is none."""
+    batch = [event("x" * 7000, n, session=f"s{n}") for n in range(400)]
+    while batch:
+        taken = await poor.call("POST", "/v1/observations", json={"events": batch})
+        kept = batch if taken.status_code == 200 else batch[: len(batch) // 2]
+        batch = [event("x" * 7000, n, session=one["session"] + "+") for n, one in enumerate(kept)]
+    return [event("x" * 7000, n, session=f"full{n}") for n in range(400)]
+
+
+def test_as_many_events_are_taken_up_as_there_is_room_for(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            poor = await h.person("FREE")
+            await filled(poor)
+            for row in (await listed(poor))[:20]:
+                await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
+            folder = spooled(h, email(h, poor), *(event("y" * 7000, n, session=f"m{n}") for n in range(100)))
+            await h.parts.spool.take_up()
+            left = len(list(folder.iterdir()))
+            assert 50 < left < 100, "there was room for some twenty"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("forget", ["now", "soon"])
+def test_a_forgotten_project_does_not_come_back_from_a_spool_for_which_there_was_no_room(tmp_path, forget):
+    async def scenario():
+        async with house(tmp_path) as h:
+            poor = await h.person("FREE")
+            secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
+            await take(poor, event("boil", project=secret))
+            await filled(poor)
+            parboil = [event("parboil" * 1000, n, project=secret, session=f"p{n}") for n in range(200)]
+            folder = spooled(h, email(h, poor), *parboil, event("stays" * 1000))
+            rejected = tmp_path / "spool" / "rejected" / folder.name
+            rejected.mkdir(parents=True)
+            (rejected / "odd.json").write_text(json.dumps(event(kind="dance", project=secret)))
+            await h.parts.spool.take_up()
+            row = next(r for r in (await poor.live("projects")).values() if r["name"] == "aubergine")
+            answer = await poor.call("DELETE", f"/v1/projects/{row['id']}", params={"forget": forget})
+            assert answer.json().get("leftovers", 0) == 0, answer.text
+            assert len(list(folder.iterdir())) == 1 and not list(rejected.iterdir())
+            assert scan(tmp_path / "spool", [b"aubergine"]) == 0
+
+    run(scenario)
+
+
+def test_a_receipt_counts_what_is_left_in_the_spool(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
+            await take(ada, event("boil the aubergine slowly", project=secret))
+            rejected = tmp_path / "spool" / "rejected" / quote(email(h, ada), safe="")
+            rejected.mkdir(parents=True)
+            (rejected / "half.json").write_text('{"content": "boil the aubergine slowly')
+            row = next(r for r in (await ada.live("projects")).values() if r["name"] == "aubergine")
+            receipt = (await ada.call("DELETE", f"/v1/projects/{row['id']}?forget=now")).json()
+            assert receipt["leftovers"] == 1
+
+    run(scenario)
+
+
+def test_who_forgets_everything_is_forgotten_in_the_spool_too(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            before = event("an aubergine of before", 1)
+            await take(ada, event("an aubergine in the rows", path="aubergine/path"))
+            spooled(h, email(h, ada), event(kind="an aubergine that is rejected"))
+            await h.parts.spool.take_up()
+            spooled(h, email(h, ada), before)
+            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+            assert receipt["leftovers"] == 0 and receipt["checked"] > 0
+            assert scan(tmp_path, [b"aubergine"]) == 0
+            spooled(h, email(h, ada), before)  # from a program that was slow
+            await h.parts.spool.take_up()
+            assert await listed(ada) == [] and scan(tmp_path, [b"aubergine"]) == 0
+
+    run(scenario)
+
+
+def test_a_forgotten_project_leaves_nothing_on_the_disk(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            secret = {"name": "aubergine", "root": "~/dev/aubergine", "source": "git"}
+            await take(ada, event("boil the aubergine", path="aubergine.md", project=secret), event("stays"))
+            row = next(r for r in (await ada.live("projects")).values() if r["name"] == "aubergine")
+            await h.settle(ada)
+            assert scan(tmp_path / "users", [b"aubergine"]) == 1
+            await ada.call("DELETE", f"/v1/projects/{row['id']}")
+            await h.settle(ada)
+            assert scan(tmp_path / "users", [b"aubergine"]) == 0
+            assert [r["content"] for r in await listed(ada)] == ["stays"]
+
+    run(scenario)

@@ -1,0 +1,18 @@
+"""What several files of tests are given."""
+
+from pathlib import Path
+
+import pytest
+
+from unit.onnx.bert import write_source
+from vademecum.engines.onnx import fetch
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A models folder with three tiny models of the same size, each with a space of its own."""
+    folder = tmp_path_factory.mktemp("models")
+    for seed, name in enumerate(("old", "new", "third")):
+        source = tmp_path_factory.mktemp(name)
+        fetch.prepare_from_folder(write_source(source, name, seed), source, folder)
+    return folder

@@ -1,0 +1,108 @@
+"""The event loop does not go through a whole account: others wait for it. What looks at every row does so in a thread."""
+
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from property.rows import episode, fact, memory, session
+from server.changing import opened
+from server.house import House, Person, house, run
+from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.services import extract, remember
+
+ROWS = 300
+IN_A_SCOPE = {"sessionId": "s1"}
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """The last argument of each call that was made in the event loop."""
+    told: list[Any] = []
+    real = getattr(owner, name)
+
+    def watched(*given: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            told.append(given[-1])
+        return real(*given)
+
+    monkeypatch.setattr(owner, name, watched)
+    return told
+
+
+async def furnished(h: House) -> Person:
+    ada = await h.person()
+    assert await ada.push("sessions", session("s1")) == []
+    assert (
+        await ada.push("episodes", *(episode(f"e{n}", "s1", userMessage=f"word{n}") for n in range(ROWS)))
+        == []
+    )
+    assert await ada.push("memories", *(memory(f"m{n}", text=f"word{n} is said") for n in range(ROWS))) == []
+    await h.settle(ada)
+    return ada
+
+
+async def search_turns(ada: Person) -> Any:
+    return await ada.call("GET", "/v1/episodes/search", params={"q": "word7", **IN_A_SCOPE})
+
+
+async def list_turns(ada: Person) -> Any:
+    return await ada.call("GET", "/v1/episodes", params={"limit": 5, **IN_A_SCOPE})
+
+
+@pytest.mark.parametrize("ask", [search_turns, list_turns])
+def test_no_question_looks_at_every_row_in_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Person], Awaitable[Any]]
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await furnished(h)
+            looked = noted(monkeypatch, UserStore, "live")
+            assert (await ask(ada)).status_code == 200
+            assert len(looked) < ROWS / 2
+
+    run(scenario)
+
+
+def test_a_new_memory_is_held_against_the_others_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await furnished(h)
+            compared = noted(monkeypatch, remember, "same_form")
+            answer = await ada.call("POST", "/v1/memories", json={"text": "WORD7 is said.", **IN_A_SCOPE})
+            assert answer.json()["deduplicated"] and set(compared) <= {"WORD7 is said."}
+
+    run(scenario)
+
+
+def test_a_long_session_is_not_gone_through_for_each_of_its_turns(
+    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with opened(tmp_path, installed) as h:
+            ada = await h.person()
+            looked = noted(monkeypatch, UserStore, "live")
+            assert await ada.push("sessions", session("s1")) == []
+            assert await ada.push("episodes", *(episode(f"e{n}", "s1") for n in range(100))) == []
+            await h.settle(ada)
+            assert len(looked) < 100 * 100 / 4
+
+    run(scenario)
+
+
+def test_the_facts_that_a_proposal_is_held_against_are_looked_for_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("facts", *(fact(f"f{n}", key=f"user.k{n}") for n in range(ROWS))) == []
+            async with h.parts.users.open(ada.id) as store:
+                looked = noted(monkeypatch, UserStore, "live")
+                assert await extract._facts(store, {"user.k7"}) == {"user.k7": ["facts/f7"]}
+                assert len(looked) < ROWS / 2
+
+    run(scenario)

@@ -1,0 +1,152 @@
+"""The plan for documents that sessions borrow (`facts/memory.md`, C1), case by case, on the running product: what each
+case asks is shown by the tests that PLAN names. Those of context, reloads and topics (A, B5c, E, G1–G4, RAG) are with
+the tests of context.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from property.rows import block, document, fact
+from server.house import house, refused, run
+
+TESTS = Path(__file__).parents[1]
+LEASE = "The tenant must give three months of notice before the lease ends."
+HERE, DOCUMENTS = "server/test_session_plan.py", "server/test_documents.py"
+CASCADE, LIMITS, PROMPT = "server/test_cascade.py", "server/test_limits.py", "unit/test_prompt.py"
+
+PLAN = {
+    "B4a": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
+    "B4b": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
+    "B4c": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
+    "B5a": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
+    "B5b": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
+    "C6a": (HERE, "test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked"),
+    "C6b": (CASCADE, "test_what_goes_and_what_stays"),
+    "C6c": (HERE, "test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked"),
+    "C6d": (HERE, "test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked"),
+    "C6e": (HERE, "test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked"),
+    "C6f": (CASCADE, "test_a_pushed_delete_does_what_the_route_does"),
+    "C7a": (DOCUMENTS, "test_a_deleted_session_leaves_the_documents"),
+    "C7b": (CASCADE, "test_what_goes_and_what_stays"),
+    "C7c": (CASCADE, "test_what_goes_and_what_stays"),
+    "C7d": (HERE, "test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_pulled_again"),
+    "C7e": (HERE, "test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_pulled_again"),
+    "C8a": (CASCADE, "test_what_goes_and_what_stays"),
+    "C8b": (CASCADE, "test_what_goes_and_what_stays"),
+    "C9": ("server/test_erasure.py", "test_forget_everything_answers_with_a_true_receipt"),
+    "D10a": (PROMPT, "test_the_prompt_is_what_the_shared_cases_say"),
+    "D10b": (PROMPT, "test_no_budget_is_exceeded_and_nothing_is_lost_or_mistaken"),
+    "D10c": (PROMPT, "test_no_budget_is_exceeded_and_nothing_is_lost_or_mistaken"),
+    "D11": (PROMPT, "test_no_budget_is_exceeded_and_nothing_is_lost_or_mistaken"),
+    "F14a": (DOCUMENTS, "test_the_101st_document_is_refused_in_words"),
+    "F14b": (HERE, "test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted"),
+    "F14c": (HERE, "test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted"),
+    "F15": (HERE, "test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted"),
+    "G5a": (HERE, "test_vectors_belong_to_a_document_and_name_no_session"),
+    "G5b": (HERE, "test_vectors_belong_to_a_document_and_name_no_session"),
+}
+
+
+@pytest.mark.parametrize("case", PLAN)
+def test_each_case_of_the_plan_has_its_test(case):
+    file, name = PLAN[case]
+    assert f"def {name}(" in (TESTS / file).read_text(), case
+
+
+def house_of_ada(tmp_path, scenario):
+    async def whole():
+        async with house(tmp_path) as h:
+            await scenario(h, await h.person())
+
+    run(whole)
+
+
+async def found(person, session):
+    return [hit["documentId"] for hit in (await person.search("tenant notice", session))["results"]]
+
+
+async def lent(person, **more):
+    """A document that the sessions s1 and s2 have borrowed, and its id."""
+    document_id = (await person.upload("lease.txt", LEASE, "s1")).json()["document"]["id"]
+    answer = await person.call("PUT", f"/v1/documents/{document_id}/sessions/s2")
+    assert answer.status_code == 200
+    return document_id
+
+
+def test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once(tmp_path):
+    async def scenario(h, ada):
+        await ada.upload("roses.txt", "Roses bloom along the wall.", "s1")
+        lease = await lent(ada)
+        assert await found(ada, "s2") == [lease], "at once, and nothing else of the other session"
+        assert await found(ada, "s1") == [lease], "the session that had it has it still"
+        assert await found(ada, "s3") == [], "nor does a third"
+        assert len(await ada.live("documents")) == len(await ada.live("vectorEmbeddings")) == 2
+        await ada.call("DELETE", f"/v1/documents/{lease}/sessions/s2")
+        assert (await found(ada, "s1"), await found(ada, "s2")) == ([lease], [])
+
+    house_of_ada(tmp_path, scenario)
+
+
+def test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked(tmp_path):
+    async def scenario(h, ada):
+        lease = await lent(ada)
+        known = fact("f1", sourceDocumentId=lease), fact("f2")
+        assert await ada.push("facts", *known) == []
+        assert (await ada.call("DELETE", f"/v1/documents/{lease}")).status_code == 200
+        assert await ada.live("documents") == {} == await ada.live("vectorEmbeddings")
+        assert await found(ada, "s1") == await found(ada, "s2") == []
+        facts = await ada.live("facts")
+        assert {row_id: row["sourceRemoved"] for row_id, row in facts.items()} == {"f1": True, "f2": False}
+        assert {row["value"] for row in facts.values()} == {row["value"] for row in known}
+        assert (await ada.call("PUT", f"/v1/documents/{lease}/sessions/s3")).status_code == 404
+
+    house_of_ada(tmp_path, scenario)
+
+
+def test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_pulled_again(tmp_path):
+    async def scenario(h, ada):
+        for name in ("s1", "s2"):
+            assert (
+                await ada.call("POST", "/v1/sessions", json={"externalId": name, "title": name})
+            ).status_code == 201
+        first, second = list(await ada.live("sessions"))
+        lease = (await ada.upload("lease.txt", LEASE, first)).json()["document"]["id"]
+        await ada.call("PUT", f"/v1/documents/{lease}/sessions/{second}")
+        for left, gone in (([second], first), ([], second)):
+            assert (await ada.call("DELETE", f"/v1/sessions/{gone}")).status_code == 200
+            assert (await ada.live("documents"))[lease]["activeSessions"] == left
+            assert await found(ada, second) == [lease] * len(left)
+        assert await found(ada, "s3") == [], "what no session has borrowed is searched by none"
+        await ada.call("PUT", f"/v1/documents/{lease}/sessions/s3")
+        assert await found(ada, "s3") == [lease], "its vectors were never made anew"
+
+    house_of_ada(tmp_path, scenario)
+
+
+def test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted(tmp_path):
+    async def scenario(h, ada):
+        assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(50))) == []
+        assert (await ada.upload("the 51st.txt", "There is room for this.")).status_code == 201
+        assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(50, 99))) == []
+        answer = refused(await ada.upload("lease.txt", LEASE), 409, "DOCUMENT_LIMIT")
+        assert "100" in answer["detail"]
+        assert (await ada.call("DELETE", "/v1/documents/d0")).status_code == 200
+        assert (await ada.upload("lease.txt", LEASE)).status_code == 201
+        assert (await ada.call("GET", "/v1/documents")).json()["count"] == 100
+
+    house_of_ada(tmp_path, scenario)
+
+
+def test_vectors_belong_to_a_document_and_name_no_session(tmp_path):
+    async def scenario(h, ada):
+        lease = await lent(ada)
+        rows = (await ada.live("vectorEmbeddings")).values()
+        assert {row["documentId"] for row in rows} == {lease}
+        assert not any("session" in name.lower() for row in rows for name in row)
+        orphan = {name: value for name, value in block(lease, 7).items() if name != "documentId"}
+        for bad in (orphan, {**orphan, "documentId": ""}, {**block(lease, 7), "sessionId": "s1"}):
+            (answer,) = await ada.push("vectorEmbeddings", bad)
+            assert answer["syncError"]["code"] == "INVALID"
+
+    house_of_ada(tmp_path, scenario)

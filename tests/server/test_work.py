@@ -1,0 +1,184 @@
+"""When the jobs of a user's file are done: not without a model, not more than the day allows, and not against a wall."""
+
+import asyncio
+
+import msgspec
+
+from property.rows import episode, fact
+from server.endpoint import Rule
+from server.extracting import REPLY, finished, listed, scenario_of, talk, until
+from server.house import house, run
+from vademecum.engines.duckdb import jobs as job_table
+from vademecum.model import jobs
+
+NOW = "2026-01-01T00:00:00.000Z"
+
+
+def test_jobs_outlive_a_start_without_an_assistant(tmp_path):
+    people = []
+
+    async def stopped(h, model, ada):
+        people.append(ada)
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+
+    async def without():
+        async with house(tmp_path) as h:
+            (ada,) = people
+            ada.client._transport.app = h.app
+            await ada.call("POST", "/v1/jobs/retry")
+            await asyncio.sleep(0.5)
+            assert (await listed(ada))["counts"]["running"] == 1, "left as the stop has left it"
+
+    async def started(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        await until(ada, lambda found: found["counts"]["done"] == 1)
+
+    scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
+    run(without)
+    scenario_of(tmp_path, started, Rule(say=[REPLY]))
+
+
+def test_a_model_that_is_away_fails_no_job_costs_no_attempt_and_is_not_asked_once_a_job(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("vademecum.model.jobs.TRIES", 1)
+
+    async def scenario(h, model, ada):
+        await talk(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(6)))
+        await until(ada, lambda found: any(job["error"] for job in found["jobs"]))
+        await asyncio.sleep(0.5)
+        found = await listed(ada)
+        assert found["counts"]["waiting"] == 6 and len(model.asked) == 1, "the others wait too"
+        assert all(job["attempts"] == 0 for job in found["jobs"]) and found["extraction"]["today"] == 0
+        model.rules = [Rule(say=[REPLY])]
+        assert (await finished(ada))["counts"]["done"] == 6
+
+    scenario_of(tmp_path, scenario, Rule(status=401), extraction_daily=6)
+
+
+def test_a_new_turn_looks_for_no_earlier_job_and_an_edited_one_takes_the_place_of_its_own(
+    tmp_path, monkeypatch
+):
+    looked_for, deleted = [], job_table._deleted
+
+    def noted(table, ids):
+        looked_for.append(ids)
+        return deleted(table, ids)
+
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e0", "s1"))
+        await until(ada, lambda found: found["counts"]["running"])
+        monkeypatch.setattr(job_table, "_deleted", noted)
+        turn = episode("e1", "s1")
+        await ada.push("episodes", turn)
+        assert looked_for == [[]]
+        await ada.push("episodes", {**turn, "userMessage": "anew"}, assumed=turn)
+        assert looked_for == [[], ["extract.episodes.e1"]]
+        assert len((await listed(ada))["jobs"]) == 2
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60))
+
+
+def test_a_job_whose_model_always_falls_silent_fails_and_is_tried_again_by_hand(tmp_path, monkeypatch):
+    monkeypatch.setattr("vademecum.model.jobs.TRIES", 2)
+    monkeypatch.setattr("vademecum.model.jobs.BACKOFF", 1)
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        found = await until(ada, lambda found: found["counts"]["failed"])
+        (job,) = found["jobs"]
+        assert job["attempts"] == len(model.asked) == found["extraction"]["today"] == 2
+        assert "said nothing" in job["error"]
+        model.rules = [Rule(say=[REPLY])]
+        await ada.call("POST", f"/v1/jobs/{job['id']}/retry")
+        assert (await finished(ada))["counts"]["done"] == 1
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60), assistant_silence_s=0.2)
+
+
+def test_the_waits_for_a_model_that_is_away_grow_to_an_hour_and_no_further():
+    job = jobs.begun(jobs.new("episodes/e1", 1, "", NOW), NOW)
+    for wait_s, waited in ((4, 4), (10**6, 3600)):
+        after = jobs.unheard(job, NOW, "It is away.", wait_s)
+        assert (after.state, after.attempts, after.error) == ("waiting", 0, "It is away.")
+        assert jobs.seconds_until(after.due, NOW) == waited
+
+
+def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
+    async def scenario(h, model, ada):
+        turn = episode("e1", "s1")
+        await talk(ada, turn)
+        await finished(ada)
+        edited = {**turn, "userMessage": "something else"}
+        await ada.push("episodes", edited, assumed=turn)
+        await finished(ada)
+        await ada.push("episodes", {**edited, "_deleted": True}, assumed=edited)
+        await ada.push("episodes", episode("e2", "s1"))
+        await finished(ada)
+        await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
+        assert (await finished(ada))["extraction"]["today"] == len(model.asked) == 4
+        async with h.parts.users.open(ada.id) as store:
+            assert await store.asked_on(jobs.day(h.parts.clock())) == 4
+            assert await store.asked_on("2026-01-01") == 0, "another day begins with none"
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("vademecum.model.jobs.TRIES", 1)
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        for asked in (1, 2):
+            found = await until(ada, lambda found: found["counts"]["failed"])
+            assert found["extraction"]["today"] == len(model.asked) == asked
+            await ada.call("POST", "/v1/jobs/retry")
+        await until(ada, lambda found: found["counts"]["failed"])
+        async with h.parts.users.open(ada.id) as store:
+            (job,) = await store.failed_jobs()
+            heard = jobs.again(jobs.heard(job, "{}"), h.parts.clock())
+            await store.write(lambda draft: draft.jobs.update({job.id: heard}))
+        h.parts.backstage.ask("work", ada.id, 0)
+        found = await until(ada, lambda found: found["counts"]["done"])
+        assert found["extraction"]["today"] == len(model.asked) == 3
+
+    scenario_of(tmp_path, scenario, Rule(say=["No."]))
+
+
+def test_what_an_allowance_of_none_holds_up_is_taken_up_when_there_is_one(tmp_path):
+    people = []
+
+    async def stopped(h, model, ada):
+        people.append(ada)
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+
+    async def without(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        await ada.call("POST", "/v1/jobs/retry")
+        await asyncio.sleep(0.5)
+        assert model.asked == [] and h.parts.backstage.jobs["work"].is_asked(ada.id)
+
+    scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
+    scenario_of(tmp_path, without, Rule(say=[REPLY]), extraction_daily=0)
+
+
+def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_about(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("facts", fact("f1"), fact("f2"))
+        await talk(ada)
+        await finished(ada)
+        async with h.parts.users.open(ada.id) as store:
+            (job,) = (await store.survey_jobs(1))[0]
+            late = jobs.later(h.parts.clock(), 600)
+            heard = msgspec.structs.replace(job, state="waiting", due=late, found="what was said")
+            await store.write(lambda draft: draft.jobs.update({job.id: heard}))
+            await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))
+            assert (await store.survey_jobs(1))[0][0].found == "what was said"
+            await ada.push("facts", {**fact("f2"), "_deleted": True}, assumed=fact("f2"))
+            assert (await store.survey_jobs(1))[0] == [jobs.heard(heard, "")]
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

@@ -1,0 +1,78 @@
+/** Stands before the real server: notes what is asked, and refuses or holds back what a test says. */
+
+import { createServer, request as ask, type RequestOptions, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Harness } from "./harness.ts";
+
+export interface Asked {
+  at: number;
+  path: string;
+}
+
+/** An answer in the server's place. */
+export interface Forged {
+  type: string;
+  body: string;
+}
+
+export interface Refused {
+  status: number;
+  retryAfter?: string;
+  code?: string;
+}
+
+export class Gate {
+  readonly asked: Asked[] = [];
+  /** What a request is refused with; undefined: it is let through. */
+  refuses: (path: string) => Refused | undefined = () => undefined;
+  /** What is answered in the server's place, with status 200. */
+  forges: (path: string) => Forged | undefined = () => undefined;
+  readonly #server: Server;
+
+  private constructor(harness: Harness) {
+    this.#server = createServer((request, response) => {
+      const path = request.url!;
+      this.asked.push({ at: performance.now(), path });
+      const refused = this.refuses(path);
+      if (refused) {
+        const { status, retryAfter, code = "BUSY" } = refused;
+        response.writeHead(status, retryAfter === undefined ? {} : { "retry-after": retryAfter });
+        return void response.end(JSON.stringify({ code, detail: "Later." }));
+      }
+      const forged = this.forges(path);
+      if (forged) return void response.writeHead(200, { "content-type": forged.type }).end(forged.body);
+      const { method, headers } = request;
+      const onward = ask(harness.url + path, { method, headers } as RequestOptions, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      request.pipe(onward);
+      for (const end of [response, onward]) end.on("close", () => onward.destroy()).on("error", () => {});
+    });
+  }
+
+  static async open(harness: Harness): Promise<Gate> {
+    const gate = new Gate(harness);
+    await new Promise<void>((resolve) => gate.#server.listen(0, "127.0.0.1", resolve));
+    return gate;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  /** How often something was asked whose path has this in it. */
+  times(part: string): number {
+    return this.asked.filter(({ path }) => path.includes(part)).length;
+  }
+
+  /** Ends all connections, the stream too. */
+  breakOff(): void {
+    this.#server.closeAllConnections();
+  }
+
+  close(): void {
+    this.breakOff();
+    this.#server.close();
+  }
+}

@@ -1,0 +1,141 @@
+"""Which changes of a commit cause which jobs, and how long a job that does not succeed waits."""
+
+import msgspec
+import pytest
+
+from property.rows import episode, project, session
+from vademecum.model import causes, jobs
+from vademecum.model.collections import Registry
+from vademecum.model.draft import Draft, Heads
+
+NOW = "2026-01-01T00:00:00.000Z"
+KEY, ID = "episodes/e1", "extract.episodes.e1"
+
+
+class File:
+    """The heads and jobs of a user, and commits upon them."""
+
+    def __init__(self):
+        self.heads = Heads()
+        self.bodies = {}
+        self.jobs = {}
+
+    def commit(self, work, *, extracts=True):
+        def read(keys):
+            return {key: self.bodies[key] for key in keys}
+
+        def read_jobs(ids):
+            return {i: self.jobs[i] for i in ids if i in self.jobs}
+
+        draft = Draft(self.heads, read, Registry(), "epoch", "", NOW, read_jobs)
+        work(draft)
+        causes.follow(draft, extracts=extracts)
+        self.heads.absorb(draft.changes)
+        self.bodies |= {key: change.body for key, change in draft.changes.items()}
+        self.jobs = {i: job for i, job in (self.jobs | draft.jobs).items() if job is not None}
+        return draft
+
+    def put(self, collection, row, *, waiting=False, **more):
+        body = msgspec.json.encode(row)
+        key = f"{collection}/{row['id']}"
+        return self.commit(lambda draft: draft.put(key, row, body, waiting=waiting), **more)
+
+    def finish(self):
+        self.jobs = {i: jobs.done(job) for i, job in self.jobs.items()}
+
+
+@pytest.mark.parametrize("status", ["queued", "streaming", "done", "stopped", "failed"])
+def test_only_a_turn_that_is_over_causes_an_extraction(status):
+    file = File()
+    file.put("episodes", episode("e1", "s1", status=status))
+    assert set(file.jobs) == ({ID} if status in ("done", "stopped") else set())
+    assert all(job.subject == KEY and job.state == "waiting" and job.due == NOW for job in file.jobs.values())
+
+
+def test_a_text_causes_one_extraction_and_another_text_another():
+    file = File()
+    file.put("episodes", episode("e1", "s1"))
+    first = file.jobs[ID]
+    file.put("episodes", episode("e1", "s1", model="another"))
+    assert file.jobs[ID] is first, "it waits already"
+    file.finish()
+    file.put("episodes", episode("e1", "s1", status="stopped"))
+    assert file.jobs[ID].state == "done", "the text was worked on"
+    file.put("episodes", episode("e1", "s1", aiResponse="something else."))
+    assert file.jobs[ID].state == "waiting" and file.jobs[ID].text != first.text
+
+
+def test_a_turn_without_a_word_and_one_that_waits_for_its_session_cause_none():
+    file = File()
+    file.put("episodes", episode("e1", "s1", userMessage=" ", aiResponse="\n"))
+    file.put("episodes", episode("e2", "s1"), waiting=True)
+    assert file.jobs == {}
+    file.put("episodes", episode("e2", "s1"))
+    assert set(file.jobs) == {"extract.episodes.e2"}, "it has come in"
+
+
+def test_without_a_model_no_jobs_pile_up():
+    file = File()
+    file.put("episodes", episode("e1", "s1"), extracts=False)
+    assert file.jobs == {}
+
+
+@pytest.mark.parametrize("extracts", [True, False])
+def test_a_row_that_dies_takes_its_job_along(extracts):
+    file = File()
+    for collection, row in {
+        "episodes": episode("x", "s1"),
+        "sessions": session("x"),
+        "projects": project("x"),
+    }.items():
+        file.put(collection, row)
+        key = f"{collection}/x"
+        asked = jobs.new(key, 1, "", NOW)
+        file.commit(lambda draft, asked=asked: draft.jobs.update({asked.id: asked}))
+        assert asked.id in file.jobs
+        file.commit(lambda draft, key=key, row=row: draft.bury(key, row), extracts=extracts)
+        assert file.jobs == {}
+
+
+def test_what_is_undone_takes_its_jobs_back():
+    def work(draft):
+        undo = draft.savepoint()
+        draft.jobs[ID] = jobs.new(KEY, 1, "", NOW)
+        undo()
+
+    assert File().commit(work).jobs == {}
+
+
+def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():
+    job = jobs.new(KEY, 1, "", NOW)
+    waits = []
+    while job.state == "waiting":
+        job = jobs.put_off(jobs.begun(job, NOW), NOW, "It failed.")
+        waits.append(jobs.seconds_until(job.due, NOW))
+    assert waits == [1, 4, 16, 64, 256, 1024, 3600, 3600, 3600, 3600]
+    assert (job.state, job.attempts, job.error) == ("failed", jobs.TRIES, "It failed.")
+    once_more = jobs.again(job, NOW)
+    assert (once_more.state, once_more.attempts, once_more.due, once_more.error) == ("waiting", 0, NOW, "")
+
+
+def test_a_model_that_asks_to_wait_is_given_the_time():
+    job = jobs.begun(jobs.new(KEY, 1, "", NOW), NOW)
+    assert jobs.seconds_until(jobs.put_off(job, NOW, "Busy.", 30).due, NOW) == 30
+    assert jobs.seconds_until(jobs.put_off(job, NOW, "Busy.", 0.1).due, NOW) == 1
+
+
+def test_without_a_model_an_edited_turn_loses_its_job_and_another_keeps_it():
+    file = File()
+    turn = episode("e1", "s1")
+    file.put("episodes", turn)
+    file.put("episodes", {**turn, "model": "another"}, extracts=False)
+    assert set(file.jobs) == {ID}
+    file.put("episodes", {**turn, "userMessage": "something else"}, extracts=False)
+    assert file.jobs == {}
+
+
+def test_what_a_model_has_answered_goes_when_its_job_fails_for_good_and_no_sooner():
+    job = jobs.heard(jobs.begun(jobs.new(KEY, 1, "", NOW), NOW), "an answer")
+    assert jobs.put_off(job, NOW, "Full.").found == "an answer"
+    last = msgspec.structs.replace(job, attempts=jobs.TRIES)
+    assert (jobs.put_off(last, NOW, "Full.").state, jobs.put_off(last, NOW, "Full.").found) == ("failed", "")

@@ -1,0 +1,160 @@
+"""When the work of a job is done: at the earliest moment that was asked for, once for all who asked before it."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from vademecum.services.user_queue import UserQueue
+
+SOON, LATE = 0.2, 600.0
+
+
+class Works:
+    """A job's work, counted. It goes on while `gate` is shut."""
+
+    def __init__(self):
+        self.done = 0
+        self.under_way = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def work(self, user_id):
+        self.under_way.set()
+        await self.gate.wait()
+        self.under_way.clear()
+        self.done += 1
+
+
+@asynccontextmanager
+async def begun(folder, delay_s=SOON):
+    works = Works()
+    job = UserQueue("test", folder, works.work, delay_s=delay_s)
+    job.start()
+    try:
+        yield job, works
+    finally:
+        await job.close()
+
+
+async def ended(job):
+    async with asyncio.timeout(20):
+        while job.is_asked("ada"):
+            await asyncio.sleep(0.01)
+
+
+def test_many_asks_before_the_work_are_one(tmp_path):
+    async def scenario():
+        async with begun(tmp_path) as (job, works):
+            for _ in range(10):
+                job.ask("ada")
+            await ended(job)
+            assert works.done == 1 and not (tmp_path / "test" / "ada").exists()
+
+    asyncio.run(scenario())
+
+
+def test_a_later_ask_does_not_put_the_work_off_and_an_earlier_one_brings_it_forward(tmp_path):
+    async def scenario():
+        async with begun(tmp_path) as (job, works):
+            job.ask("ada")
+            job.ask("ada", LATE)
+            await ended(job)
+            job.ask("ada", LATE)
+            await asyncio.sleep(0.05)
+            job.ask("ada")
+            await ended(job)
+            assert works.done == 2
+
+    asyncio.run(scenario())
+
+
+def test_an_ask_while_the_work_runs_is_served_after_its_own_delay(tmp_path):
+    async def scenario():
+        async with begun(tmp_path) as (job, works):
+            for delay, served in ((LATE, 1), (SOON, 2)):
+                works.done = 0
+                works.gate.clear()
+                job.hurry("ada")
+                await works.under_way.wait()
+                job.ask("ada", delay)
+                works.gate.set()
+                async with asyncio.timeout(20):
+                    while works.done < served:
+                        await asyncio.sleep(0.01)
+                await asyncio.sleep(0.1)
+                assert works.done == served and job.is_asked("ada") == (delay == LATE)
+
+    asyncio.run(scenario())
+
+
+def test_who_hurries_while_the_work_runs_is_served_right_after(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            works.gate.clear()
+            job.hurry("ada")
+            await works.under_way.wait()
+            job.ask("ada")
+            job.hurry("ada")
+            works.gate.set()
+            await ended(job)
+            assert works.done == 2
+
+    asyncio.run(scenario())
+
+
+def test_settling_leaves_nothing_to_do_also_when_more_was_asked_meanwhile(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            works.gate.clear()
+            job.hurry("ada")
+            await works.under_way.wait()
+            job.ask("ada")
+            settling = asyncio.create_task(job.settle("ada"))
+            await asyncio.sleep(0.05)
+            works.gate.set()
+            await asyncio.wait_for(settling, 20)
+            assert works.done == 2 and not job.is_asked("ada")
+
+    asyncio.run(scenario())
+
+
+def test_a_restart_keeps_the_moment_when_the_work_is_due(tmp_path):
+    async def scenario():
+        async with begun(tmp_path) as (job, works):
+            job.ask("ada", 1.5)
+            job.ask("bob", LATE)
+        async with begun(tmp_path) as (job, works):
+            await asyncio.sleep(0.3)
+            assert works.done == 0 and job.pending() == 2
+            await ended(job)
+            assert works.done == 1 and job.is_asked("bob")
+
+    asyncio.run(scenario())
+
+
+def test_work_that_is_cut_off_is_taken_up_by_the_next_start(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, 0) as (job, works):
+            works.gate.clear()
+            job.ask("ada")
+            await works.under_way.wait()
+            job.ask("ada", LATE)
+        async with begun(tmp_path) as (job, works):
+            await ended(job)
+            assert works.done == 1, "what was under way does not wait for what was asked meanwhile"
+
+    asyncio.run(scenario())
+
+
+def test_who_is_forgotten_in_the_moment_of_asking_has_no_work(tmp_path):
+    async def scenario():
+        async with begun(tmp_path) as (job, works):
+            job.ask("ada")
+            job.forget("ada")
+            await ended(job)
+            job.ask("ada")
+            job.forget("ada")
+            job.ask("ada")
+            await ended(job)
+            assert works.done == 1
+
+    asyncio.run(scenario())

@@ -1,0 +1,144 @@
+/** Questions that wait for the assistant, with the real database and over real HTTP. */
+
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { BehaviorSubject } from "rxjs";
+import type { Device, KnownAccount, LaterQuestion } from "../../web/src/engines/device/device.ts";
+import type { Records } from "../../web/src/engines/records/records.ts";
+import { QUOTES } from "../../web/src/model/citation.ts";
+import { Asking } from "../../web/src/services/ask.ts";
+import { Embedding } from "../../web/src/services/embedding.ts";
+import { House } from "../../web/src/services/house.ts";
+import { Searcher } from "../../web/src/services/search.ts";
+import type { Syncing, SyncSummary } from "../../web/src/services/sync.ts";
+import { insert, openRows } from "./device.ts";
+import { soon } from "../soon.ts";
+
+const ACCOUNT = { userId: "u", limits: { searchesDocuments: true } } as KnownAccount;
+
+let server: Server;
+/** How the assistant answers each question; undefined: it says "Yes." */
+let refuses: () => number | undefined;
+/** Called when it is asked, before it answers. */
+let whenAsked: () => Promise<void>;
+let asked: number;
+let records: Records;
+let wishes: Map<string, LaterQuestion>;
+let summary$: BehaviorSubject<SyncSummary>;
+let asking: Asking;
+
+const summary = (kind: SyncSummary["kind"]): SyncSummary => ({
+  ...{ kind, waiting: 0, waitingOf: {}, syncedAt: null },
+});
+
+/** Node has no locks; one tab needs none but those that make it wait for itself. */
+function locks() {
+  const last = new Map<string, Promise<unknown>>();
+  const request = (name: string, work: () => Promise<unknown>) => {
+    const done = (last.get(name) ?? Promise.resolve()).catch(() => {}).then(work);
+    last.set(name, done);
+    return done;
+  };
+  return { request };
+}
+
+beforeEach(async () => {
+  [refuses, whenAsked, asked] = [() => undefined, async () => {}, 0];
+  server = createServer(async ({ url }, response) => {
+    if (url === "/v1/assistant") return void response.end('{"available":true,"model":"scripted"}');
+    asked++;
+    await whenAsked();
+    const status = refuses();
+    response.writeHead(status ?? 200, {});
+    if (status) return void response.end('{"code":"ASSISTANT","detail":"It does not answer."}');
+    response.end('event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: {"finish":"stop"}\n\n');
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  vi.stubGlobal("navigator", { locks: locks() });
+
+  records = await openRows();
+  await insert(records, "documents", { id: "d", activeSessions: ["s"] });
+  const chunks = [{ index: 0, start: 0, text: "The rent is due in May.", tokens: 6 }];
+  await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0, chunks });
+  wishes = new Map();
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const house = new House(ACCOUNT, records, deviceOf(wishes), { base });
+  summary$ = new BehaviorSubject(summary("offline"));
+  const syncing = { summary$, sent: async () => true } as unknown as Syncing;
+  asking = new Asking(house, syncing, new Searcher(house, new Embedding(house)));
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  server.closeAllConnections();
+  server.close();
+});
+
+/** What the app keeps beside the rows, in memory. */
+function deviceOf(wishes: Map<string, LaterQuestion>): Device {
+  const all = { first: async () => [...wishes.values()][0], toArray: async () => [...wishes.values()] };
+  const later = {
+    where: () => all,
+    put: async (wish: LaterQuestion) => void wishes.set(wish.episodeId, wish),
+    delete: async (id: string) => void wishes.delete(id),
+  };
+  const accounts = { get: async () => ACCOUNT, update: async () => 0 };
+  return { accounts, later } as unknown as Device;
+}
+
+const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();
+const wished = () => [...wishes.keys()];
+
+/** A turn that was answered by quotations, and shall be answered by the assistant. */
+async function quoted(message: string): Promise<string> {
+  const id = await asking.ask("s", message);
+  await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
+  await asking.later(id, true);
+  return id;
+}
+
+test("who wished for the assistant gets it, at the second time that the server is back if not at the first", async () => {
+  const [first, second] = [await quoted("When is the rent due?"), await quoted("Which rent?")];
+  refuses = () => 502;
+  summary$.next(summary("live"));
+  await soon(() => expect(asked).toBeGreaterThan(0)); // once, or twice: the wish itself asks, too
+  await soon(async () => expect(await turn(first)).toMatchObject({ status: "done", model: QUOTES }));
+  expect(wished()).toEqual([first, second]);
+  expect(asking.assistant$.value.later).toEqual([first, second]);
+
+  summary$.next(summary("offline"));
+  refuses = () => undefined;
+  summary$.next(summary("live"));
+  await soon(() => expect(wished()).toEqual([]));
+  for (const id of [first, second])
+    expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
+});
+
+test("a wish for a turn that is gone is gone with it", async () => {
+  const id = await quoted("When is the rent due?");
+  await (await records.episodes.findOne(id).exec())!.remove();
+  summary$.next(summary("live"));
+  await soon(() => expect(wished()).toEqual([]));
+  expect(asked).toBe(0);
+});
+
+test("a turn that is asked again is nobody's until it is answered, should the page close now", async () => {
+  const id = await quoted("When is the rent due?");
+  let meanwhile: object = {};
+  whenAsked = async () => void (meanwhile = await turn(id));
+  summary$.next(summary("live"));
+  await soon(async () => expect((await turn(id)).aiResponse).toBe("Yes."));
+  expect(meanwhile).toMatchObject({ status: "queued", aiResponse: "" });
+  expect(meanwhile).not.toHaveProperty("model");
+});
+
+test("what is remembered stands beside the quotations, and is said to be no document", async () => {
+  await insert(records, "sessions", { id: "s", title: "Flat" });
+  await insert(records, "memories", { id: "m", text: "The rent went up in spring." });
+  const id = await quoted("When is the rent due?");
+  const { aiResponse, citations } = await turn(id);
+  const [fromDocuments, remembered] = aiResponse.split("**Remembered, not from your documents:**");
+  expect(fromDocuments).toContain("The rent is due in May.");
+  expect(remembered).toContain("The rent went up in spring.");
+  expect(citations).toHaveLength(1);
+});

@@ -1,0 +1,102 @@
+/** The rows of a device in a test: the app's own database in memory, and no server. */
+
+import { randomUUID } from "node:crypto";
+import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
+import type { RxCollection, RxStorage } from "rxdb/plugins/core";
+import type { Device, KnownAccount } from "../../web/src/engines/device/device.ts";
+import { open, type Records } from "../../web/src/engines/records/records.ts";
+import { schemas } from "../../web/src/engines/records/schemas.ts";
+import { conflictHandler } from "../../web/src/engines/sync/sync.ts";
+import type { Collections } from "../../web/src/model/rows.ts";
+import { House } from "../../web/src/services/house.ts";
+
+export const T = "2026-01-01T00:00:00.000Z";
+type Name = keyof Collections;
+
+/** Closed when its test is over. */
+export async function openRows(storage: RxStorage<any, any> = getRxStorageMemory()): Promise<Records> {
+  const records = await open(randomUUID(), () => conflictHandler, { schemas, migrations: {}, storage });
+  onTestFinished(async () => void (await records.close()));
+  return records;
+}
+
+export function collectionOf(records: Records, name: string): RxCollection {
+  return records.collections[name as Name] as RxCollection;
+}
+
+/** What a row is when a test does not say otherwise. Its words are secrets: no tombstone has them. */
+const USUAL: Record<Name, object> = {
+  documents: {
+    ...{ userId: "u", originSessionId: "", activeSessions: [], accessCount: 0, lastAccessedAt: T },
+    ...{ filename: "secret.txt", mimeType: "text/plain", size: 10, contentHash: "", chunkCount: 1 },
+    status: "ready",
+  },
+  vectorEmbeddings: {
+    ...{ model: "", dims: 0, embedding: null },
+    chunks: [{ index: 0, start: 0, text: "a secret", tokens: 2 }],
+  },
+  projects: { name: "secret" },
+  sessions: { title: "secret", mode: "analysis" },
+  episodes: { userMessage: "secret?", aiResponse: "secret.", citations: [], status: "done" },
+  facts: { key: "rent", value: "secret", sourceRemoved: false, confidence: 1, confirmed: true },
+  memories: { text: "secret", sessionIds: [], source: "user", pinned: false },
+  entities: { name: "secret", type: "person" },
+  relationships: { label: "secret" },
+  summaries: { content: "secret" },
+};
+
+/** A whole row of what a test says of it; what it says is null the row has not. */
+export function row(name: string, said: object): Record<string, unknown> {
+  const whole = { createdAt: T, updatedAt: T, ...USUAL[name as Name], ...said };
+  const absent = ([field, value]: [string, unknown]) => value === null && field !== "embedding";
+  return Object.fromEntries(Object.entries(whole).filter((entry) => !absent(entry)));
+}
+
+export async function insert(records: Records, name: string, ...rows: object[]): Promise<void> {
+  const { error } = await collectionOf(records, name).bulkInsert(rows.map((said) => row(name, said)));
+  expect(error).toEqual([]);
+}
+
+/** As it is stored, a tombstone too, without what RxDB keeps beside it. */
+export async function stored(records: Records, name: string, id: string): Promise<Record<string, unknown>> {
+  const [found] = await collectionOf(records, name).storageInstance.findDocumentsById([id], true);
+  const { _meta, _rev, _attachments, ...fields } = found as any;
+  return fields;
+}
+
+/** What the app's verbs work with; nothing is known of the account but its id, and what a test says. */
+export function houseOf(
+  records: Records,
+  known: () => Partial<KnownAccount> | undefined = () => undefined,
+): House {
+  const accounts = { get: async () => known(), update: async () => 0 };
+  return new House({ userId: "u" } as KnownAccount, records, { accounts } as unknown as Device, { base: "" });
+}
+
+export interface Counted {
+  storage: RxStorage<any, any>;
+  /** Rows that were read of a collection so far. */
+  read(name: string): number;
+}
+
+/** A storage that counts the rows which questions and look-ups take out of it. */
+export function counting(storage: RxStorage<any, any>): Counted {
+  const counts = new Map<string, number>();
+  const count = (name: string, rows: number) => void counts.set(name, (counts.get(name) ?? 0) + rows);
+  const createStorageInstance: typeof storage.createStorageInstance = async (params) => {
+    const instance = await storage.createStorageInstance(params);
+    const { query, findDocumentsById } = instance;
+    instance.query = async (prepared) => {
+      const found = await query.call(instance, prepared);
+      count(params.collectionName, found.documents.length);
+      return found;
+    };
+    instance.findDocumentsById = async (ids, deleted) => {
+      const found = await findDocumentsById.call(instance, ids, deleted);
+      count(params.collectionName, found.length);
+      return found;
+    };
+    return instance;
+  };
+  return { storage: { ...storage, createStorageInstance }, read: (name) => counts.get(name) ?? 0 };
+}

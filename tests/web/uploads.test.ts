@@ -1,0 +1,341 @@
+/** From a file to a document on a device: what a closed page, a strange answer or a failure leaves is never lost. */
+
+import { deleteDocuments } from "../../web/src/services/delete.ts";
+import type { Records } from "../../web/src/engines/records/records.ts";
+import { isWorthAnotherTry } from "../../web/src/model/task.ts";
+import { uploads as words } from "../../web/src/ui/words/uploads.ts";
+import { insert, openRows, stored, T } from "./device.ts";
+import { answering, openUploads, waiting, withBrowserParts, type Desk } from "./uploads.ts";
+import { soon } from "../soon.ts";
+
+const TEXT = "The ferry leaves the harbour at noon and returns in the evening.";
+/** Only the server reads UTF-32. */
+const UTF32 = Buffer.from("fffe00004100000042000000", "hex");
+/** There is a model, and its files cannot be had. */
+const MODEL = { id: "m", hash: "h", dims: 2, files: [{ name: "m.onnx", bytes: 1, sha256: "0" }] } as any;
+const FAR = "9999-01-01T00:00:00.000Z";
+const LATER = "2026-06-01T00:00:00.000Z";
+
+let records: Records;
+beforeAll(withBrowserParts);
+beforeEach(async () => void (records = await openRows()));
+
+async function texts(documentId: string): Promise<string> {
+  const blocks = await records.vectorEmbeddings.find({ selector: { documentId } }).exec();
+  return blocks.flatMap(({ chunks }) => chunks.map(({ text }) => text)).join();
+}
+
+async function documents(): Promise<string[]> {
+  return (await records.documents.find().exec()).map(({ id }) => id).sort();
+}
+
+const until = (desk: Desk, id: string, stage: string) => soon(() => expect(desk.task(id)?.stage).toBe(stage));
+
+test("a page that closed between a document and its text has lost nothing", async () => {
+  // What the earlier page had written when it closed, as it writes it.
+  const first = openUploads(records);
+  await first.uploads.add([new File([TEXT], "ferry.txt")], "s1");
+  const { id } = first.uploads.tasks$.value[0]!;
+  const file = first.files.rows.get(id)!;
+  await until(first, id, "done");
+  for (const block of await records.vectorEmbeddings.find().exec()) await block.remove();
+  await (await records.documents.findOne(id).exec())!.incrementalPatch({ status: "pending" });
+
+  const second = openUploads(records);
+  second.files.rows.set(id, file);
+  void second.uploads.resume();
+  await until(second, id, "done");
+  expect(await texts(id)).toBe(TEXT);
+  expect(await documents()).toEqual([id]);
+  expect(second.task(id)!.existing).toBe(false);
+  expect(second.files.rows.size).toBe(0);
+});
+
+test("a half document for whose text there is no room keeps its file, says so, and is tried again", async () => {
+  await insert(records, "documents", { id: "f", status: "pending" });
+  const desk = openUploads(records);
+  desk.files.rows.set("f", waiting("f", TEXT));
+  const full = vi.spyOn(records.vectorEmbeddings, "bulkUpsert");
+  full.mockRejectedValueOnce(new DOMException("No room.", "QuotaExceededError"));
+  void desk.uploads.resume();
+  await until(desk, "f", "failed");
+  expect(desk.task("f")).toMatchObject({ code: "QUOTA_KEPT", documentId: null });
+  expect(isWorthAnotherTry(desk.task("f")!)).toBe(true);
+  expect(words.stage(desk.task("f")!)).toContain("is kept on this device");
+  expect([...desk.files.rows.keys()]).toEqual(["f"]);
+  await desk.uploads.again("f");
+  await until(desk, "f", "done");
+  expect(await texts("f")).toBe(TEXT);
+});
+
+test("the same file, added again, gives a document the text that it lacks and is lent as it is", async () => {
+  const desk = openUploads(records);
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  for (const block of await records.vectorEmbeddings.find().exec()) await block.remove();
+  const row = (await records.documents.findOne(id).exec())!;
+  await row.incrementalPatch({ status: "pending", filename: "renamed.txt", activeSessions: ["s1"] });
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s2");
+  await until(desk, desk.uploads.tasks$.value[1]!.id, "done");
+  expect(await texts(id)).toBe(TEXT);
+  expect(await stored(records, "documents", id)).toMatchObject({
+    filename: "renamed.txt",
+    activeSessions: ["s1", "s2"],
+  });
+  expect(await documents()).toEqual([id]);
+});
+
+/** Documents whose embedding a closed page broke off. */
+async function insertBrokenOff(...ids: string[]): Promise<void> {
+  for (const id of ids) {
+    await insert(records, "documents", { id, status: "pending" });
+    await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0 });
+  }
+}
+
+test("what another tab works at is not waited for by the documents behind it", async () => {
+  await insertBrokenOff("a", "b");
+  void navigator.locks.request("vademecum-file-a", () => new Promise(() => {}));
+  const desk = openUploads(records);
+  desk.uploads.embedAgain("a");
+  desk.uploads.embedAgain("b");
+  await until(desk, "b", "done");
+  expect(desk.task("a")).toBeUndefined();
+});
+
+test("what failed before everything was forgotten is not tried again after it", async () => {
+  const desk = openUploads(records);
+  desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  expect(desk.task(id)).toMatchObject({ stage: "failed", code: "QUOTA" });
+  desk.house.account$.next({ ...desk.house.account, forgottenAt: FAR });
+  await until(desk, id, "cancelled");
+  desk.files.put = async (file) => void desk.files.rows.set(file.id, file);
+  await desk.uploads.again(id);
+  expect(desk.files.rows.size).toBe(0);
+});
+
+/** A server that says which model it has when the test lets it. */
+async function slowModels() {
+  let asked = 0;
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const base = await answering((_, response) => {
+    asked++;
+    void held.then(() => response.end("{}"));
+  });
+  return { base, release, asked: () => asked };
+}
+
+test("who cancels embedding that was resumed keeps the document", async () => {
+  await insertBrokenOff("a");
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  void desk.uploads.resume();
+  desk.hear("offline");
+  await until(desk, "a", "embedding");
+  await desk.uploads.cancel("a");
+  expect(desk.task("a")).toMatchObject({ stage: "cancelled", documentId: "a" });
+  desk.uploads.embedAgain("a");
+  release();
+  await until(desk, "a", "done"); // after whatever the cancelling began
+  expect(await documents()).toEqual(["a"]);
+  expect(await texts("a")).toBe("a secret");
+});
+
+test("who cancels what was just added deletes all of it", async () => {
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "embedding");
+  await desk.uploads.cancel(id);
+  release();
+  await soon(async () => expect(await documents()).toEqual([]));
+  expect(desk.task(id)).toMatchObject({ stage: "cancelled", documentId: null });
+  expect(await texts(id)).toBe("");
+});
+
+test("what is deleted while it embeds is not called done", async () => {
+  await insertBrokenOff("a");
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  void desk.uploads.resume();
+  desk.hear("offline");
+  await until(desk, "a", "embedding");
+  await deleteDocuments(desk.house, ["a"]);
+  release();
+  await until(desk, "a", "cancelled");
+  expect(desk.task("a")!.documentId).toBeNull();
+});
+
+test("embedding that is gone on with keeps no file waiting", async () => {
+  await insertBrokenOff("a");
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  void desk.uploads.resume();
+  desk.hear("offline");
+  await until(desk, "a", "embedding");
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  await until(desk, desk.uploads.tasks$.value[1]!.id, "embedding");
+  expect(desk.files.rows.size).toBe(0); // its text is safe
+  release();
+});
+
+test("while no model can be had, refused documents do not ask for it one after the other", async () => {
+  const { base, release, asked } = await slowModels();
+  release();
+  const ids = Array.from({ length: 20 }, (_, n) => `d${n}`);
+  await insertBrokenOff(...ids);
+  const desk = openUploads(records, { base, model: MODEL });
+  void desk.uploads.resume();
+  desk.hear("live");
+  const syncError = { code: "DOCUMENT_LIMIT", message: "Full.", at: T };
+  for (const row of await records.documents.find().exec()) await row.incrementalPatch({ syncError });
+  desk.uploads.embedAgain("d0"); // after all that was begun so far
+  await until(desk, "d0", "done");
+  expect(asked()).toBeLessThanOrEqual(3);
+});
+
+test("what a server embeds that is busy at the moment is left to it", async () => {
+  await insertBrokenOff("refused", "pending");
+  const desk = openUploads(records);
+  void desk.uploads.resume();
+  desk.hear("busy");
+  desk.uploads.embedAgain("refused"); // after all that was begun so far
+  await until(desk, "refused", "done");
+  expect(desk.task("pending")).toBeUndefined();
+});
+
+test("a file that was chosen before everything was forgotten becomes no document from after it", async () => {
+  const desk = openUploads(records);
+  desk.files.rows.set("f", waiting("f", TEXT));
+  desk.house.account$.next({ ...desk.house.account, forgottenAt: LATER });
+  void desk.uploads.resume();
+  await until(desk, "f", "done");
+  for (const [name, id] of [
+    ["documents", "f"],
+    ["vectorEmbeddings", "f.0"],
+  ] as const) {
+    expect((await stored(records, name, id))["createdAt"]).toBe(T);
+  }
+});
+
+test.each([
+  [403, "text/html", "<h1>Blocked</h1>"],
+  [404, "text/plain", "not found"],
+  [413, "text/html", "<h1>Too large</h1>"],
+  [404, "application/json", '{"error":"no route"}'],
+  [200, "text/html", "<h1>Sign in to the train's network</h1>"],
+])("what is not the server's answer (%i %s %s) costs no file", async (status, type, body) => {
+  const base = await answering((_, response) =>
+    response.writeHead(status, { "content-type": type }).end(body),
+  );
+  const desk = openUploads(records, { base });
+  desk.hear("live");
+  desk.files.rows.set("text", waiting("text", TEXT));
+  desk.files.rows.set("utf32", waiting("utf32", UTF32));
+  void desk.uploads.resume();
+  await until(desk, "text", "done");
+  await until(desk, "utf32", "needs-server");
+  expect(await texts("text")).toBe(TEXT);
+  expect([...desk.files.rows.keys()]).toEqual(["utf32"]);
+});
+
+test("what the server itself refuses is over", async () => {
+  const body = JSON.stringify({ code: "TOO_LARGE", detail: "It is too large." });
+  const base = await answering((_, response) => response.writeHead(413).end(body));
+  const desk = openUploads(records, { base });
+  desk.hear("live");
+  desk.files.rows.set("f", waiting("f", TEXT));
+  void desk.uploads.resume();
+  await until(desk, "f", "failed");
+  expect(desk.task("f")).toMatchObject({ code: "TOO_LARGE", message: "It is too large." });
+  expect(desk.files.rows.size).toBe(0);
+  expect(await documents()).toEqual([]);
+});
+
+test("a failure while one file is put away does not stop those behind it", async () => {
+  const desk = openUploads(records);
+  const remove = desk.files.delete;
+  desk.files.delete = (id) => (id === "bad" ? Promise.reject(new Error("The disk is gone.")) : remove(id));
+  const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
+  desk.files.rows.set("bad", waiting("bad", "")); // there is no text in it, so it goes
+  desk.files.rows.set("good", waiting("good", TEXT));
+  void desk.uploads.resume();
+  await until(desk, "good", "done");
+  expect(desk.task("bad")).toMatchObject({ stage: "failed", code: "EMPTY" });
+  expect(complaints).toHaveBeenCalledOnce();
+  complaints.mockRestore();
+});
+
+/** Timers that run for so long as a server is left alone run when the test says so. */
+function heldTimers() {
+  const held: { ms: number; run: () => void }[] = [];
+  const { setTimeout: real } = globalThis;
+  const hold = (run: () => void, ms = 0) =>
+    [5_000, 10_000, 40_000].includes(ms) ? void held.push({ ms, run }) : real(run, ms);
+  const spy = vi.spyOn(globalThis, "setTimeout").mockImplementation(hold as typeof setTimeout);
+  onTestFinished(() => spy.mockRestore());
+  return held;
+}
+
+test("a file that only the server reads goes there again when it is time, and not sooner", async () => {
+  let sent = 0;
+  const base = await answering((request, response) => {
+    if (request.method !== "POST") return void response.end("{}");
+    sent++;
+    response.writeHead(503, sent === 1 ? { "retry-after": "40" } : {});
+    response.end('{"code":"BUSY","detail":"Later."}');
+  });
+  const desk = openUploads(records, { base });
+  desk.files.rows.set("f", waiting("f", UTF32));
+  const timers = heldTimers();
+  desk.hear("live");
+  void desk.uploads.resume();
+  await until(desk, "f", "needs-server");
+  await desk.uploads.add([new File([TEXT], "a.txt")], null); // stands in the queue behind whatever was begun
+  for (let n = 0; n < 10; n++) desk.hear(n === 5 ? "offline" : "live");
+  await until(desk, desk.uploads.tasks$.value.at(-1)!.id, "done");
+  const ofFile = () => timers.map(({ ms }) => ms);
+  expect([sent, ofFile()]).toEqual([2, [40_000, 5_000]]); // each file once
+  timers[0]!.run();
+  await soon(() => expect(timers).toHaveLength(3));
+  expect([sent, ofFile().at(-1)]).toEqual([3, 10_000]);
+  await until(desk, "f", "needs-server");
+});
+
+/** Sends a file, which the server will embed. */
+async function followed(stage = "embedding") {
+  const document = { id: "f", chunkCount: 3, status: "pending", createdAt: T };
+  const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
+  const desk = openUploads(records, { base });
+  desk.hear("live");
+  desk.files.rows.set("f", waiting("f", TEXT));
+  void desk.uploads.resume();
+  await until(desk, "f", stage);
+  return desk;
+}
+
+test("what the server embeds is over when it was deleted before its row came", async () => {
+  await insert(records, "documents", { id: "f" });
+  await (await records.documents.findOne("f").exec())!.remove();
+  const desk = await followed("cancelled");
+  expect(desk.task("f")!.documentId).toBeNull();
+});
+
+test("what the server embeds is over when everything is forgotten", async () => {
+  const desk = await followed();
+  desk.house.account$.next({ ...desk.house.account, forgottenAt: LATER });
+  await until(desk, "f", "cancelled");
+});
+
+test("what the server embeds is done when its row says so", async () => {
+  const desk = await followed();
+  desk.syncing.embedding$.next({ f: { done: 2, of: 3 } });
+  expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });
+  await insert(records, "documents", { id: "f", status: "ready" });
+  await until(desk, "f", "done");
+});

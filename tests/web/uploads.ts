@@ -1,0 +1,181 @@
+/**
+ * Uploads in a test: the app's own, with the real database and the real reader of text files. What a browser has for
+ * them and Node has not stands in here: locks, a table of files, a worker and a request that tells progress.
+ */
+
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Device, KnownAccount, WaitingFile } from "../../web/src/engines/device/device.ts";
+import type { Message } from "../../web/src/engines/files/messages.ts";
+import type { Records } from "../../web/src/engines/records/records.ts";
+import type { Manifest } from "../../web/src/model/manifest.ts";
+import type { Task } from "../../web/src/model/task.ts";
+import { Embedding } from "../../web/src/services/embedding.ts";
+import { House } from "../../web/src/services/house.ts";
+import { Syncing, type SyncSummary } from "../../web/src/services/sync.ts";
+import { Uploads } from "../../web/src/services/upload.ts";
+import { T } from "./device.ts";
+
+/** The files of a device that wait, as Dexie's verbs reach them. */
+export class Files {
+  readonly rows = new Map<string, WaitingFile>();
+  get = async (id: string) => this.rows.get(id);
+  put = async (file: WaitingFile) => void this.rows.set(file.id, file);
+  delete = async (id: string) => void this.rows.delete(id);
+  update = async (id: string, change: Partial<WaitingFile>) =>
+    void (this.rows.has(id) && this.rows.set(id, { ...this.rows.get(id)!, ...change }));
+  where = () => ({ toArray: async () => [...this.rows.values()] });
+}
+
+export interface Desk {
+  house: House;
+  files: Files;
+  syncing: Syncing;
+  uploads: Uploads;
+  /** As the sync would tell it. */
+  hear(kind: SyncSummary["kind"]): void;
+  task(id: string): Task | undefined;
+}
+
+export interface Setting {
+  /** Where the server is; nowhere, when a test does not say. */
+  base?: string;
+  /** The server's model when it was last asked. */
+  model?: Manifest & { id: string };
+}
+
+export function openUploads(records: Records, { base = "http://127.0.0.1:1", model }: Setting = {}): Desk {
+  const files = new Files();
+  const limits = { fileBytes: 2 ** 20 };
+  const account = { userId: "u", limits, ...(model ? { model } : {}) } as KnownAccount;
+  const watchFiles = (_: string, listener: (ids: string[]) => void) => listener([...files.rows.keys()]);
+  const accounts = { get: async () => account, update: async () => 0 };
+  const house = new House(account, records, { accounts, files, watchFiles } as unknown as Device, { base });
+  const syncing = new Syncing(house);
+  onTestFinished(() => syncing.stop());
+  onTestFinished(() => locks.clear());
+  const uploads = new Uploads(house, syncing, new Embedding(house));
+  const hear = (kind: SyncSummary["kind"]) => syncing.summary$.next({ ...syncing.summary$.value, kind });
+  return {
+    house,
+    files,
+    syncing,
+    uploads,
+    hear,
+    task: (id) => uploads.tasks$.value.find((t) => t.id === id),
+  };
+}
+
+/** A file that an earlier page was given. */
+export function waiting(id: string, content: BlobPart, more: Partial<WaitingFile> = {}): WaitingFile {
+  const blob = new Blob([content]);
+  return {
+    id,
+    userId: "u",
+    sessionId: null,
+    name: `${id}.txt`,
+    content: blob,
+    addedAt: T,
+    needsServer: false,
+    ...more,
+  };
+}
+
+/** Whatever a server, or what is in its place, answers with. Ends with the test. */
+export async function answering(listener: RequestListener): Promise<string> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => (server.closeAllConnections(), void server.close()));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+type Work = (lock: object | null) => unknown;
+
+/** What is held of all tabs' locks, by name. The end of a test is the end of its tabs. */
+const locks = new Map<string, Promise<unknown>>();
+
+/** As in a browser one has a lock at a time, also within one tab. */
+async function request(name: string, ...given: [Work] | [LockOptions, Work]): Promise<unknown> {
+  const [options, work] = given.length === 2 ? given : [{}, given[0]];
+  if (options.ifAvailable && locks.has(name)) return work(null);
+  while (locks.has(name)) await locks.get(name)!.catch(() => {});
+  const working = Promise.resolve({}).then(work); // never at once
+  locks.set(name, working);
+  try {
+    return await working;
+  } finally {
+    if (locks.get(name) === working) locks.delete(name);
+  }
+}
+
+/** For a test file that has uploads. */
+export async function withBrowserParts(): Promise<void> {
+  vi.stubGlobal("navigator", { locks: { request } });
+  vi.stubGlobal("XMLHttpRequest", Sending);
+  const heard: ((event: { data: unknown }) => void)[] = [];
+  const readers: SameThread[] = [];
+  vi.stubGlobal("self", {
+    addEventListener: (_: string, listener: (event: { data: unknown }) => void) => heard.push(listener),
+    postMessage: (data: Message) => {
+      const [reader] = data.kind === "progress" ? readers : readers.splice(0, 1);
+      reader?.dispatchEvent(new MessageEvent("message", { data }));
+    },
+  });
+  /** The reader of files, on the thread of the test: uploads read one file after the other. No other worker starts. */
+  class SameThread extends EventTarget {
+    readonly #reads: boolean;
+    constructor(url: URL) {
+      super();
+      this.#reads = url.pathname.endsWith("/files/worker.ts");
+    }
+    postMessage(data: unknown): void {
+      if (!this.#reads) return void queueMicrotask(() => this.dispatchEvent(new Event("error")));
+      readers.push(this);
+      heard.forEach((listener) => listener({ data }));
+    }
+    terminate(): void {}
+  }
+  vi.stubGlobal("Worker", SameThread);
+  await import("../../web/src/engines/files/worker.ts");
+}
+
+/** Of XMLHttpRequest what an upload uses, over fetch. */
+class Sending {
+  upload: { onprogress?: (event: { loaded: number }) => void } = {};
+  status = 0;
+  response: unknown = null;
+  onload?: () => void;
+  onerror?: () => void;
+  onabort?: () => void;
+  onloadend?: () => void;
+  readonly #aborting = new AbortController();
+  readonly #headers = new Headers();
+  #answered = new Headers();
+  #to = ["", ""] as [string, string];
+
+  open(method: string, url: string): void {
+    this.#to = [method, url];
+  }
+  setRequestHeader(name: string, value: string): void {
+    this.#headers.set(name, value);
+  }
+  getResponseHeader(name: string): string | null {
+    return this.#answered.get(name);
+  }
+  abort(): void {
+    this.#aborting.abort();
+    this.onabort?.();
+  }
+  send(body: FormData): void {
+    const [method, url] = this.#to;
+    fetch(url, { method, body, headers: this.#headers, signal: this.#aborting.signal })
+      .then(async (answer) => {
+        this.status = answer.status;
+        this.#answered = answer.headers;
+        this.response = await answer.json().catch(() => null);
+        this.onload?.();
+      })
+      .catch(() => this.#aborting.signal.aborted || this.onerror?.())
+      .finally(() => this.onloadend?.());
+  }
+}

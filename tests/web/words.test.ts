@@ -1,0 +1,28 @@
+/** What a conflict took away, and what a row is called. */
+
+import { lostWords, nameOf } from "../../web/src/model/words.ts";
+
+const base = { id: "f", key: "user.name", value: "Ada", confirmed: false };
+
+test.each([
+  ["both changed it, the other stands", { value: "Grace" }, { value: "Edith" }, { value: "Grace" }],
+  ["only the other changed it", {}, { value: "Edith" }, {}],
+  ["only this device changed it", { value: "Grace" }, { value: "Grace" }, {}],
+  ["what stands holds it whole", { value: "Grace" }, { value: "Grace Hopper" }, {}],
+  ["it is no text", { confirmed: true }, { value: "Edith" }, {}],
+  ["the other deleted it: deletion wins", { value: "Grace" }, { value: "", _deleted: true }, {}],
+  ["this device deleted it", { value: "", _deleted: true }, { value: "Edith" }, {}],
+  ["two fields", { key: "a", value: "b" }, { key: "c", value: "d" }, { key: "a", value: "b" }],
+])("%s", (_, ours, theirs, lost) => {
+  expect(lostWords("facts", { ...base, ...ours }, base, { ...base, ...theirs })).toEqual(lost);
+});
+
+test("with nothing in common every text that is gone was lost", () => {
+  expect(lostWords("sessions", { title: "Mine" }, undefined, { title: "Yours" })).toEqual({ title: "Mine" });
+});
+
+test("a row is called by its first line, cut short", () => {
+  expect(nameOf("episodes", { userMessage: " What now?\nTell me." })).toBe("What now?");
+  expect(nameOf("memories", { text: "x".repeat(500) })).toHaveLength(80);
+  expect(nameOf("vectorEmbeddings", {})).toBe("");
+});

@@ -1,0 +1,395 @@
+/**
+ * The one place where parts meet. It runs in a worker: the page draws, and everything it knows it asks here.
+ *
+ * What is proxied or streamed to the page is plain data: rows as they are on the wire.
+ */
+
+import { proxy, type ProxyMarked } from "comlink";
+import { asyncScheduler, distinctUntilChanged, throttleTime } from "rxjs";
+import { Device, type KnownAccount, type LostText } from "./engines/device/device.ts";
+import { open as openRecords } from "./engines/records/records.ts";
+import { telling } from "./engines/sync/conflicts.ts";
+import type { Wire } from "./engines/sync/wire.ts";
+import { follow, type Stop } from "./follow.ts";
+import { named } from "./model/lookup.ts";
+import type { Progress } from "./model/library.ts";
+import type { MemoryDesk } from "./memoryDesk.ts";
+import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "./model/rows.ts";
+import * as accounts from "./services/account.ts";
+import { Asking, type AssistantState, type Writing } from "./services/ask.ts";
+import {
+  deleteDocuments,
+  deleteProject,
+  deleteRow,
+  deleteSession,
+  type Deletable,
+} from "./services/delete.ts";
+import { borrow, chunks$, giveBack } from "./services/documents.ts";
+import { Embedding, type ModelState } from "./services/embedding.ts";
+import { addFact, changeFact } from "./services/facts.ts";
+import type { Finder } from "./services/find.ts";
+import type { Receipt } from "./services/forget.ts";
+import { House } from "./services/house.ts";
+import { dismissLost, keepLost, useLost, watchLost, watchReplaced } from "./services/lost.ts";
+import { Refused, type RefusedRow } from "./services/refused.ts";
+import { Searcher } from "./services/search.ts";
+import { beginSession, changeSession } from "./services/sessions.ts";
+import { Syncing, type SyncSummary } from "./services/sync.ts";
+import type { Task } from "./model/task.ts";
+import { Uploads } from "./services/upload.ts";
+
+/** For whoever is signed in. What belongs to one account goes over the wire of its house. */
+const wire: Wire = { base: "" };
+/** An answer that is being written is drawn so often. */
+const DRAW_MS = 60;
+const BOTH_ENDS = { leading: true, trailing: true };
+
+/** Before anybody is signed in. */
+export class Door {
+  readonly #device = new Device();
+
+  async enter(): Promise<(Desk & ProxyMarked) | null> {
+    const account = await accounts.whoIsHere(this.#device, wire);
+    return account ? proxy(await this.#open(account)) : null;
+  }
+
+  async signIn(email: string, password: string): Promise<void> {
+    await accounts.signIn(this.#device, wire, email, password);
+  }
+
+  taken(): Promise<void> {
+    return this.#device.taken();
+  }
+
+  keptAccounts(): Promise<KnownAccount[]> {
+    return accounts.keptAccounts(this.#device);
+  }
+
+  useKept(userId: string): Promise<void> {
+    return accounts.useKept(this.#device, userId);
+  }
+
+  /** Its rows must not be open, here or in another tab. */
+  removeKept(userId: string): Promise<void> {
+    return accounts.wipe(this.#device, userId);
+  }
+
+  async #open(account: KnownAccount): Promise<Desk> {
+    const device = this.#device;
+    const records = await openRecords(account.userId, (name) =>
+      telling((conflict) => keepLost(device, account.userId, name, conflict)),
+    );
+    return new Desk(new House(account, records, device, accounts.wireOf(wire, account)));
+  }
+}
+
+/** What the app knows of itself at this moment. */
+export interface State {
+  sync: SyncSummary;
+  model: ModelState;
+  uploads: Task[];
+}
+
+/** Everything that can be done with one account on this device. A method is a verb of services/. */
+export class Desk {
+  readonly #house: House;
+  readonly #syncing: Syncing;
+  readonly #embedding: Embedding;
+  readonly #searcher: Searcher;
+  readonly #asking: Asking;
+  readonly #uploads: Uploads;
+  readonly #refused: Refused;
+  readonly #unwatch: Stop;
+  #finder: Promise<Finder> | undefined;
+  #memory: Promise<MemoryDesk & ProxyMarked> | undefined;
+  /** The projects of sessions that are no rows yet. */
+  readonly #projects = new Map<string, string>();
+
+  constructor(house: House) {
+    this.#house = house;
+    this.#syncing = new Syncing(house);
+    this.#embedding = new Embedding(house);
+    this.#searcher = new Searcher(house, this.#embedding);
+    this.#asking = new Asking(house, this.#syncing, this.#searcher);
+    this.#uploads = new Uploads(house, this.#syncing, this.#embedding, (id) => this.#begin(id));
+    this.#refused = new Refused(house);
+    const { account, account$, device } = house;
+    this.#unwatch = device.watchAccount(account.userId, (found) => account$.next(found));
+    this.#syncing.back$.subscribe(() => {
+      void accounts.refresh(house);
+      void this.#embedding.manifest();
+    });
+    watchReplaced(house);
+    this.#syncing.start();
+    this.#embedding.start(this.#syncing);
+    void this.#uploads.resume();
+  }
+
+  account(): KnownAccount {
+    return this.#house.account;
+  }
+
+  // -- what there is, now and whenever it changes -----------------------------------------------------------
+
+  /** Rows of a collection that fit a Mango query, at once and again after every change. */
+  watch<Name extends keyof Collections>(
+    name: Name,
+    query: object,
+    listener: ((rows: Collections[Name][]) => void) & ProxyMarked,
+  ): Stop & ProxyMarked {
+    const found = (this.#house.records.collections[name] as any).find(query);
+    const subscription = found.$.subscribe((rows: any[]) => listener(rows.map((row) => row.toJSON())));
+    return proxy(() => subscription.unsubscribe());
+  }
+
+  /** The same, once. */
+  async rows<Name extends keyof Collections>(name: Name, query: object = {}): Promise<Collections[Name][]> {
+    const rows = await (this.#house.records.collections[name] as any).find(query).exec();
+    return rows.map((row: any) => row.toJSON());
+  }
+
+  state(): State {
+    return {
+      sync: this.#syncing.summary$.value,
+      model: this.#embedding.state$.value,
+      uploads: this.#uploads.tasks$.value,
+    };
+  }
+
+  /** The account, and again when another tier or limit, or that everything was forgotten, is heard of. */
+  watchAccount(listener: (account: KnownAccount) => void) {
+    const told = ({ tier, limits, forgottenAt }: KnownAccount) => JSON.stringify([tier, limits, forgottenAt]);
+    const same = (a: KnownAccount, b: KnownAccount) => told(a) === told(b);
+    return follow(this.#house.account$.pipe(distinctUntilChanged(same)), listener);
+  }
+
+  watchSync(listener: (summary: SyncSummary) => void) {
+    return follow(this.#syncing.summary$, listener);
+  }
+
+  watchModel(listener: (state: ModelState) => void) {
+    return follow(this.#embedding.state$, listener);
+  }
+
+  watchUploads(listener: (tasks: Task[]) => void) {
+    return follow(this.#uploads.tasks$, listener);
+  }
+
+  /** How far documents are that the server embeds, by their ids. */
+  watchEmbedding(listener: (progress: Record<string, Progress>) => void) {
+    return follow(this.#syncing.embedding$, listener);
+  }
+
+  /** The text of a document as its chunks, and again when more of it comes. */
+  watchChunks(documentId: string, listener: (chunks: VectorEmbeddingDoc["chunks"]) => void) {
+    return follow(chunks$(this.#house, documentId), listener);
+  }
+
+  watchWriting(listener: (writing: Record<string, Writing>) => void) {
+    return follow(this.#asking.writing$.pipe(throttleTime(DRAW_MS, asyncScheduler, BOTH_ENDS)), listener);
+  }
+
+  watchAssistant(listener: (assistant: AssistantState) => void) {
+    return follow(this.#asking.assistant$, listener);
+  }
+
+  watchRefused(listener: (rows: RefusedRow[]) => void) {
+    return follow(this.#refused.rows$, listener);
+  }
+
+  watchLost(listener: ((lost: LostText[]) => void) & ProxyMarked): Stop & ProxyMarked {
+    return proxy(watchLost(this.#house, listener));
+  }
+
+  async find(query: string) {
+    // Loaded when it is first wanted.
+    this.#finder ??= import("./services/find.ts").then(({ Finder }) => new Finder(this.#house.records));
+    this.#finder.catch(() => (this.#finder = undefined)); // to be tried again
+    return (await this.#finder).find(query);
+  }
+
+  // -- conversations ----------------------------------------------------------------------------------------
+
+  async ask(sessionId: string, message: string): Promise<string> {
+    await this.#begin(sessionId, message);
+    return this.#asking.ask(sessionId, message);
+  }
+
+  answerAgain(episodeId: string, message?: string) {
+    return this.#asking.again(episodeId, message);
+  }
+
+  stop(episodeId: string) {
+    this.#asking.stop(episodeId);
+  }
+
+  told(episodeId: string) {
+    return this.#asking.told(episodeId);
+  }
+
+  /** Documents of the pool that a message names and the session does not see, best first. */
+  async named(message: string, sessionId: string): Promise<DocumentDoc[]> {
+    const pool = await this.rows("documents");
+    return named(
+      message,
+      pool.filter(({ activeSessions }) => !activeSessions.includes(sessionId)),
+    );
+  }
+
+  askLater(episodeId: string, wanted: boolean) {
+    return this.#asking.later(episodeId, wanted);
+  }
+
+  /** It is open. `projectId`: where it belongs from its first message on, if it is none yet. */
+  prepare(sessionId: string, projectId?: string | null) {
+    if (projectId) this.#projects.set(sessionId, projectId);
+    return this.#searcher.prepare(sessionId);
+  }
+
+  #begin(sessionId: string, about = "") {
+    return beginSession(this.#house, sessionId, about, this.#projects.get(sessionId));
+  }
+
+  changeSession(id: string, change: Parameters<typeof changeSession>[2]) {
+    return changeSession(this.#house, id, change);
+  }
+
+  deleteSession(id: string) {
+    return deleteSession(this.#house, id);
+  }
+
+  // -- documents --------------------------------------------------------------------------------------------
+
+  addFiles(files: File[], sessionId: string | null) {
+    return this.#uploads.add(files, sessionId);
+  }
+
+  cancelUpload(id: string) {
+    return this.#uploads.cancel(id);
+  }
+
+  uploadAgain(id: string) {
+    return this.#uploads.again(id);
+  }
+
+  clearUploads() {
+    this.#uploads.clear();
+  }
+
+  borrow(documentId: string, sessionId: string) {
+    return borrow(this.#house, documentId, sessionId);
+  }
+
+  /** The same from a conversation that may not be a row yet. */
+  async borrowInto(documentId: string, sessionId: string): Promise<void> {
+    await this.#begin(sessionId);
+    await borrow(this.#house, documentId, sessionId);
+  }
+
+  giveBack(documentId: string, sessionId: string) {
+    return giveBack(this.#house, documentId, sessionId);
+  }
+
+  deleteDocuments(ids: string[]) {
+    return deleteDocuments(this.#house, ids);
+  }
+
+  usage() {
+    return accounts.usage(this.#house);
+  }
+
+  // -- memory -----------------------------------------------------------------------------------------------
+
+  addFact(key: string, value: string) {
+    return addFact(this.#house, key, value);
+  }
+
+  changeFact(id: string, change: Parameters<typeof changeFact>[2]) {
+    return changeFact(this.#house, id, change);
+  }
+
+  /** The rest of it, and projects. Loaded when a page first wants it. */
+  memory(): Promise<MemoryDesk & ProxyMarked> {
+    this.#memory ??= import("./memoryDesk.ts").then(({ MemoryDesk }) => proxy(new MemoryDesk(this.#house)));
+    this.#memory.catch(() => (this.#memory = undefined)); // to be tried again
+    return this.#memory;
+  }
+
+  deleteProject(id: string, withSessions = false) {
+    return deleteProject(this.#house, id, withSessions);
+  }
+
+  deleteRow(collection: Deletable, id: string) {
+    return deleteRow(this.#house, collection, id);
+  }
+
+  // -- this device ------------------------------------------------------------------------------------------
+
+  /** Fetches the model, unless it is here; what has arrived of it is kept. */
+  loadModel() {
+    void this.#embedding.fetch();
+  }
+
+  syncNow() {
+    this.#syncing.again();
+  }
+
+  tryRefusedAgain(row?: Pick<RefusedRow, "collection" | "id">) {
+    return row ? this.#refused.tryAgain(row) : this.#refused.tryAllAgain();
+  }
+
+  useLost(id: string) {
+    return useLost(this.#house, id);
+  }
+
+  dismissLost(id: string) {
+    return dismissLost(this.#house, id);
+  }
+
+  /** Everything of this account as a ZIP. Loaded when it is wanted, as few want it. */
+  async takeOut(): Promise<Blob> {
+    return (await import("./services/takeOut.ts")).takeOut(this.#house);
+  }
+
+  async bringIn(zip: Blob) {
+    return (await import("./services/bringIn.ts")).bringIn(this.#house, zip);
+  }
+
+  // -- the account ------------------------------------------------------------------------------------------
+
+  profile() {
+    return accounts.profile(this.#house.wire);
+  }
+
+  changePassword(current: string, password: string) {
+    return accounts.changePassword(this.#house.wire, current, password);
+  }
+
+  async signInAgain(password: string): Promise<void> {
+    await accounts.signInAgain(this.#house, wire, password);
+    this.#syncing.again();
+  }
+
+  /** On the server. Here nothing has changed yet: `close` or `wipe` comes next. */
+  signOut() {
+    return accounts.signOut(this.#house.wire);
+  }
+
+  /** On the server, which answers when it has erased and checked. `wipe` comes next. */
+  async forgetEverything(): Promise<Receipt> {
+    return (await import("./services/forget.ts")).forgetEverything(this.#house);
+  }
+
+  /** Ends this visit: the page must be loaded anew. What is on the device stays. */
+  async close(): Promise<void> {
+    this.#unwatch();
+    await this.#syncing.stop();
+    await this.#house.records.close();
+  }
+
+  /** The same, and takes the account from this device. No other tab may have its rows open. */
+  async wipe(): Promise<void> {
+    await this.close();
+    await accounts.wipe(this.#house.device, this.#house.account.userId);
+  }
+}

@@ -1,0 +1,139 @@
+/** What this device alone knows and never sends: who was here, which files wait, which words lost a conflict. */
+
+import Dexie, { liveQuery, type EntityTable } from "dexie";
+import type { Manifest } from "../../model/manifest.ts";
+
+export interface KnownAccount {
+  userId: string;
+  email: string;
+  tier: "FREE" | "JIVE" | "JIGGA";
+  limits: Limits;
+  usedAt: string;
+  /** What of the limits was taken when the server was last asked. */
+  usage?: Usage;
+  /** Of the server's data; another one means that it was restored (see engines/sync). */
+  epoch?: string;
+  /** The last "forget everything" that was carried out here, too. */
+  forgottenAt?: string;
+  /** The server's model when it was last asked; null: it had none. */
+  model?: (Manifest & { id: string }) | null;
+  /** Whether an assistant was set up on the server when it was last asked, and its name. */
+  assistant?: { available: boolean; model: string | null };
+  /** When the server was last known to have all of this device and the other way round. */
+  syncedAt?: string;
+}
+
+/** As `GET /v1/me` says them: counts, and bytes. */
+export interface Limits {
+  documents: number;
+  fileBytes: number;
+  storageBytes: number;
+  rowBytes: number;
+  authoritative: boolean;
+  searchesDocuments: boolean;
+}
+
+/** As the server counts, at that time. */
+export interface Usage {
+  documents: number;
+  bytes: number;
+  at: string;
+}
+
+/** A file that was chosen and is not stored as a document yet. It outlives the page. */
+export interface WaitingFile {
+  id: string;
+  userId: string;
+  sessionId: string | null;
+  name: string;
+  content: Blob;
+  addedAt: string;
+  /** Only the server reads this kind: it waits for the network. */
+  needsServer: boolean;
+}
+
+/** What a conflict took away: the words of this device that gave way to those of another. */
+export interface LostText {
+  id: string;
+  userId: string;
+  collection: string;
+  rowId: string;
+  fields: Record<string, unknown>;
+  at: string;
+}
+
+/** A question that waits for the assistant: it is asked when the server is back. */
+export interface LaterQuestion {
+  episodeId: string;
+  userId: string;
+  at: string;
+}
+
+export class Device extends Dexie {
+  accounts!: EntityTable<KnownAccount, "userId">;
+  files!: EntityTable<WaitingFile, "id">;
+  lost!: EntityTable<LostText, "id">;
+  later!: EntityTable<LaterQuestion, "episodeId">;
+
+  constructor() {
+    super("vademecum");
+    this.version(1).stores({
+      accounts: "userId, usedAt",
+      files: "id, userId",
+      lost: "id, userId, rowId",
+      later: "episodeId, userId",
+    });
+  }
+
+  /** Resolves when the browser takes all of it from under the app, as when its data is cleared. */
+  taken(): Promise<void> {
+    return new Promise((resolve) => this.on("close", () => resolve()));
+  }
+
+  /** Who used this device last. */
+  async lastAccount(): Promise<KnownAccount | undefined> {
+    return this.accounts.orderBy("usedAt").last();
+  }
+
+  /** What conflicts took from an account, newest first, at once and again after every change. */
+  watchLost(userId: string, listener: (lost: LostText[]) => void): () => void {
+    const found = liveQuery(() => this.lost.where({ userId }).reverse().sortBy("at"));
+    const subscription = found.subscribe(listener);
+    return () => subscription.unsubscribe();
+  }
+
+  /** What is known of an account, at once and again after every change, also by another tab. */
+  watchAccount(userId: string, listener: (account: KnownAccount) => void): () => void {
+    const found = liveQuery(() => this.accounts.get(userId));
+    const subscription = found.subscribe((account) => account && listener(account));
+    return () => subscription.unsubscribe();
+  }
+
+  /** The ids of an account's files that wait, at once and again after every change, also by another tab. */
+  watchFiles(userId: string, listener: (ids: string[]) => void): () => void {
+    const found = liveQuery(() => this.files.where({ userId }).primaryKeys());
+    const subscription = found.subscribe(listener);
+    return () => subscription.unsubscribe();
+  }
+
+  /** What of an account waits or was kept here since before this moment: everything was forgotten then. */
+  async forgetBefore(userId: string, moment: string): Promise<void> {
+    const isOlder = ({ at = "" }: { at?: string }) => at < moment;
+    await Promise.all([
+      this.lost.where({ userId }).filter(isOlder).delete(),
+      this.later.where({ userId }).filter(isOlder).delete(),
+      this.files
+        .where({ userId })
+        .filter(({ addedAt: at }) => isOlder({ at }))
+        .delete(),
+    ]);
+  }
+
+  /** Everything of one account but its rows, which are a database of their own (see engines/records). */
+  async forget(userId: string): Promise<void> {
+    const tables = [this.accounts, this.files, this.lost, this.later];
+    await this.transaction("rw", tables, () =>
+      Promise.all(tables.map((table) => table.where({ userId }).delete())),
+    );
+  }
+}

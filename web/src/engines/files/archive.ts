@@ -1,0 +1,124 @@
+/** Zip archives (OOXML, OpenDocument, EPUB): looked through before anything is unpacked, and held to what they state. */
+
+import { Inflate } from "fflate";
+import { latin1 } from "./encoding.ts";
+import { LIMITS, Unreadable } from "./parsed.ts";
+import { parseXml, type XmlNode } from "./xml.ts";
+
+interface Member {
+  method: number;
+  encrypted: boolean;
+  checksum: number;
+  packedSize: number;
+  size: number;
+  place: number;
+}
+
+const END = 0x06054b50;
+const ENTRY = 0x02014b50;
+const LOCAL = 0x04034b50;
+const [STORED, DEFLATED] = [0, 8];
+const SLICE = 65_536;
+
+export class Archive {
+  readonly #data: Uint8Array;
+  readonly #members: Map<string, Member>;
+
+  /** Refuses what would unpack to too much. */
+  constructor(data: Uint8Array) {
+    this.#data = data;
+    this.#members = directory(data);
+    const members = [...this.#members.values()];
+    const total = members.reduce((sum, { size }) => sum + size, 0);
+    const isBomb = ({ size, packedSize }: Member) =>
+      size > 2 ** 20 && size > LIMITS.expansionRatio * Math.max(1, packedSize);
+    if (total > LIMITS.expansionBytes || members.some(isBomb)) throw new Unreadable("TOO_EXPANSIVE");
+  }
+
+  has(name: string): boolean {
+    return this.#members.has(name);
+  }
+
+  bytes(name: string): Uint8Array {
+    const member = this.#members.get(name);
+    if (!member) throw new Unreadable("DAMAGED");
+    return unpack(this.#data, member);
+  }
+
+  /** Whether a member has these ASCII letters. */
+  mentions(name: string, letters: string): boolean {
+    return this.has(name) && latin1(this.bytes(name)).includes(letters);
+  }
+
+  xml(name: string): XmlNode {
+    return parseXml(this.bytes(name));
+  }
+}
+
+/** The members by their names, from the table at the archive's end. */
+export function directory(data: Uint8Array): Map<string, Member> {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const end = endOfDirectory(view);
+  const count = view.getUint16(end + 10, true);
+  if (count > LIMITS.members) throw new Unreadable("TOO_EXPANSIVE");
+  const members = new Map<string, Member>();
+  let at = view.getUint32(end + 16, true);
+  for (let n = 0; n < count; n++) {
+    if (at + 46 > end || view.getUint32(at, true) !== ENTRY) throw new Unreadable("DAMAGED");
+    const [name, extra, comment] = [28, 30, 32].map((offset) => view.getUint16(at + offset, true));
+    members.set(new TextDecoder().decode(data.subarray(at + 46, at + 46 + name!)), {
+      encrypted: (view.getUint16(at + 8, true) & 1) === 1,
+      method: view.getUint16(at + 10, true),
+      checksum: view.getUint32(at + 16, true),
+      packedSize: view.getUint32(at + 20, true),
+      size: view.getUint32(at + 24, true),
+      place: view.getUint32(at + 42, true),
+    });
+    at += 46 + name! + extra! + comment!;
+  }
+  return members;
+}
+
+/** It stands before a remark of at most 65,535 bytes. */
+function endOfDirectory(view: DataView): number {
+  const last = view.byteLength - 22;
+  for (let at = last; at >= 0 && at >= last - 65_535; at--) if (view.getUint32(at, true) === END) return at;
+  throw new Unreadable("DAMAGED");
+}
+
+/** One member; never more bytes than its entry states, which were looked at before. */
+export function unpack(data: Uint8Array, member: Member): Uint8Array {
+  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
+  const { place, packedSize, size, method, checksum } = member;
+  if (place + 30 > data.length || view.getUint32(place, true) !== LOCAL) throw new Unreadable("DAMAGED");
+  const start = place + 30 + view.getUint16(place + 26, true) + view.getUint16(place + 28, true);
+  const packed = data.subarray(start, start + packedSize);
+  if (method !== STORED && method !== DEFLATED) throw new Unreadable("DAMAGED");
+  const content = method === STORED ? packed : inflate(packed, size);
+  if (content.length !== size || crc32(content) !== checksum) throw new Unreadable("DAMAGED");
+  return content;
+}
+
+function inflate(packed: Uint8Array, size: number): Uint8Array {
+  const content = new Uint8Array(size);
+  let at = 0;
+  const inflating = new Inflate((piece) => {
+    if (at + piece.length > size) throw new Unreadable("DAMAGED");
+    content.set(piece, at);
+    at += piece.length;
+  });
+  for (let from = 0; from < packed.length; from += SLICE)
+    inflating.push(packed.subarray(from, from + SLICE), from + SLICE >= packed.length);
+  return content.subarray(0, at);
+}
+
+const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
+  for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0xedb88320 : byte >>> 1;
+  return byte;
+});
+
+function crc32(data: Uint8Array): number {
+  let sum = -1;
+  for (const byte of data) sum = CRC[(sum ^ byte) & 0xff]! ^ (sum >>> 8);
+  return (sum ^ -1) >>> 0;
+}

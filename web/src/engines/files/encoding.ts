@@ -1,0 +1,131 @@
+/**
+ * Letters out of bytes: what is marked, what is UTF-8, what is said, what a language's letters show. The same steps as
+ * server/vademecum/engines/files/encoding.py, which then guesses by statistics; here such a file waits for the server.
+ */
+
+import { Unreadable } from "./parsed.ts";
+
+/** What a language writes beyond ASCII. Of two that fit equally well, the first is taken. */
+const ALPHABETS = [
+  ["windows-1252", "äöüßéà"],
+  ["windows-1252", "àâæçéèêëîïôœùûüÿ"],
+  ["windows-1252", "áéíïóúüñçªº"],
+  ["windows-1252", "áàâãçéêíóôõúüªº"],
+  ["windows-1252", "àèéìòùî"],
+  ["windows-1252", "äáàâéèêëïíîóôöúû"],
+  ["windows-1252", "åäöéàü"],
+  ["windows-1252", "æøåéèêóòôöäü"],
+  ["windows-1252", "áðéíóúýþæö"],
+  ["windows-1250", "ąćęłńóśźż"],
+  ["windows-1250", "áäčďéěíĺľňóôŕřšťúůýž"],
+  ["windows-1250", "áéíöóőúüű"],
+  ["windows-1250", "čćđšž"],
+  ["windows-1254", "çğıİöşüâîû"],
+] as const;
+const SIGNS = "\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£";
+const FOREIGN = /[\xa1-\xff]{4,}/gu; // no Latin script has so many accents in a row
+const NAMED = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
+const SAMPLE = 1_000_000;
+const HEAD = 100_000;
+
+/** Text in whatever encoding. Throws Unreadable for bytes that are none. */
+export function decode(data: Uint8Array): string {
+  const text = marked(data) ?? unmarked(data);
+  const head = text.slice(0, HEAD);
+  if (text.includes("\0") || odd(head) > head.length * 0.02) throw new Unreadable("UNSUPPORTED_TYPE");
+  return text;
+}
+
+/** One character a byte, the same number. */
+export function latin1(data: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < data.length; at += 8192) text += String.fromCharCode(...data.subarray(at, at + 8192));
+  return text;
+}
+
+function odd(text: string): number {
+  return text.match(/[\0-\x08\x0b\x0e-\x1a\x1c-\x1f]/gu)?.length ?? 0;
+}
+
+function marked(data: Uint8Array): string | null {
+  const mark = latin1(data.subarray(0, 4));
+  if (mark === "\xff\xfe\0\0" || mark === "\0\0\xfe\xff") throw new Unreadable("NEEDS_SERVER"); // UTF-32
+  if (mark.startsWith("\xff\xfe")) return strictly(data, "utf-16le");
+  if (mark.startsWith("\xfe\xff")) return strictly(data, "utf-16be");
+  return mark.startsWith("\xef\xbb\xbf") ? strictly(data, "utf-8") : null;
+}
+
+/** A mark without the encoding that it promises is damage. */
+function strictly(data: Uint8Array, encoding: string): string {
+  const text = attempt(data, encoding);
+  if (text === null) throw new Unreadable("DAMAGED");
+  return text;
+}
+
+function attempt(data: Uint8Array, encoding: string): string | null {
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(data);
+  } catch (error) {
+    if (error instanceof TypeError) return null;
+    throw error;
+  }
+}
+
+function unmarked(data: Uint8Array): string {
+  if (data.includes(0)) throw new Unreadable("UNSUPPORTED_TYPE");
+  const text = attempt(data, "utf-8");
+  if (text !== null) return text;
+  const said = named(data);
+  if (said && said !== "utf-8") return new TextDecoder(said).decode(data);
+  const broken = new TextDecoder().decode(data);
+  if (nearly(broken)) return broken;
+  const encoding = byLetters(latin1(data.subarray(0, SAMPLE)));
+  if (encoding) return inCodePage(data, encoding);
+  const raw = latin1(data.subarray(0, HEAD));
+  throw new Unreadable(odd(raw) > raw.length * 0.02 ? "UNSUPPORTED_TYPE" : "NEEDS_SERVER");
+}
+
+/** The encoding that a page or a source file says it has. */
+function named(data: Uint8Array): string | null {
+  for (const [, name] of latin1(data.subarray(0, 8192)).matchAll(NAMED)) {
+    try {
+      return new TextDecoder(name!.toLowerCase()).encoding;
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error; // only a name that nobody knows is passed over
+    }
+  }
+  return null;
+}
+
+/** UTF-8 with a few broken bytes. Other encodings make hardly a sound sequence by chance, and many broken ones. */
+function nearly(text: string): boolean {
+  const broken = text.match(/\ufffd/gu)?.length ?? 0;
+  const sound = (text.match(/[^\0-\x7f]/gu)?.length ?? 0) - broken;
+  return broken * 2 <= sound;
+}
+
+/** The encoding in which these are the letters of one language that writes Latin ones, or null. */
+function byLetters(bytes: string): string | null {
+  const high = new Map<string, number>();
+  for (const [byte] of bytes.matchAll(/[\x80-\xff]/gu)) high.set(byte, (high.get(byte) ?? 0) + 1);
+  const count = [...high.values()].reduce((sum, n) => sum + n, 0);
+  const few = Math.floor(count / 50); // a foreign name does not make a text foreign
+  const foreign = bytes.match(FOREIGN)?.join("").length ?? 0;
+  if (foreign > few) return null;
+  let [found, fewest] = [null as string | null, few + 1];
+  for (const [encoding, alphabet] of ALPHABETS) {
+    const known = new Set(SIGNS + alphabet + alphabet.toUpperCase());
+    let strangers = 0;
+    for (const [byte, n] of high) {
+      const letter = inCodePage(Uint8Array.of(byte.charCodeAt(0)), encoding);
+      if (!known.has(letter)) strangers += n;
+    }
+    if (strangers < fewest) [found, fewest] = [encoding, strangers];
+  }
+  return found;
+}
+
+/** Browsers give control characters for the bytes that a Windows code page leaves open. */
+function inCodePage(data: Uint8Array, encoding: string): string {
+  return new TextDecoder(encoding).decode(data).replace(/[\x80-\x9f]/gu, "\ufffd");
+}

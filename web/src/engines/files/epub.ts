@@ -1,0 +1,36 @@
+/** EPUB, in the order of its spine. */
+
+import { Archive } from "./archive.ts";
+import { decode } from "./encoding.ts";
+import { htmlParts } from "./html.ts";
+import { EPUB, Unreadable, type Part, type Read } from "./parsed.ts";
+import { every } from "./xml.ts";
+
+export function parse(data: Uint8Array): Read {
+  const archive = new Archive(data);
+  if (archive.mentions("META-INF/encryption.xml", "xmlenc#aes")) throw new Unreadable("ENCRYPTED");
+  const [rootfile] = every(archive.xml("META-INF/container.xml"), "rootfile");
+  const place = rootfile?.attributes.get("full-path");
+  if (!place) throw new Unreadable("DAMAGED");
+  const root = archive.xml(place);
+  const hrefs = new Map(
+    [...every(root, "item")].map(({ attributes }) => [attributes.get("id"), attributes.get("href")]),
+  );
+  const parts: Part[] = [];
+  for (const { attributes } of every(root, "itemref")) {
+    const href = hrefs.get(attributes.get("idref"));
+    const name = href ? resolved(place, href) : "";
+    if (archive.has(name)) parts.push(...htmlParts(decode(archive.bytes(name))));
+  }
+  return { mimeType: EPUB, parts };
+}
+
+/** The member that a link in another one means. */
+function resolved(from: string, href: string): string {
+  try {
+    return decodeURIComponent(new URL(href, new URL(encodeURI(from), "zip:///")).pathname.slice(1));
+  } catch (error) {
+    if (error instanceof URIError || error instanceof TypeError) return "";
+    throw error;
+  }
+}

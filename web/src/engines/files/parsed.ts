@@ -1,0 +1,95 @@
+/** What a parser gives: stretches of text that know their page and section; or a clear reason why there is none. */
+
+import type { Part } from "../../model/chunk.ts";
+
+export type { Part } from "../../model/chunk.ts";
+
+/** As the server's Parsed. `pageCount` counts blank pages too. */
+export interface Read {
+  mimeType: string;
+  pageCount?: number;
+  parts: Part[];
+}
+
+/** Hears how far a parser is: `done` of `total` pages. */
+export type Progress = (stage: string, done: number, total: number) => void;
+
+export type Parse = (data: Uint8Array<ArrayBuffer>, tell: Progress) => Read | Promise<Read>;
+
+const OFFICE = "application/vnd.openxmlformats-officedocument.";
+export const PDF = "application/pdf";
+export const DOCX = `${OFFICE}wordprocessingml.document`;
+export const PPTX = `${OFFICE}presentationml.presentation`;
+export const XLSX = `${OFFICE}spreadsheetml.sheet`;
+export const ODT = "application/vnd.oasis.opendocument.text";
+export const EPUB = "application/epub+zip";
+export const RTF = "text/rtf";
+export const HTML = "text/html";
+export const MARKDOWN = "text/markdown";
+
+/** The server's own bounds: a file that one of them reads is not refused by the other. */
+export const LIMITS = {
+  seconds: 60,
+  expansionBytes: 200 * 2 ** 20,
+  expansionRatio: 200,
+  members: 10_000,
+  textChars: 20_000_000,
+  pages: 5000,
+  cells: 2_000_000,
+};
+
+/** The server's sentences (server/vademecum/engines/files/parsed.py), and one for what only the server can read. */
+export const MESSAGES = {
+  UNSUPPORTED_TYPE:
+    "This kind of file cannot be read. Nothing was stored. PDF, Word, PowerPoint, Excel, " +
+    "OpenDocument, HTML, Markdown, CSV, JSON, RTF, EPUB, plain text and source code can.",
+  NO_TEXT: "This PDF holds pictures of pages, not text, so there is nothing to search. Nothing was stored.",
+  GARBLED: "The text inside this file is scrambled: it cannot be read as words. Nothing was stored.",
+  ENCRYPTED: "This file is locked with a password. Nothing was stored. Save it without one and try again.",
+  DAMAGED: "This file is damaged and cannot be read. Nothing was stored.",
+  TOO_EXPANSIVE: "This file unpacks to more than can be read safely. Nothing was stored.",
+  PARSE_TIMEOUT: "Reading this file took too long. Nothing was stored.",
+  PARSE_MEMORY: "Reading this file needed too much memory. Nothing was stored.",
+  EMPTY: "There is no text in this file. Nothing was stored.",
+  NEEDS_SERVER:
+    "Only the server can read this file. It waits on this device until the server can be reached.",
+} as const;
+
+export type Code = keyof typeof MESSAGES;
+
+/** No text can be had. `code` is stable; the message is for a person. Nothing of the file stands in either. */
+export class Unreadable extends Error {
+  constructor(
+    readonly code: Code,
+    message: string = MESSAGES[code],
+  ) {
+    super(message);
+  }
+}
+
+/** What engines say when there is no memory left. */
+const NO_MEMORY = /allocation failed|out of memory|invalid (array|string|typed array) (buffer )?length/iu;
+
+export function isOutOfMemory(error: unknown): boolean {
+  return error instanceof Error && NO_MEMORY.test(error.message);
+}
+
+/** A part, without the fields that it has not: rows are compared. */
+export function part(
+  text: string,
+  place: { page?: number | undefined; section?: string | undefined } = {},
+): Part {
+  const { page, section } = place;
+  return { text, ...(page === undefined ? {} : { page }), ...(section === undefined ? {} : { section }) };
+}
+
+/** Neighbours of one section as one part. */
+export function joined(parts: readonly Part[]): Part[] {
+  const runs: Part[][] = [];
+  for (const one of parts) {
+    const run = runs.at(-1);
+    if (run && run[0]!.section === one.section) run.push(one);
+    else runs.push([one]);
+  }
+  return runs.map((run) => part(run.map(({ text }) => text).join("\n\n"), { section: run[0]!.section }));
+}

@@ -1,0 +1,34 @@
+/** How the members of an Office file name each other. */
+
+import type { Archive } from "./archive.ts";
+import { Unreadable } from "./parsed.ts";
+import { elements } from "./xml.ts";
+
+interface Relation {
+  id: string;
+  type: string;
+  place: string;
+}
+
+/** What a member of the archive refers to. */
+export function relationsOf(archive: Archive, member: string): Relation[] {
+  const slash = member.lastIndexOf("/") + 1;
+  const listed = `${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`;
+  if (!archive.has(listed)) return [];
+  return elements(archive.xml(listed)).map(({ attributes }) => ({
+    id: attributes.get("Id") ?? "",
+    type: attributes.get("Type") ?? "",
+    place: new URL(attributes.get("Target") ?? "", `zip:///${member}`).pathname.slice(1),
+  }));
+}
+
+export function byId(relations: readonly Relation[], id: string | undefined): string {
+  const found = relations.find((relation) => relation.id === id);
+  if (!found) throw new Unreadable("DAMAGED");
+  return found.place;
+}
+
+/** `type`: the last word of the relation's address. */
+export function byType(relations: readonly Relation[], type: string): string[] {
+  return relations.filter((relation) => relation.type.endsWith(`/${type}`)).map(({ place }) => place);
+}

@@ -1,0 +1,68 @@
+/** PPTX, in reading order: a slide is a page and its title the section. */
+
+import { Archive } from "./archive.ts";
+import { part, PPTX, type Part, type Read } from "./parsed.ts";
+import { byId, byType, relationsOf } from "./relations.ts";
+import { elements, every, find, letters, type XmlNode } from "./xml.ts";
+
+const MAIN = "ppt/presentation.xml";
+const DEPTH = 20; // of groups within groups
+
+export function parse(data: Uint8Array): Read {
+  const archive = new Archive(data);
+  const relations = relationsOf(archive, MAIN);
+  const list = find(archive.xml(MAIN), "p:sldIdLst");
+  const places = (list ? elements(list) : []).map((slide) => byId(relations, slide.attributes.get("r:id")));
+  const parts = places.map((place, at) => slideOf(archive, place, at + 1));
+  return { mimeType: PPTX, parts, pageCount: parts.length };
+}
+
+function slideOf(archive: Archive, place: string, page: number): Part {
+  const tree = find(archive.xml(place), "p:cSld", "p:spTree");
+  const shapes = tree ? elements(tree) : [];
+  const texts = shapes.flatMap((shape) => textsOf(shape, 0));
+  const notes = byType(relationsOf(archive, place), "notesSlide")[0];
+  if (notes) texts.push(notesOf(archive.xml(notes)));
+  const title = shapes.find(
+    (shape) => placeholder(shape)?.attributes.get("idx") === undefined && placeholder(shape),
+  );
+  const section = title && frameOf(title).trim();
+  return part(texts.filter((text) => text.trim()).join("\n\n"), { page, section: section || undefined });
+}
+
+function notesOf(notes: XmlNode): string {
+  const bodies = [...every(notes, "p:sp")].filter(
+    (shape) => placeholder(shape)?.attributes.get("type") === "body",
+  );
+  return bodies[0] ? frameOf(bodies[0]) : "";
+}
+
+function placeholder(shape: XmlNode): XmlNode | undefined {
+  return find(shape, "p:nvSpPr", "p:nvPr", "p:ph");
+}
+
+function textsOf(shape: XmlNode, depth: number): string[] {
+  if (shape.name === "p:sp") return [frameOf(shape)];
+  if (shape.name === "p:grpSp" && depth < DEPTH)
+    return elements(shape).flatMap((inner) => textsOf(inner, depth + 1));
+  const table = find(shape, "a:graphic", "a:graphicData", "a:tbl");
+  return table ? [[...every(table, "a:tr")].map(rowOf).join("\n")] : [];
+}
+
+function rowOf(row: XmlNode): string {
+  const cells = elements(row).filter(({ name }) => name === "a:tc");
+  return cells.map((cell) => linesOf(find(cell, "a:txBody")).trim().replaceAll("\n", " ")).join("\t");
+}
+
+function frameOf(shape: XmlNode): string {
+  return linesOf(find(shape, "p:txBody"));
+}
+
+function linesOf(body: XmlNode | undefined): string {
+  const paragraphs = body ? elements(body).filter(({ name }) => name === "a:p") : [];
+  return paragraphs.map((paragraph) => elements(paragraph).map(runOf).join("")).join("\n");
+}
+
+function runOf(run: XmlNode): string {
+  return run.name === "a:br" ? "\v" : letters(find(run, "a:t"));
+}

@@ -1,0 +1,82 @@
+/** Where the tags of HTML or XML begin and end. What they mean, and whether they match, is for the listener. */
+
+export interface Listener {
+  start(name: string, attributes: string, closed: boolean): void;
+  end(name: string): void;
+  /** `literal`: no entities stand in it. */
+  text(text: string, literal: boolean): void;
+}
+
+const TAG = /<(\/?)([a-z_][^\s/>]*)((?:[^>"']|"[^"]*"|'[^']*')*)>/iuy;
+const CRUDE_TAG = /<(\/?)([a-z_][^\s/>]*)([^>]*)>/iuy; // a quotation mark may have no partner
+const DOCTYPE = /<!doctype[^>[]*(?:\[[^\]]*\]\s*)?>/iuy;
+const ATTRIBUTE = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/gu;
+
+/** `raw`: names of the elements in which there are no tags. */
+export function scan(source: string, listener: Listener, raw: ReadonlySet<string> = new Set()): void {
+  const last = source.lastIndexOf(">"); // behind it no tag ends, so none need be looked for
+  let at = 0;
+  while (at < source.length) {
+    const open = source.indexOf("<", at);
+    if (open < 0 || open > last) break;
+    if (open > at) listener.text(source.slice(at, open), false);
+    const special = skip(source, open, listener);
+    if (special > open) {
+      at = special;
+      continue;
+    }
+    const found = matchAt(TAG, source, open) ?? matchAt(CRUDE_TAG, source, open);
+    if (!found) {
+      listener.text("<", true);
+      at = open + 1;
+      continue;
+    }
+    const [whole, slash, name, attributes] = found as unknown as [string, string, string, string];
+    at = open + whole.length;
+    if (slash) {
+      listener.end(name);
+      continue;
+    }
+    const closed = attributes.endsWith("/");
+    listener.start(name, attributes, closed);
+    if (!closed && raw.has(name.toLowerCase())) at = passRaw(source, at, name, listener);
+  }
+  if (at < source.length) listener.text(source.slice(at), false);
+}
+
+/** Past a remark, an instruction, a document type or CDATA; `open`, if there is none. */
+function skip(source: string, open: number, listener: Listener): number {
+  if (source.startsWith("<!--", open)) return past(source, "-->", open + 4);
+  if (source.startsWith("<?", open)) return past(source, ">", open);
+  if (source.startsWith("<![CDATA[", open)) {
+    const end = past(source, "]]>", open);
+    listener.text(source.slice(open + 9, end).replace(/\]\]>$/u, ""), true);
+    return end;
+  }
+  if (!source.startsWith("<!", open)) return open;
+  return open + (matchAt(DOCTYPE, source, open)?.[0].length ?? past(source, ">", open) - open);
+}
+
+function past(source: string, mark: string, from: number): number {
+  const found = source.indexOf(mark, from);
+  return found < 0 ? source.length : found + mark.length;
+}
+
+function passRaw(source: string, from: number, name: string, listener: Listener): number {
+  const ending = new RegExp(`</${name}(?![\\w-])`, "igu");
+  ending.lastIndex = from;
+  const end = ending.exec(source)?.index ?? source.length;
+  if (end > from) listener.text(source.slice(from, end), false);
+  return end;
+}
+
+function matchAt(pattern: RegExp, source: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(source);
+}
+
+/** The attributes of a tag, as they are written. */
+export function* attributesOf(written: string): Generator<[name: string, value: string]> {
+  for (const [, name, double, single, bare] of written.matchAll(ATTRIBUTE))
+    yield [name!, double ?? single ?? bare ?? ""];
+}

@@ -1,0 +1,58 @@
+/** Plain text and its kin: Markdown, CSV, JSON, source code. Text stays as it is; only its places are found. */
+
+import { decode } from "./encoding.ts";
+import { MARKDOWN, part, type Part, type Read } from "./parsed.ts";
+
+const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/u;
+const HEADING = /^ {0,3}#{1,6}[ \t]+(.*)$/u;
+const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/u; // Python's: sections must begin where the server's do
+
+/** A form feed is a page break, as in an RFC. */
+export function parsePlain(data: Uint8Array, mimeType: string): Read {
+  const pages = decode(data).split("\f");
+  if (pages.length === 1) return { mimeType, parts: [part(pages[0]!)] };
+  const parts = pages.map((text, at) => part(text, { page: at + 1 })).filter(({ text }) => text.trim());
+  const pageCount = parts.at(-1)?.page;
+  return { mimeType, parts, ...(pageCount === undefined ? {} : { pageCount }) };
+}
+
+export function parseMarkdown(data: Uint8Array): Read {
+  const parts: Part[] = [];
+  let lines: string[] = [];
+  let section: string | undefined;
+  let fence = ""; // the marker that opened the code we are in
+  for (const line of splitLines(decode(data))) {
+    const marker = FENCE.exec(line)?.[1];
+    const title = fence ? "" : titleOf(line);
+    if (fence && marker && closes(line, fence)) fence = "";
+    else if (marker && !fence) fence = marker;
+    if (title) {
+      parts.push(part(lines.join("\n"), { section }));
+      [lines, section] = [[], title];
+    }
+    lines.push(line);
+  }
+  parts.push(part(lines.join("\n"), { section }));
+  return { mimeType: MARKDOWN, parts: parts.filter(({ text }) => text.trim()) };
+}
+
+function splitLines(text: string): string[] {
+  const lines = text.split(LINE_END);
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+/** What a heading says, "" if this is none. The marks that may end it are not part of it; those of "C#" are. */
+function titleOf(line: string): string {
+  const said = HEADING.exec(line)?.[1]?.trimEnd() ?? "";
+  let end = said.length;
+  while (said[end - 1] === "#") end--;
+  const bare = said.slice(0, end);
+  return bare === "" || bare.endsWith(" ") || bare.endsWith("\t") ? bare.trimEnd() : said;
+}
+
+/** Code ends with the kind of marker that began it, at least as long, alone on its line. */
+function closes(line: string, fence: string): boolean {
+  const mark = line.trim();
+  return mark.startsWith(fence) && [...mark].every((letter) => letter === fence[0]);
+}

@@ -1,0 +1,61 @@
+/** DOCX, as Word shows it: what was inserted is read and what was struck out is not; headings become sections. */
+
+import { Archive } from "./archive.ts";
+import { DOCX, joined, part, Unreadable, type Part, type Read } from "./parsed.ts";
+import { elements, every, find, letters, topmost, type XmlNode } from "./xml.ts";
+
+const BLOCKS = new Set(["w:p", "w:tbl"]);
+const ROW = new Set(["w:tr"]);
+const CELL = new Set(["w:tc"]);
+/** Struck out, or moved away; properties (whose tabs are stops and not signs); a second copy for older programs. */
+const GONE = new Set(["w:del", "w:moveFrom", "w:pPr", "w:rPr", "w:sectPr", "mc:Fallback"]);
+const SIGNS: Record<string, string> = {
+  "w:tab": "\t",
+  "w:br": "\n",
+  "w:cr": "\n",
+  "w:noBreakHyphen": "-",
+  "w:p": "\n", // of a text box, within the paragraph that holds it
+};
+const HEADING = /^(heading [1-9]$|Heading|Title)/u;
+
+export function parse(data: Uint8Array): Read {
+  const archive = new Archive(data);
+  const body = find(archive.xml("word/document.xml"), "w:body");
+  if (!body) throw new Unreadable("DAMAGED");
+  const headings = archive.has("word/styles.xml") ? headingsOf(archive.xml("word/styles.xml")) : new Set();
+  const parts: Part[] = [];
+  let section: string | undefined;
+  for (const block of topmost(body, BLOCKS, GONE)) {
+    const text = textOf(block);
+    const style = find(block, "w:pPr", "w:pStyle")?.attributes.get("w:val");
+    if (headings.has(style) && text.trim()) section = text.trim();
+    parts.push(part(text, { section }));
+  }
+  return { mimeType: DOCX, parts: joined(parts) };
+}
+
+function headingsOf(styles: XmlNode): Set<string | undefined> {
+  const isHeading = (style: XmlNode) => HEADING.test(find(style, "w:name")?.attributes.get("w:val") ?? "");
+  return new Set(
+    [...every(styles, "w:style")].filter(isHeading).map((style) => style.attributes.get("w:styleId")),
+  );
+}
+
+/** A table is a line a row; a table within a cell is part of that line. */
+function textOf(block: XmlNode): string {
+  if (block.name === "w:p") return wordsOf(block);
+  const rows = [...topmost(block, ROW, GONE)];
+  return rows.map((row) => [...topmost(row, CELL, GONE)].map(cellOf).join("\t")).join("\n");
+}
+
+function cellOf(cell: XmlNode): string {
+  const text = [...topmost(cell, BLOCKS, GONE)].map(textOf).join(" ");
+  return text.trim().replace(/\s+/gu, " ");
+}
+
+function wordsOf(node: XmlNode): string {
+  return elements(node)
+    .filter(({ name }) => !GONE.has(name))
+    .map((child) => (child.name === "w:t" ? letters(child) : (SIGNS[child.name] ?? "") + wordsOf(child)))
+    .join("");
+}

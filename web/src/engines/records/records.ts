@@ -1,0 +1,78 @@
+/**
+ * The rows of one account on this device: an RxDB database of its own, so that two accounts never mix. Ten
+ * collections: RxDB refuses the fourteenth of a page, and waits at the thirteenth.
+ */
+
+import Dexie from "dexie";
+import {
+  addRxPlugin,
+  createRxDatabase,
+  defaultCacheReplacementPolicyMonad,
+  type RxCollection,
+  type RxConflictHandler,
+  type RxDatabase,
+  type RxStorage,
+} from "rxdb/plugins/core";
+import { getRxStorageDexie } from "rxdb/plugins/storage-dexie";
+import type { Collections } from "../../model/rows.ts";
+import { migrations, type Migrations } from "./migrations.ts";
+import { schemas, type Schemas } from "./schemas.ts";
+
+export type Records = RxDatabase<{ [Name in keyof Collections]: RxCollection<Collections[Name]> }>;
+
+/** What a database is made of; tests walk from one schema to the next before there is a second. */
+export interface Made {
+  schemas: Schemas;
+  migrations: Migrations;
+  storage: RxStorage<any, any>;
+}
+
+const MADE: Made = { schemas, migrations, storage: getRxStorageDexie() };
+/** RxDB keeps what a hundred questions found. Texts with their vectors are megabytes each: whoever needs them keeps them. */
+const KEEP_NONE = defaultCacheReplacementPolicyMonad(0, 0);
+const nameOf = (userId: string) => `vademecum-${userId}`;
+
+/**
+ * Rows of an older schema are brought to this one before it resolves. `conflictHandlerOf`: of each collection, how two
+ * versions of a row become one.
+ */
+export async function open(
+  userId: string,
+  conflictHandlerOf: (name: keyof Collections) => RxConflictHandler<any>,
+  { schemas, migrations, storage }: Made = MADE,
+): Promise<Records> {
+  if (Object.values(schemas).some(({ version }) => version > 0)) {
+    addRxPlugin((await import("rxdb/plugins/migration-schema")).RxDBMigrationSchemaPlugin);
+  }
+  const database: Records = await createRxDatabase({
+    name: nameOf(userId),
+    storage,
+    multiInstance: true, // other tabs hear of what this one writes
+    eventReduce: true,
+  });
+  const made = Object.entries(schemas).map(([key, schema]) => {
+    const name = key as keyof Collections;
+    const conflictHandler = conflictHandlerOf(name);
+    return [
+      name,
+      {
+        schema,
+        conflictHandler,
+        migrationStrategies: migrations[name] ?? {},
+        ...(name === "vectorEmbeddings" ? { cacheReplacementPolicy: KEEP_NONE } : {}),
+      },
+    ];
+  });
+  await database.addCollections(Object.fromEntries(made));
+  return database;
+}
+
+/**
+ * Takes the rows of an account from this device. They must not be open, here or in another tab. RxDB would empty its
+ * databases and leave them, one a collection, each with the account in its name.
+ */
+export async function remove(userId: string): Promise<void> {
+  const prefix = `rxdb-dexie-${nameOf(userId)}--`;
+  const names = (await Dexie.getDatabaseNames()).filter((name) => name.startsWith(prefix));
+  await Promise.all(names.map((name) => Dexie.delete(name)));
+}

@@ -1,0 +1,11 @@
+/** What the page follows in the worker, until it stops. */
+
+import { proxy, type ProxyMarked } from "comlink";
+import type { Observable } from "rxjs";
+
+export type Stop = () => void;
+
+export function follow<T>(values: Observable<T>, listener: (value: T) => void): Stop & ProxyMarked {
+  const subscription = values.subscribe((value) => listener(value));
+  return proxy(() => subscription.unsubscribe());
+}

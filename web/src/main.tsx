@@ -1,0 +1,27 @@
+/** The page. All it knows it asks the worker (see app.ts). */
+
+import "@mantine/core/styles.css";
+import { MantineProvider } from "@mantine/core";
+import { lazy, StrictMode, Suspense } from "react";
+import { createRoot } from "react-dom/client";
+import { App } from "./ui/App.tsx";
+import "./ui/style.css";
+import { theme } from "./ui/theme.ts";
+import { hearOffers } from "./ui/install.ts";
+import { keepOnDevice } from "./ui/update.ts";
+
+const Notices = lazy(() => import("./ui/Notices.tsx"));
+
+hearOffers();
+keepOnDevice();
+
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <MantineProvider theme={theme} defaultColorScheme="auto">
+      <Suspense>
+        <Notices />
+      </Suspense>
+      <App />
+    </MantineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,118 @@
+/** What can be done with projects and with what is remembered: the part of the desk that is loaded when it is wanted. */
+
+import { proxy, type ProxyMarked } from "comlink";
+import type { Stop } from "./follow.ts";
+import type { Observation, Wanted } from "./model/observations.ts";
+import { noteEntity } from "./services/entities.ts";
+import type { House } from "./services/house.ts";
+import { jobs, retryJobs } from "./services/jobs.ts";
+import { addMemory, chooseEarlier, deleteMemory, pinMemory, rewordMemory } from "./services/memories.ts";
+import {
+  agentProjects,
+  agentWork,
+  deleteObservation,
+  observations,
+  pinObservation,
+} from "./services/observations.ts";
+import { Overviews, type Overview } from "./services/overviews.ts";
+import { addProject, changeProject, moveSession } from "./services/projects.ts";
+import { timeline, type Where } from "./services/timeline.ts";
+
+export class MemoryDesk {
+  readonly #house: House;
+  readonly #overviews: Overviews;
+
+  constructor(house: House) {
+    this.#house = house;
+    this.#overviews = new Overviews(house);
+  }
+
+  // -- projects ---------------------------------------------------------------------------------------------
+
+  addProject(name: string, description?: string) {
+    return addProject(this.#house, name, description);
+  }
+
+  changeProject(id: string, change: Parameters<typeof changeProject>[2]) {
+    return changeProject(this.#house, id, change);
+  }
+
+  moveSession(id: string, projectId: string | null) {
+    return moveSession(this.#house, id, projectId);
+  }
+
+  writeOverview(projectId: string) {
+    return this.#overviews.write(projectId);
+  }
+
+  stopOverview(projectId: string) {
+    this.#overviews.stop(projectId);
+  }
+
+  watchOverviews(listener: (overviews: Record<string, Overview>) => void): Stop & ProxyMarked {
+    const subscription = this.#overviews.state$.subscribe((state) => listener(state));
+    return proxy(() => subscription.unsubscribe());
+  }
+
+  // -- what is remembered -----------------------------------------------------------------------------------
+
+  addMemory(text: string, projectId: string | null) {
+    return addMemory(this.#house, text, projectId);
+  }
+
+  rewordMemory(id: string, text: string) {
+    return rewordMemory(this.#house, id, text);
+  }
+
+  pinMemory(id: string, pinned: boolean) {
+    return pinMemory(this.#house, id, pinned);
+  }
+
+  chooseEarlier(id: string) {
+    return chooseEarlier(this.#house, id);
+  }
+
+  deleteMemory(id: string) {
+    return deleteMemory(this.#house, id);
+  }
+
+  noteEntity(id: string, notes: string) {
+    return noteEntity(this.#house, id, notes);
+  }
+
+  timeline(query: string, where: Where, most: number) {
+    return timeline(this.#house, query, where, most);
+  }
+
+  // -- what agents did --------------------------------------------------------------------------------------
+
+  agentProjects() {
+    return agentProjects(this.#house);
+  }
+
+  agentWork(projectId: string) {
+    return agentWork(this.#house, projectId);
+  }
+
+  observations(projectId: string, wanted: Wanted, cursor: string | null) {
+    return observations(this.#house, projectId, wanted, cursor);
+  }
+
+  pinObservation(row: Observation, pinned: boolean) {
+    return pinObservation(this.#house, row, pinned);
+  }
+
+  deleteObservation(row: Observation) {
+    return deleteObservation(this.#house, row);
+  }
+
+  // -- behind the answers -----------------------------------------------------------------------------------
+
+  jobs() {
+    return jobs(this.#house);
+  }
+
+  retryJobs(id?: string) {
+    return retryJobs(this.#house, id);
+  }
+}

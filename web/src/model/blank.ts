@@ -1,0 +1,43 @@
+/** Tombstones carry no content: of a deleted row its id, its parents and its times stay, all else is blanked. */
+
+interface Field {
+  type?: string | readonly string[];
+  enum?: readonly unknown[];
+  minimum?: number;
+}
+
+interface Schema {
+  properties: Record<string, unknown>;
+  required?: readonly string[];
+}
+
+const KEPT = new Set([
+  "id",
+  "createdAt",
+  "updatedAt",
+  "documentId",
+  "sessionId",
+  "projectId",
+  "fromId",
+  "toId",
+]);
+
+/** The row as its own tombstone. Schemas require most fields, so that they are blank and not absent. */
+export function blank<Row extends object>(row: Row, schema: Schema): Row {
+  const required = new Set(schema.required ?? []);
+  const blanked: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(row)) {
+    if (name.startsWith("_") || KEPT.has(name)) blanked[name] = value;
+    else if (required.has(name)) blanked[name] = blankOf(schema.properties[name] as Field);
+  }
+  return { ...blanked, _deleted: true } as unknown as Row;
+}
+
+function blankOf({ type, enum: values, minimum = 0 }: Field): unknown {
+  if (values) return values[0];
+  const types = Array.isArray(type) ? type : [type];
+  if (types.includes("null")) return null;
+  if (types.includes("array")) return [];
+  if (types.includes("boolean")) return false;
+  return types.includes("string") ? "" : minimum;
+}

@@ -1,0 +1,42 @@
+/** Whether a value fits a JSON Schema, as far as schemas/ use them. For rows that come from a file. */
+
+export interface Schema {
+  type?: string | readonly string[];
+  enum?: readonly unknown[];
+  properties?: Record<string, Schema>;
+  required?: readonly string[];
+  additionalProperties?: unknown;
+  items?: Schema;
+  maxLength?: number;
+  minimum?: number;
+  maximum?: number;
+}
+
+export function fits(value: unknown, schema: Schema): boolean {
+  const types = schema.type === undefined ? [] : [schema.type].flat();
+  if (types.length && !types.some((type) => is(value, type))) return false;
+  if (schema.enum && !schema.enum.includes(value)) return false;
+  if (typeof value === "string") return value.length <= (schema.maxLength ?? Infinity);
+  if (typeof value === "number") {
+    return value >= (schema.minimum ?? -Infinity) && value <= (schema.maximum ?? Infinity);
+  }
+  if (Array.isArray(value)) return value.every((one) => !schema.items || fits(one, schema.items));
+  return value === null || typeof value !== "object" || fitsObject(value as Record<string, unknown>, schema);
+}
+
+function fitsObject(value: Record<string, unknown>, schema: Schema): boolean {
+  const known = schema.properties ?? {};
+  if (schema.required?.some((name) => !Object.hasOwn(value, name))) return false;
+  return Object.entries(value).every(([name, held]) =>
+    Object.hasOwn(known, name) ? fits(held, known[name]!) : schema.additionalProperties !== false,
+  );
+}
+
+function is(value: unknown, type: string): boolean {
+  if (type === "null") return value === null;
+  if (type === "array") return Array.isArray(value);
+  if (type === "object") return typeof value === "object" && value !== null && !Array.isArray(value);
+  if (type === "integer") return Number.isInteger(value);
+  if (type === "number") return Number.isFinite(value);
+  return typeof value === type;
+}

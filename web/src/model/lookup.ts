@@ -1,0 +1,45 @@
+/**
+ * Which documents does a message name? For the question "Found 'lease.pdf'. Include it?". The rules are those of
+ * server/vademecum/model/lookup.py: case, accents and extension do not matter; a name matches as a whole, or by all of
+ * its words, and a bare name finds also the files whose words include all of its own.
+ */
+
+import { fold } from "./ranking.ts";
+
+const WORD = /[\p{L}\p{N}]+/gu;
+const EXTENSION = /\.[A-Za-z0-9]{1,8}$/u;
+
+/** Those that the message names, best first. */
+export function named<Document extends { filename: string }>(
+  message: string,
+  documents: readonly Document[],
+): Document[] {
+  const said = words(message);
+  const bare = words(message.replace(EXTENSION, ""));
+  return documents
+    .map((document) => ({ document, rank: rank(said, bare, document.filename) }))
+    .filter((found): found is { document: Document; rank: Rank } => found.rank !== null)
+    .sort((a, b) => a.rank[0] - b.rank[0] || a.rank[1] - b.rank[1])
+    .map(({ document }) => document);
+}
+
+/** Lower is better; longer names come before shorter. */
+type Rank = readonly [number, number];
+
+function rank(said: readonly string[], bare: readonly string[], filename: string): Rank | null {
+  const name = words(filename.replace(EXTENSION, ""));
+  if (!name.length || !said.length) return null;
+  if (equal(bare, name)) return [0, 0];
+  if (said.some((_, at) => equal(said.slice(at, at + name.length), name))) return [1, -name.length];
+  if (name.every((word) => said.includes(word))) return [2, -name.length];
+  if (bare.length && bare.every((word) => name.includes(word))) return [3, name.length];
+  return null;
+}
+
+function words(text: string): string[] {
+  return fold(text).match(WORD) ?? [];
+}
+
+function equal(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((word, at) => word === b[at]);
+}

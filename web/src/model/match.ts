@@ -1,0 +1,22 @@
+/** Whether a text has all the words that somebody is looking for, however they are written. */
+
+const MARKS = /\p{M}+/gu;
+
+/** Without case and accents. */
+export function folded(text: string): string {
+  return text.normalize("NFKD").replace(MARKS, "").toLowerCase();
+}
+
+/** The words of what somebody types, as they are looked for. */
+export function wordsOf(query: string): string[] {
+  return folded(query).split(/\s+/u).filter(Boolean);
+}
+
+/** A test for many texts: every word of `query` must stand in the text. */
+export function matcher(query: string): (text: string) => boolean {
+  const words = wordsOf(query);
+  return (text) => {
+    const held = folded(text);
+    return words.every((word) => held.includes(word));
+  };
+}

@@ -1,0 +1,40 @@
+/**
+ * An answer without a model: the passages that fit best, quoted. It says what it is, and never more than it found.
+ */
+
+import { citation, type Citation } from "./citation.ts";
+import { excerpt } from "./excerpt.ts";
+import type { Result } from "./passages.ts";
+import { verbatim } from "./verbatim.ts";
+import { written } from "./written.ts";
+
+export const QUOTED = 4;
+
+export interface Quoted {
+  aiResponse: string;
+  citations: Citation[];
+}
+
+/** `[1]` after a quotation names the first citation. `searched`: names of the documents that were looked through. */
+export function quoted(query: string, results: readonly Result[], searched: readonly string[]): Quoted {
+  if (results.length === 0) return { aiResponse: nothing(searched), citations: [] };
+  const shown = results.slice(0, QUOTED);
+  return {
+    aiResponse: shown
+      .map(({ text }, at) => `${quotation(excerpt(text, query))}\n>\n> [${at + 1}]`)
+      .join("\n\n"),
+    citations: shown.map(citation),
+  };
+}
+
+/** As Markdown that cannot be anything but a quotation, and shows the text as it is. */
+export function quotation(text: string): string {
+  return verbatim(text)
+    .split("\n")
+    .map((line) => `> ${line}`)
+    .join("\n");
+}
+
+function nothing(searched: readonly string[]): string {
+  return searched.length === 0 ? written.noDocuments : written.notFound(searched);
+}

@@ -1,0 +1,103 @@
+/**
+ * What a device recalls for a question without the server: its own rows within one scope, by words and by age. The
+ * server (services/recall.py, remind.py) knows meanings as well; the rules of what is recalled at all are the same.
+ */
+
+import { normalise } from "./normalise.ts";
+import type { Recalled } from "./prompt.ts";
+import { DEPTH, Postings, best, bm25, queryTerms, relative } from "./ranking.ts";
+import type { EntityDoc, EpisodeDoc, MemoryDoc, ProjectDoc, SessionDoc } from "./rows.ts";
+import { sees, type MemoryScope } from "./scope.ts";
+
+/** Live rows, in no order. */
+export interface Rows {
+  projects: readonly ProjectDoc[];
+  sessions: readonly SessionDoc[];
+  episodes: readonly EpisodeDoc[];
+  memories: readonly MemoryDoc[];
+  entities: readonly EntityDoc[];
+}
+
+interface Candidate {
+  recalled: Recalled;
+  updatedAt: string;
+  pinned: boolean;
+}
+
+const RELEVANCE = 0.7;
+const RECENCY = 0.3;
+const HALF_LIFE_DAYS = 30;
+const DAY_MS = 86_400_000;
+
+/** At most `k` rows that share a word with the question, best first. `now`: a time as rows have it. */
+export function recall(query: string, scope: MemoryScope, rows: Rows, now: string, k: number): Recalled[] {
+  const candidates = within(scope, rows);
+  const postings = Postings.ofTexts(candidates.map(({ recalled }) => recalled.text));
+  const scores = bm25([postings], queryTerms(query));
+  const hits = best(scores, DEPTH, 0).map((at) => [String(at), scores[at]!] as const);
+  return relative(hits)
+    .map(([at, relevance]) => ({ relevance, candidate: candidates[Number(at)]! }))
+    .map(({ relevance, candidate }) => ({
+      recalled: candidate.recalled,
+      score: RELEVANCE * relevance + RECENCY * freshness(candidate, now),
+    }))
+    .sort((a, b) => b.score - a.score || (a.recalled.id < b.recalled.id ? -1 : 1))
+    .slice(0, k)
+    .map(({ recalled }) => recalled);
+}
+
+/** 1 now and for what is pinned, half of it after each half-life. A time that no calendar has is as old as can be. */
+function freshness({ updatedAt, pinned }: Candidate, now: string): number {
+  if (pinned) return 1;
+  const days = (Date.parse(now) - Date.parse(updatedAt)) / DAY_MS;
+  return Number.isNaN(days) ? 0 : 0.5 ** (Math.max(days, 0) / HALF_LIFE_DAYS);
+}
+
+function within(scope: MemoryScope, rows: Rows): Candidate[] {
+  const projects = new Map(rows.projects.map(({ id, name }) => [id, `project "${name}"`]));
+  const sessions = new Map(
+    rows.sessions
+      .filter(({ projectId }) => sees(scope, projectId))
+      .map(({ id, title }) => [id, `session "${title}"`]),
+  );
+  const placed = (projectId: string | undefined) => projects.get(projectId ?? "") ?? "memory";
+  const said = (sessionIds: readonly string[]) =>
+    sessionIds.map((id) => sessions.get(id)).findLast((title) => title !== undefined);
+  return [
+    ...rows.episodes
+      .filter(
+        ({ sessionId, status }) => sessions.has(sessionId) && (status === "done" || status === "stopped"),
+      )
+      .map((row) => {
+        const text = `${row.userMessage}\n\n${row.aiResponse}`;
+        return candidate("episodes", row, said([row.sessionId])!, text, row.id);
+      }),
+    ...rows.memories
+      .filter(({ projectId, supersededBy }) => sees(scope, projectId) && !supersededBy)
+      .map((row) => candidate("memories", row, said(row.sessionIds) ?? placed(row.projectId), row.text)),
+    ...rows.entities
+      .filter(({ projectId }) => sees(scope, projectId))
+      .map((row) => {
+        const text = `${row.name} (${row.type})${row.notes ? `: ${row.notes}` : ""}`;
+        return candidate("entities", row, placed(row.projectId), text);
+      }),
+  ];
+}
+
+function candidate(
+  kind: string,
+  row: { id: string; updatedAt: string; pinned?: boolean },
+  session: string,
+  said: string,
+  turn?: string,
+): Candidate {
+  const { id, updatedAt, pinned = false } = row;
+  const recalled = {
+    id: `${kind}/${id}`,
+    date: updatedAt.slice(0, 10),
+    session,
+    text: normalise(said).trim(),
+    turn,
+  };
+  return { recalled, updatedAt, pinned };
+}

@@ -1,0 +1,23 @@
+/** What memory has for a question, as the end of an answer without a model: said to be remembered, and no source. */
+
+import { excerpt } from "./excerpt.ts";
+import type { Recalled } from "./prompt.ts";
+import { looksSecret } from "./secretive.ts";
+import { quotation } from "./quotes.ts";
+import { written } from "./written.ts";
+
+const WIDTH = 240;
+const BLANKS = /\s+/gu;
+
+/** As Markdown; empty if there is nothing. */
+export function reminder(query: string, recalled: readonly Recalled[]): string {
+  // What is said here is stored in another turn: a secret must not get there.
+  const lines = recalled.filter(({ text, session }) => !looksSecret(`${text}\n${session}`));
+  if (lines.length === 0) return "";
+  const remembered = lines.map(({ date, session, text }) => {
+    // In one paragraph with its place: a number in brackets that stands alone would be taken for a citation.
+    const said = excerpt(text, query, WIDTH).replace(BLANKS, " ");
+    return quotation(`${said}\n— ${date}, ${session.replace(BLANKS, " ")}`);
+  });
+  return [`**${written.remembered}**`, ...remembered].join("\n\n");
+}

@@ -1,0 +1,51 @@
+/** What an export is called and says of itself. The layout is that of the server's (services/export.py there). */
+
+export const WAITING = "waiting.jsonl";
+const NAME_BYTES = 120; // file systems count bytes: 255 with the id
+
+export const README = `This is everything that this device keeps of you.
+
+account.json               your account (no secrets)
+<collection>.jsonl         one row a line, as your devices sync it
+documents/<name>.txt       the text of each document
+
+To take it in again: Settings, "Bring in an export". Or push each row as \`newDocumentState\` to
+/v1/sync/<collection>/0/push. The \`userId\` of a document must be the id of the account that it is pushed to.
+`;
+
+/** The file of a document's text. */
+export function textFile(filename: string, id: string): string {
+  return `documents/${safe(filename)} (${id}).txt`;
+}
+
+/** Without what leads elsewhere, and short. */
+function safe(filename: string): string {
+  let name = filename.replace(/[^\p{L}\p{N}_. -]/gu, "_");
+  const bytes = new TextEncoder();
+  while (bytes.encode(name).length > NAME_BYTES) name = [...name].slice(0, -1).join("");
+  return name;
+}
+
+/** Lines out of pieces of text as they arrive. Throws on one that is too long. */
+export class Lines {
+  #rest = "";
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  feed(piece: string): string[] {
+    const lines = (this.#rest + piece).split("\n");
+    this.#rest = lines.pop() ?? "";
+    if (this.#rest.length > this.#most || lines.some(({ length }) => length > this.#most)) {
+      throw new RangeError("A line is longer than any row.");
+    }
+    return lines;
+  }
+
+  /** What is left when nothing more comes. */
+  end(): string[] {
+    return this.#rest ? [this.#rest] : [];
+  }
+}

@@ -1,0 +1,48 @@
+/** A file on its way to be a document, as the tray shows it. */
+
+export type Stage =
+  | "waiting" // for those before it
+  | "sending" // done and of: bytes
+  | "reading" // done and of: pages, where the kind has pages
+  | "embedding" // done and of: passages
+  | "done"
+  | "needs-server" // only the server reads this kind: it goes there when it answers
+  | "failed"
+  | "cancelled";
+
+export interface Task {
+  id: string;
+  name: string;
+  size: number;
+  sessionId: string | null;
+  stage: Stage;
+  done: number;
+  of: number;
+  /** Of a task that was cancelled: what stays. */
+  documentId: string | null;
+  /** It was here already and was borrowed. */
+  existing: boolean;
+  /** Of a task that failed: a stable code, such as QUOTA (QUOTA_KEPT: the file waits on this device) or the server's. */
+  code: string | null;
+  /** Of a task that failed: the sentence that came with the code, where one did. */
+  message: string | null;
+}
+
+const OVER: readonly Stage[] = ["done", "failed", "cancelled"];
+
+export function isOver({ stage }: Pick<Task, "stage">): boolean {
+  return OVER.includes(stage);
+}
+
+/** Codes of what another time may not be in the way. */
+const PASSING = ["QUOTA", "QUOTA_KEPT", "ERROR"];
+
+/** It is no whole document, and another time it may be one. */
+export function isWorthAnotherTry({ stage, code, documentId }: Task): boolean {
+  return stage === "failed" && documentId === null && PASSING.includes(code ?? "");
+}
+
+/** Its document is here, and its search index is not whole. */
+export function isUnfinished({ stage, documentId }: Pick<Task, "stage" | "documentId">): boolean {
+  return (stage === "failed" || stage === "cancelled") && documentId !== null;
+}

@@ -1,0 +1,11 @@
+/** Sentences that the app writes into rows: they are kept and synced as any text of the conversation is. */
+
+import { NOT_FOUND } from "./notFound.ts";
+
+export const written = {
+  untitled: "New conversation",
+  noSearch: "No assistant can be reached, and a FREE account's questions do not look into documents.",
+  noDocuments: "This conversation has no documents yet. Add one, and ask again.",
+  notFound: (searched: readonly string[]) => `${NOT_FOUND} Searched: ${searched.join(", ")}.`,
+  remembered: "Remembered, not from your documents:",
+} as const;

@@ -1,0 +1,155 @@
+/**
+ * Takes an export in: this app's, or the server's. Its rows become rows of this account; what is here already is left
+ * alone. A row whose id was deleted here comes back under a new one, because a deletion is for ever on the server.
+ *
+ * The file may come from anybody: its names are not used, its rows must fit the schemas, and its sizes are bounded.
+ */
+
+import { Unzip, UnzipInflate } from "fflate";
+import { schemas } from "../engines/records/schemas.ts";
+import { Coded } from "../model/coded.ts";
+import { fits, type Schema } from "../model/fits.ts";
+import { references, renamed } from "../model/references.ts";
+import type { Collections } from "../model/rows.ts";
+import { Lines, WAITING } from "../model/takeout.ts";
+import type { House } from "./house.ts";
+
+type Name = keyof Collections;
+type Row = Record<string, any>;
+
+export interface BroughtIn {
+  added: number;
+  /** Here already, and left as they are. */
+  existing: number;
+  /** Not rows of this app. */
+  leftOut: number;
+}
+
+export const BOUNDS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
+const PORTION = 200;
+const PIECE = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
+const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
+
+export async function bringIn(house: House, zip: Blob, bounds = BOUNDS): Promise<BroughtIn> {
+  if (zip.size > bounds.zipBytes) throw new Coded("ZIP_TOO_LARGE");
+  const writer = new Writer(house);
+  let files = 0;
+  for await (const { name, lines } of linesOf(zip, bounds)) {
+    if (name in schemas || name === WAITING) files++;
+    for (const line of lines) await writer.take(name, line);
+  }
+  await writer.end();
+  if (!files) throw new Coded("NOT_AN_EXPORT");
+  return writer.told;
+}
+
+interface Heard {
+  /** A collection, or the name of the rows that waited on the server. */
+  name: string;
+  lines: string[];
+}
+
+async function* linesOf(zip: Blob, bounds: typeof BOUNDS): AsyncGenerator<Heard> {
+  let heard: Heard[] = [];
+  let entries = 0;
+  let inflated = 0;
+  const unzip = new Unzip((file) => {
+    if (++entries > bounds.entries) throw new Coded("ZIP_TOO_MANY_FILES");
+    const name = file.name === WAITING ? WAITING : file.name.replace(/\.jsonl$/u, "");
+    if (name !== WAITING && !(file.name.endsWith(".jsonl") && Object.hasOwn(schemas, name))) return;
+    const lines = new Lines(bounds.lineChars);
+    const text = new TextDecoder();
+    heard.push({ name, lines: [] });
+    file.ondata = (error, data, final) => {
+      if (error) throw error;
+      inflated += data.length;
+      if (inflated > bounds.inflatedBytes) throw new Coded("ZIP_INFLATES");
+      heard.push({ name, lines: lines.feed(text.decode(data, { stream: !final })) });
+      if (final) heard.push({ name, lines: lines.end() });
+    };
+    file.start();
+  });
+  unzip.register(UnzipInflate);
+  for (let at = 0; at < zip.size; at += PIECE) {
+    const piece = new Uint8Array(await zip.slice(at, at + PIECE).arrayBuffer());
+    try {
+      unzip.push(piece, at + PIECE >= zip.size);
+    } catch (error) {
+      if (error instanceof Coded) throw error;
+      throw new Coded("ZIP_DAMAGED", { cause: error });
+    }
+    yield* heard;
+    heard = [];
+  }
+}
+
+/** Writes rows a portion at a time. */
+class Writer {
+  readonly told: BroughtIn = { added: 0, existing: 0, leftOut: 0 };
+  readonly #house: House;
+  readonly #names = new Map<string, string>();
+  #collection: Name | undefined;
+  #rows: Row[] = [];
+
+  constructor(house: House) {
+    this.#house = house;
+  }
+
+  async take(name: string, line: string): Promise<void> {
+    if (!line.trim()) return;
+    const [collection, row] = parsed(name, line);
+    if (!collection || !row || row["_deleted"]) return void this.told.leftOut++;
+    delete row["_deleted"]; // false: the server's export has it as devices send it
+    delete row["syncError"];
+    if (collection === "documents") row["userId"] = this.#house.account.userId;
+    if (!ID.test(row["id"]) || !fits(row, schemas[collection] as Schema)) return void this.told.leftOut++;
+    if (this.#collection !== collection || this.#rows.length === PORTION) await this.end();
+    this.#collection = collection;
+    this.#rows.push(row);
+  }
+
+  /** Writes what is left. */
+  async end(): Promise<void> {
+    const [collection, rows] = [this.#collection, this.#rows];
+    this.#rows = [];
+    if (!collection || rows.length === 0) return;
+    await this.#nameAnew(rows.flatMap((row) => references(collection, row)));
+    const rename = (target: Name, id: string) => this.#names.get(`${target}/${id}`) ?? id;
+    const given = new Map(rows.map((row) => [row["id"], row]));
+    const all = [...given.values()].map((row) => renamed(collection, row, rename));
+    const alive = await this.#house.records[collection].findByIds(all.map(({ id }) => id)).exec();
+    const fresh = all.filter(({ id }) => !alive.has(id));
+    const { success, error } = await (this.#house.records[collection] as any).bulkInsert(fresh);
+    this.told.added += success.length;
+    this.told.existing += alive.size + rows.length - all.length;
+    this.told.leftOut += error.length;
+  }
+
+  /** Another name for each id that is a deleted row's here: the same one whenever it is asked for. */
+  async #nameAnew(ids: [Name, string][]): Promise<void> {
+    for (const [collection, id] of ids) {
+      const key = `${collection}/${id}`;
+      if (this.#names.has(key)) continue;
+      let name = id;
+      for (let n = 2; await this.#isDead(collection, name); n++) name = `${id}~${n}`;
+      this.#names.set(key, name);
+    }
+  }
+
+  async #isDead(collection: Name, id: string): Promise<boolean> {
+    const { storageInstance } = this.#house.records[collection] as any;
+    const [found] = await storageInstance.findDocumentsById([id], true);
+    return found?._deleted === true;
+  }
+}
+
+function parsed(name: string, line: string): [Name, Row] | [] {
+  try {
+    const value = JSON.parse(line);
+    const [collection, row] = name === WAITING ? [value.collection, value.row] : [name, value];
+    if (!Object.hasOwn(schemas, collection) || typeof row !== "object" || row === null) return [];
+    return [collection, row];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,64 @@
+/** Documents belong to the person; sessions borrow them. */
+
+import { distinctUntilChanged, map, type Observable } from "rxjs";
+import { edit } from "../engines/records/edit.ts";
+import type { DocumentDoc, VectorEmbeddingDoc } from "../model/rows.ts";
+import { childIds, now, type House } from "./house.ts";
+
+/** Makes the document visible in the session. Borrowing twice counts once. */
+export async function borrow(house: House, documentId: string, sessionId: string): Promise<void> {
+  await change(house, documentId, (row) => {
+    if (row.activeSessions.includes(sessionId)) return row;
+    const at = now();
+    return {
+      ...row,
+      activeSessions: [...row.activeSessions, sessionId],
+      accessCount: row.accessCount + 1,
+      lastAccessedAt: at,
+      updatedAt: at,
+    };
+  });
+}
+
+/** Takes it out of the session; it stays in the pool. */
+export async function giveBack(house: House, documentId: string, sessionId: string): Promise<void> {
+  await change(house, documentId, (row) => {
+    if (!row.activeSessions.includes(sessionId)) return row;
+    const activeSessions = row.activeSessions.filter((id) => id !== sessionId);
+    return { ...row, activeSessions, updatedAt: now() };
+  });
+}
+
+/** The blocks of a document that are here, in their order. */
+export async function blocksOf({ records }: House, documentId: string) {
+  const blocks = await records.vectorEmbeddings.find({ selector: { id: childIds(documentId) } }).exec();
+  return blocks.sort((a, b) => a.block - b.block);
+}
+
+/** Whether all text of a document is here. */
+export async function isWhole(house: House, { id, chunkCount }: Pick<DocumentDoc, "id" | "chunkCount">) {
+  const chunks = (await blocksOf(house, id)).flatMap((block) => block.chunks);
+  return chunkCount > 0 && chunks.length === chunkCount;
+}
+
+/** Its text as chunks, now and whenever more of it comes. That a passage gets its vector changes no text. */
+export function chunks$(house: House, documentId: string): Observable<VectorEmbeddingDoc["chunks"]> {
+  const selector = { id: childIds(documentId) };
+  return house.records.vectorEmbeddings.find({ selector }).$.pipe(
+    map((blocks) => blocks.map((row) => row._data).sort((a, b) => a.block - b.block)),
+    distinctUntilChanged((a, b) => signature(a) === signature(b)),
+    map((blocks) => blocks.flatMap(({ chunks }) => chunks as VectorEmbeddingDoc["chunks"])),
+  );
+}
+
+/** What changes whenever the text of the blocks does. */
+function signature(blocks: readonly Pick<VectorEmbeddingDoc, "block" | "chunks">[]): string {
+  return blocks
+    .map(({ block, chunks }) => [block, ...chunks.map(({ start, text }) => start + text.length)])
+    .join();
+}
+
+async function change({ records }: House, id: string, to: (row: DocumentDoc) => DocumentDoc): Promise<void> {
+  const found = await records.documents.findOne(id).exec();
+  if (found) await edit<DocumentDoc>(found, to);
+}

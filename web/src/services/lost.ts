@@ -1,0 +1,65 @@
+/** Words of this device that gave way to another device's: kept here until their owner has seen them. */
+
+import type { Device, LostText } from "../engines/device/device.ts";
+import type { Conflict } from "../engines/sync/conflicts.ts";
+import type { Collections } from "../model/rows.ts";
+import { lostWords } from "../model/words.ts";
+import { now, type House } from "./house.ts";
+
+type Name = keyof Collections;
+
+/** How RxDB marks what it wrote because the server has it. */
+const FETCHED = "replication-downstream";
+
+/** Keeps what a conflict took away. The same conflict, told again or by another tab, is kept once. */
+export async function keepLost(
+  device: Device,
+  userId: string,
+  collection: Name,
+  { ours, base, outcome }: Conflict,
+): Promise<void> {
+  const fields = lostWords(collection, ours, base, outcome);
+  if (Object.keys(fields).length === 0) return;
+  const rowId = String(ours["id"]);
+  const id = `${userId} ${collection}/${rowId} ${String(ours["updatedAt"])}`;
+  await device.lost.put({ id, userId, collection, rowId, fields, at: now() });
+}
+
+/**
+ * A row that was refused has its words on this device alone. When another device's version takes its place no conflict
+ * is told, because nothing waited to be sent; what the replication writes tells it.
+ */
+export function watchReplaced(house: House): void {
+  for (const [name, collection] of Object.entries(house.records.collections)) {
+    collection.eventBulks$.subscribe(({ context, events }) => {
+      if (!context.startsWith(FETCHED)) return; // an edit of one's own
+      for (const { previousDocumentData, documentData } of events) {
+        const [ours, outcome] = [previousDocumentData as any, documentData as any];
+        if (!ours?.syncError || outcome.syncError) continue;
+        const conflict = { ours, base: undefined, outcome };
+        void keepLost(house.device, house.account.userId, name as Name, conflict);
+      }
+    });
+  }
+}
+
+/** Puts the words back into their row, as an edit of now. */
+export async function useLost(house: House, id: string): Promise<void> {
+  const lost = await house.device.lost.get(id);
+  if (!lost || lost.userId !== house.account.userId) return;
+  const row = await house.records.collections[lost.collection as Name].findOne(lost.rowId).exec();
+  await (row as any)?.incrementalModify(({ syncError: _, ...held }: any) => ({
+    ...held,
+    ...lost.fields,
+    updatedAt: now(),
+  }));
+  await dismissLost(house, id);
+}
+
+export async function dismissLost(house: House, id: string): Promise<void> {
+  await house.device.lost.delete(id);
+}
+
+export function watchLost({ device, account }: House, listener: (lost: LostText[]) => void): () => void {
+  return device.watchLost(account.userId, listener);
+}

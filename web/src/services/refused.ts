@@ -1,0 +1,99 @@
+/**
+ * Rows that the server refused: they stay on this device, marked, until they are tried again.
+ *
+ * They are looked for once, and from then on every change of a row tells. That costs a look at one field a change, and
+ * never a scan.
+ */
+
+import type { RxChangeEvent, RxCollection } from "rxdb/plugins/core";
+import { auditTime, BehaviorSubject, Subject } from "rxjs";
+import { edit } from "../engines/records/edit.ts";
+import type { Collections } from "../model/rows.ts";
+import { nameOf } from "../model/words.ts";
+import { childIds, type House } from "./house.ts";
+
+type Name = keyof Collections;
+type Row = Record<string, any>;
+
+export interface RefusedRow {
+  collection: Name;
+  /** Of the row; of a document's text: the document's. */
+  id: string;
+  name: string;
+  code: string;
+  /** The server's words: what happened, what is safe, what to do. */
+  message: string;
+  at: string;
+}
+
+const TELL_MS = 100;
+
+export class Refused {
+  readonly rows$ = new BehaviorSubject<RefusedRow[]>([]);
+  readonly #house: House;
+  readonly #found = new Map<string, RefusedRow>();
+  readonly #changed = new Subject<void>();
+
+  constructor(house: House) {
+    this.#house = house;
+    this.#changed.pipe(auditTime(TELL_MS)).subscribe(() => void this.#tell());
+    for (const [name, collection] of this.#collections()) {
+      collection.$.subscribe((event: RxChangeEvent<Row>) => this.#note(name, event.documentData as Row));
+    }
+    void this.#look();
+  }
+
+  /** An edit of now without the mark, so that it goes up again; what "forget everything" came before begins anew. */
+  async tryAgain({ collection, id }: Pick<RefusedRow, "collection" | "id">): Promise<void> {
+    const selector = collection === "vectorEmbeddings" ? { id: childIds(id) } : { id };
+    const rows = await (this.#house.records.collections[collection] as RxCollection)
+      .find({ selector })
+      .exec();
+    for (const row of rows) {
+      await edit<Row>(row, ({ syncError, ...held }) => {
+        if (!syncError) return held;
+        const at = this.#house.madeAt();
+        return { ...held, ...(syncError.code === "FORGOTTEN" ? { createdAt: at } : {}), updatedAt: at };
+      });
+    }
+  }
+
+  async tryAllAgain(): Promise<void> {
+    for (const row of this.rows$.value) await this.tryAgain(row);
+  }
+
+  #collections(): [Name, RxCollection][] {
+    return Object.entries(this.#house.records.collections) as [Name, RxCollection][];
+  }
+
+  async #look(): Promise<void> {
+    for (const [name, collection] of this.#collections()) {
+      const marked = await collection.find({ selector: { syncError: { $exists: true } } }).exec();
+      for (const row of marked) this.#note(name, row._data as Row);
+    }
+  }
+
+  #note(collection: Name, row: Row): void {
+    const key = `${collection}/${row["id"]}`;
+    const error = row["syncError"] as { code: string; message: string; at: string } | undefined;
+    if (!error || row["_deleted"]) {
+      if (this.#found.delete(key)) this.#changed.next();
+      return;
+    }
+    const id = collection === "vectorEmbeddings" ? row["documentId"] : row["id"];
+    this.#found.set(key, { collection, id, name: nameOf(collection, row), ...error });
+    this.#changed.next();
+  }
+
+  /** A document's text is many rows, and one in the list, under the document's name. */
+  async #tell(): Promise<void> {
+    const listed = new Map<string, RefusedRow>();
+    for (const row of this.#found.values()) listed.set(`${row.collection}/${row.id}`, row);
+    for (const row of listed.values()) {
+      if (row.collection !== "vectorEmbeddings") continue;
+      const document = await this.#house.records.documents.findOne(row.id).exec();
+      row.name = document?.filename ?? "";
+    }
+    this.rows$.next([...listed.values()].sort((a, b) => b.at.localeCompare(a.at)));
+  }
+}

@@ -1,0 +1,45 @@
+/** Conversations: begin, name. What a delete takes along is in delete.ts. */
+
+import { edit } from "../engines/records/edit.ts";
+import type { SessionDoc } from "../model/rows.ts";
+import { written } from "../model/written.ts";
+import { begun, now, type House } from "./house.ts";
+
+const TITLE_MAX = 60;
+
+/** A session is a row from its first message or document on, and has its name from the first message. */
+export async function beginSession(
+  house: House,
+  id: string,
+  about: string,
+  projectId?: string,
+): Promise<void> {
+  const project = projectId && (await house.records.projects.findOne(projectId).exec()); // it may be gone by now
+  const row: SessionDoc = {
+    ...begun(house, id),
+    title: titleOf(about),
+    mode: "analysis",
+    ...(project ? { projectId: project.id } : {}),
+  };
+  // A question and a document may begin it at the same moment.
+  const { title } = await house.records.sessions.insertIfNotExists(row);
+  if (about && title === written.untitled) await changeSession(house, id, { title: titleOf(about) });
+}
+
+export async function changeSession(
+  house: House,
+  id: string,
+  change: Partial<Pick<SessionDoc, "title" | "mode">>,
+): Promise<void> {
+  const found = await house.records.sessions.findOne(id).exec();
+  // One that was refused goes up again when it is edited.
+  if (found) await edit(found, ({ syncError: _, ...row }) => ({ ...row, ...change, updatedAt: now() }));
+}
+
+/** The beginning of what was said first, cut at a word. */
+export function titleOf(about: string): string {
+  const line = about.trim().split("\n")[0]!.trim();
+  if (line.length <= TITLE_MAX) return line || written.untitled;
+  const cut = line.slice(0, TITLE_MAX);
+  return `${cut.slice(0, cut.lastIndexOf(" ") > TITLE_MAX / 2 ? cut.lastIndexOf(" ") : TITLE_MAX)}…`;
+}

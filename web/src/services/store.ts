@@ -1,0 +1,95 @@
+/** The text of a file that was read on this device, as a document and its blocks: all of it, or nothing. */
+
+import type { WaitingFile } from "../engines/device/device.ts";
+import { edit } from "../engines/records/edit.ts";
+import type { Chunk } from "../model/chunk.ts";
+import type { DocumentDoc, VectorEmbeddingDoc } from "../model/rows.ts";
+import { deleteDocuments } from "./delete.ts";
+import type { Embedding } from "./embedding.ts";
+import { blocksOf } from "./documents.ts";
+import type { House } from "./house.ts";
+
+const BLOCK = 16; // chunks in a block
+const SECTION_MAX = 1000;
+
+type AboutFile = Pick<DocumentDoc, "mimeType" | "contentHash" | "size" | "pageCount">;
+type WireChunk = VectorEmbeddingDoc["chunks"][number];
+
+/**
+ * The document has the id of the file: one that was taken up twice is one document. What an earlier try has stored of it
+ * stays as it is.
+ */
+export async function storeText(
+  house: House,
+  embedding: Embedding,
+  file: WaitingFile,
+  about: AboutFile,
+  chunks: readonly Chunk[],
+): Promise<void> {
+  const { documents, vectorEmbeddings } = house.records;
+  const tokens = await tokensOf(embedding, chunks);
+  const counted = chunks.map((one, at) => wired(one, tokens[at]!));
+  const existing = await documents.findOne(file.id).exec();
+  try {
+    // The document comes first: text without one nobody would see, and nobody could delete.
+    if (!existing) await documents.insert(documentFor(house, file, about, chunks.length));
+    else await edit<DocumentDoc>(existing, (row) => ({ ...row, ...about, chunkCount: chunks.length }));
+    const held = new Set((await blocksOf(house, file.id)).map(({ id }) => id));
+    const blocks = blocksFor(house, file, counted).filter(({ id }) => !held.has(id));
+    await vectorEmbeddings.bulkUpsert(blocks); // all of them or none
+  } catch (error) {
+    if (!existing) await deleteDocuments(house, [file.id]);
+    throw error;
+  }
+}
+
+/** A file that has waited was chosen then: what is forgotten meanwhile includes it. */
+function begun(house: House, { addedAt }: WaitingFile, id: string) {
+  return { id, createdAt: addedAt, updatedAt: house.madeAt() };
+}
+
+function documentFor(house: House, file: WaitingFile, about: AboutFile, chunkCount: number): DocumentDoc {
+  const common = begun(house, file, file.id);
+  return {
+    ...common,
+    userId: house.account.userId,
+    originSessionId: file.sessionId ?? "",
+    activeSessions: file.sessionId ? [file.sessionId] : [],
+    accessCount: file.sessionId ? 1 : 0,
+    lastAccessedAt: common.createdAt,
+    filename: file.name,
+    chunkCount,
+    status: "pending",
+    ...about,
+  };
+}
+
+function blocksFor(house: House, file: WaitingFile, chunks: readonly WireChunk[]): VectorEmbeddingDoc[] {
+  return Array.from({ length: Math.ceil(chunks.length / BLOCK) }, (_, block) => ({
+    ...begun(house, file, `${file.id}.${block}`),
+    documentId: file.id,
+    block,
+    model: "",
+    dims: 0,
+    chunks: chunks.slice(block * BLOCK, (block + 1) * BLOCK),
+    embedding: null,
+  }));
+}
+
+/** As the model counts them; without it, as English has them. */
+async function tokensOf(embedding: Embedding, chunks: readonly Chunk[]): Promise<number[]> {
+  const embedder = await embedding.ifHere();
+  const texts = chunks.map(({ text }) => text);
+  return embedder ? embedder.countTokens(texts) : texts.map((text) => Math.ceil(text.length / 4));
+}
+
+function wired({ index, start, text, page, section }: Chunk, tokens: number): WireChunk {
+  return {
+    index,
+    start,
+    text,
+    tokens,
+    ...(page === undefined ? {} : { page }),
+    ...(section === undefined ? {} : { section: section.slice(0, SECTION_MAX) }),
+  };
+}

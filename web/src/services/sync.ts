@@ -1,0 +1,190 @@
+/**
+ * Keeps this account in step with the server, from one tab: whoever holds the lock syncs, and tells the others.
+ *
+ * What it says of itself comes from the replication alone. A browser calls itself online when the server is gone.
+ */
+
+import {
+  BehaviorSubject,
+  distinctUntilChanged,
+  filter,
+  firstValueFrom,
+  map,
+  merge,
+  Subject,
+  timeout,
+} from "rxjs";
+import type { EmbeddingProgress } from "../engines/sync/stream.ts";
+import { Sync, type Known, type SyncState } from "../engines/sync/sync.ts";
+import { isBusy, Refusal, TOO_NEW } from "../engines/sync/wire.ts";
+import { isFull } from "../model/full.ts";
+import { isAway, type SyncKind } from "../model/headline.ts";
+import { newId } from "../model/ids.ts";
+import type { Progress } from "../model/library.ts";
+import { now, type House } from "./house.ts";
+import { paced } from "./pace.ts";
+
+export interface SyncSummary {
+  kind: SyncKind;
+  /** Rows written here that the server has not answered for; as many as COUNT_MAX are counted. */
+  waiting: number;
+  /** The same, of each collection that has any. */
+  waitingOf: Record<string, number>;
+  syncedAt: string | null;
+}
+
+/** One tab asks how much waits, and the one that syncs answers under the same name. */
+interface Count {
+  question: string;
+  waiting?: number;
+}
+
+type Message = SyncSummary | EmbeddingProgress | Count | "tell" | "again";
+
+export const COUNT_MAX = 1000;
+const ANSWER_MS = 500;
+const UNKNOWN: SyncSummary = { kind: "starting", waiting: 0, waitingOf: {}, syncedAt: null };
+
+export class Syncing {
+  readonly summary$ = new BehaviorSubject<SyncSummary>(UNKNOWN);
+  /** How far the server is with the documents that it embeds, by their ids, as it was last heard of. */
+  readonly embedding$ = new BehaviorSubject<Record<string, Progress>>({});
+  /** Each time that the server is there again, however short it was away; of all tabs in the one that syncs. */
+  readonly back$ = new Subject<void>();
+  /** Whether the server is away, once it is known, and whenever that changes. */
+  readonly isAway$ = this.summary$.pipe(
+    filter(({ kind }) => kind !== "starting"),
+    map(({ kind }) => isAway(kind)),
+    distinctUntilChanged(),
+  );
+  readonly #house: House;
+  readonly #others: BroadcastChannel;
+  readonly #counts$ = new Subject<Count>();
+  readonly #leaving = new AbortController();
+  #sync: Sync | undefined;
+
+  constructor(house: House) {
+    this.#house = house;
+    this.summary$.next({ ...UNKNOWN, syncedAt: house.account.syncedAt ?? null });
+    this.#others = new BroadcastChannel(`vademecum-sync-${house.account.userId}`);
+    this.#others.onmessage = ({ data }: MessageEvent<Message>) => {
+      if (data === "tell") this.#tell();
+      else if (data === "again") this.#sync?.reSync();
+      else if ("documentId" in data) this.#hear(data);
+      else if ("question" in data) void this.#count(data);
+      else if (!this.#sync) this.summary$.next(data);
+    };
+  }
+
+  /** Waits in the background until this tab is the one that syncs. */
+  start(): void {
+    this.#post("tell");
+    const lock = `vademecum-sync-${this.#house.account.userId}`;
+    void navigator.locks
+      .request(lock, { signal: this.#leaving.signal }, () => this.#lead())
+      .catch((error: unknown) => {
+        if (!this.#leaving.signal.aborted) throw error;
+      });
+  }
+
+  async stop(): Promise<void> {
+    this.#leaving.abort();
+    await this.#sync?.stop();
+    this.#others.close();
+  }
+
+  /** Look at once whether there is something new, instead of at the next try. */
+  again(): void {
+    if (this.#sync) this.#sync.reSync();
+    else this.#post("again");
+  }
+
+  /** Resolves once what was written here so far is on the server, or after `ms`: true if it is. */
+  async sent(ms: number): Promise<boolean> {
+    const until = Date.now() + ms;
+    while (Date.now() < until) {
+      // Before anything is known, nothing waits because nothing was looked at.
+      if (this.summary$.value.kind !== "starting" && (await this.#waiting()) === 0) return true;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    return false;
+  }
+
+  async #lead(): Promise<void> {
+    const { account, device, records, wire } = this.#house;
+    const known = {
+      load: async () => (await device.accounts.get(account.userId)) ?? {},
+      save: async (changed: Known) => {
+        if (changed.forgottenAt) await device.forgetBefore(account.userId, changed.forgottenAt);
+        await device.accounts.update(account.userId, changed);
+      },
+    };
+    this.#sync = new Sync({ wire, collections: records.collections, known, waitForLeadership: false });
+    const rows$ = merge(this.#sync.active$, ...Object.values(records.collections).map((c) => c.$));
+    const looks = paced(this.#sync.state$, rows$, () => this.#look().catch(console.error)).subscribe();
+    this.#sync.progress$.subscribe((progress) => {
+      this.#hear(progress);
+      this.#post(progress);
+    });
+    this.#sync.connected$.subscribe(this.back$);
+    void this.#sync.start();
+    await new Promise((resolve) => this.#leaving.signal.addEventListener("abort", resolve));
+    looks.unsubscribe();
+  }
+
+  async #look(): Promise<void> {
+    const kind = kindOf(this.#sync!.state$.value);
+    const counted = await this.#sync!.waiting(COUNT_MAX).catch(console.error);
+    const waitingOf = counted ?? this.summary$.value.waitingOf; // the state is told all the same
+    const waiting = sum(waitingOf);
+    let { syncedAt } = this.summary$.value;
+    if (counted && kind === "live" && waiting === 0 && !this.#sync!.active$.value) {
+      syncedAt = now();
+      await this.#house.device.accounts.update(this.#house.account.userId, { syncedAt });
+    }
+    this.summary$.next({ kind, waiting, waitingOf, syncedAt });
+    this.#tell();
+  }
+
+  #hear({ documentId, done, of }: EmbeddingProgress): void {
+    this.embedding$.next({ ...this.embedding$.value, [documentId]: { done, of } });
+  }
+
+  #tell(): void {
+    if (this.#sync) this.#post(this.summary$.value);
+  }
+
+  /** To the other tabs. Who has left has nothing more to say to them. */
+  #post(message: Message): void {
+    if (!this.#leaving.signal.aborted) this.#others.postMessage(message);
+  }
+
+  /** The tab that syncs is asked: what it told last may be older than what was written here. */
+  async #waiting(): Promise<number> {
+    if (this.#sync) return sum(await this.#sync.waiting(COUNT_MAX));
+    const question = newId();
+    const answer$ = this.#counts$.pipe(filter((count) => count.question === question));
+    const answer = firstValueFrom(answer$.pipe(timeout(ANSWER_MS)));
+    this.#post({ question });
+    return (await answer.catch(() => undefined))?.waiting ?? Infinity; // no tab syncs at this moment
+  }
+
+  async #count(count: Count): Promise<void> {
+    if (count.waiting !== undefined) this.#counts$.next(count);
+    else if (this.#sync) this.#post({ ...count, waiting: await this.#waiting() });
+  }
+}
+
+function sum(counts: Record<string, number>): number {
+  return Object.values(counts).reduce((all, count) => all + count, 0);
+}
+
+export function kindOf(state: SyncState): SyncKind {
+  if (state.kind === "starting" || state.kind === "live") return state.kind;
+  const { error } = state;
+  if (!(error instanceof Refusal)) return isFull(error) ? "full" : "offline";
+  if (error.code === "OUTDATED") return "outdated";
+  if (error.code === TOO_NEW) return "behind";
+  if (error.status === 401) return "signed-out";
+  return isBusy(error) ? "busy" : "offline";
+}

@@ -1,0 +1,87 @@
+/** Who is here decides what is shown: the way in, or the desk. */
+
+import { Button, Center, Loader, Stack, Text } from "@mantine/core";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { DeskProvider, door, unopened, useAccount, type AtDesk, type RemoteDesk } from "./desk.tsx";
+import { forgetDrafts } from "./draft.ts";
+import { Shell } from "./Shell.tsx";
+import { forgetting } from "./leaving.ts";
+import { words } from "./words.ts";
+
+const SignIn = lazy(() => import("./SignIn.tsx"));
+
+declare global {
+  interface Window {
+    /** For the console, and for tests: everything that the page can ask. */
+    vademecum: RemoteDesk;
+  }
+}
+
+type Entered =
+  | { kind: "opening" }
+  | { kind: "nobody" }
+  | { kind: "failed" }
+  | { kind: "cleared" } // the browser took what was on the device, while the app was open
+  | ({ kind: "open" } & AtDesk);
+
+export function App() {
+  const [entered, setEntered] = useState<Entered>({ kind: "opening" });
+  useEffect(() => {
+    Promise.race([enter(), unopened]).then(setEntered, (error: unknown) => {
+      console.error(error);
+      setEntered({ kind: "failed" });
+    });
+    void door.taken().then(() => setEntered({ kind: "cleared" }));
+  }, []);
+  if (entered.kind === "open") return <Opened {...entered} />;
+  if (entered.kind === "nobody") {
+    return (
+      <Suspense>
+        <SignIn />
+      </Suspense>
+    );
+  }
+  return (
+    <Center h="100dvh" component="main">
+      {entered.kind !== "opening" ? (
+        <Stack align="center" p="md">
+          <Text component="h1" fz="h4" fw={700} m={0}>
+            {words.places.app}
+          </Text>
+          <Text role="alert">
+            {entered.kind === "cleared" ? words.places.cleared : words.places.failedToOpen}
+          </Text>
+          <Button onClick={() => location.reload()}>{words.places.reload}</Button>
+        </Stack>
+      ) : (
+        <Stack align="center" role="status">
+          <Loader type="dots" />
+          <Text c="dimmed">{words.places.loading}</Text>
+        </Stack>
+      )}
+    </Center>
+  );
+}
+
+/** What was open when everything is forgotten elsewhere is of what is gone: all begins anew. */
+function Opened(entered: AtDesk) {
+  const account = useAccount(entered);
+  const { userId, forgottenAt } = account;
+  const anew = useRef(forgottenAt);
+  if (!forgetting.here) anew.current = forgottenAt;
+  useEffect(() => {
+    if (forgottenAt) forgetDrafts(userId, forgottenAt);
+  }, [userId, forgottenAt]);
+  return (
+    <DeskProvider value={{ desk: entered.desk, account }}>
+      <Shell key={anew.current} />
+    </DeskProvider>
+  );
+}
+
+async function enter(): Promise<Entered> {
+  if (location.pathname === "/sign-in") return { kind: "nobody" }; // whoever is here wants to be somebody else
+  const desk = await door.enter();
+  if (desk) window.vademecum = desk;
+  return desk ? { kind: "open", desk, account: await desk.account() } : { kind: "nobody" };
+}

@@ -1,0 +1,29 @@
+/** A part of a page, under its heading. */
+
+import { Stack, Text, Title } from "@mantine/core";
+import { useId, type ReactNode } from "react";
+
+interface Props {
+  title: string;
+  hint?: string;
+  children: ReactNode;
+}
+
+export function Section({ title, hint, children }: Props) {
+  const id = useId();
+  return (
+    <Stack component="section" gap="sm" aria-labelledby={id}>
+      <div>
+        <Title order={3} size="h4" id={id}>
+          {title}
+        </Title>
+        {hint && (
+          <Text size="sm" c="dimmed">
+            {hint}
+          </Text>
+        )}
+      </div>
+      {children}
+    </Stack>
+  );
+}

@@ -1,0 +1,105 @@
+/** The room: places on the left, what is open in the middle. On a phone the left is a drawer. */
+
+import { AppShell, Burger, Group, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { Route, Switch, useLocation } from "wouter";
+import { Conversation } from "./conversation/Conversation.tsx";
+import { useKeys } from "./keys.ts";
+import { Places } from "./Places.tsx";
+import classes from "./Shell.module.css";
+import { useKeptStorage } from "./storage.ts";
+import { SyncLine } from "./SyncLine.tsx";
+import { newId } from "../model/ids.ts";
+import { words } from "./words.ts";
+
+const Documents = lazy(() => import("./documents/Documents.tsx"));
+const Memory = lazy(() => import("./memory/Memory.tsx"));
+const Projects = lazy(() => import("./projects/Projects.tsx"));
+const Uploads = lazy(() => import("./documents/Uploads.tsx"));
+const Settings = lazy(() => import("./settings/Settings.tsx"));
+const Find = lazy(() => import("./find/Find.tsx"));
+const Keys = lazy(() => import("./find/Keys.tsx"));
+
+type Sheet = "find" | "keys";
+
+export function Shell() {
+  const [opened, { toggle, close }] = useDisclosure();
+  const [sheet, setSheet] = useState<Sheet>();
+  const [location] = useLocation();
+  useEffect(close, [location, close]);
+  useKeys(setSheet);
+  useKeptStorage();
+  return (
+    <AppShell
+      header={{ height: 52 }}
+      navbar={{ width: 280, breakpoint: "sm", collapsed: { mobile: !opened } }}
+      padding={0}
+    >
+      <a href="#main" className={classes["skip"]}>
+        {words.places.skip}
+      </a>
+      <AppShell.Header px="md">
+        <Group h="100%" wrap="nowrap" justify="space-between">
+          {/* Where both do not fit, the name gives way to the line about sync. */}
+          <Group wrap="nowrap" miw={0} flex="0 100 auto">
+            <Burger
+              opened={opened}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              flex="none"
+              aria-label={words.places.menu}
+              aria-expanded={opened}
+            />
+            <Text component="h1" fz="h4" fw={700} m={0} truncate>
+              {words.places.app}
+            </Text>
+          </Group>
+          <SyncLine />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar
+        p="sm"
+        style={{ overflowY: "auto" }}
+        onClick={(event) => isLink(event.target) && close()}
+      >
+        <Places onFind={() => setSheet("find")} />
+      </AppShell.Navbar>
+      <AppShell.Main id="main" tabIndex={-1}>
+        <Suspense>
+          <Switch>
+            <Route path="/documents/:id?" component={Documents} />
+            <Route path="/projects/:id?/:part?" component={Projects} />
+            <Route path="/memory/:part?" component={Memory} />
+            <Route path="/settings" component={Settings} />
+            <Route path="/s/:id">{({ id }) => <Conversation key={id} sessionId={id} />}</Route>
+            <Route component={NewConversation} />
+          </Switch>
+        </Suspense>
+      </AppShell.Main>
+      <Suspense>
+        {sheet === "find" && <Find onClose={() => setSheet(leave("find"))} onKeys={() => setSheet("keys")} />}
+        {sheet === "keys" && <Keys onClose={() => setSheet(undefined)} />}
+        <Uploads />
+      </Suspense>
+    </AppShell>
+  );
+}
+
+/** Where one is already can be chosen too: the drawer closes all the same. */
+function isLink(target: EventTarget): boolean {
+  return target instanceof Element && target.closest("a") !== null;
+}
+
+/** Closes this sheet; another that was opened from it stays. */
+function leave(closing: Sheet) {
+  return (open: Sheet | undefined) => (open === closing ? undefined : open);
+}
+
+/** A conversation has an address from the start and a row from its first message on. */
+function NewConversation() {
+  const [, go] = useLocation();
+  useEffect(() => go(`/s/${newId()}`, { replace: true }), [go]);
+  return null;
+}

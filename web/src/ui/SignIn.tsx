@@ -1,0 +1,84 @@
+/** The way in: email and password. A sign-in link needs no page of ours. */
+
+import {
+  Alert,
+  Button,
+  Container,
+  Divider,
+  PasswordInput,
+  Stack,
+  Text,
+  TextInput,
+  Title,
+} from "@mantine/core";
+import { useEffect, useState, type FormEvent } from "react";
+import type { KnownAccount } from "../engines/device/device.ts";
+import { door } from "./desk.tsx";
+import { isUnreachable, said } from "./said.ts";
+import { words } from "./words.ts";
+import { signIn } from "./words/signIn.ts";
+
+export default function SignIn() {
+  const [problem, setProblem] = useState<string>();
+  const [busy, setBusy] = useState(false);
+
+  async function submit(event: FormEvent<HTMLFormElement>) {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    setBusy(true);
+    try {
+      await door.signIn(String(form.get("email")), String(form.get("password")));
+      location.assign("/");
+    } catch (error) {
+      setProblem(isUnreachable(error) ? signIn.offline : said(error));
+      setBusy(false);
+    }
+  }
+
+  return (
+    <Container component="main" size="xs" pt="12dvh" pb="xl">
+      <form onSubmit={(event) => void submit(event)}>
+        <Stack>
+          <Title fz="clamp(1.5rem, 10vw, 2.125rem)">{words.places.app}</Title>
+          {problem && (
+            <Alert color="red" role="alert">
+              {problem}
+            </Alert>
+          )}
+          <TextInput label={signIn.email} name="email" type="email" autoComplete="username" required />
+          <PasswordInput label={signIn.password} name="password" autoComplete="current-password" required />
+          <Button type="submit" loading={busy}>
+            {signIn.button}
+          </Button>
+          <Text size="sm" c="dimmed">
+            {signIn.hint}
+          </Text>
+        </Stack>
+      </form>
+      <Kept />
+    </Container>
+  );
+}
+
+/** Accounts with rows on this device: they open without the server. */
+function Kept() {
+  const [accounts, setAccounts] = useState<KnownAccount[]>([]);
+  useEffect(() => void door.keptAccounts().then(setAccounts), []);
+  if (accounts.length === 0) return null;
+
+  async function open(userId: string) {
+    await door.useKept(userId);
+    location.assign("/");
+  }
+
+  return (
+    <Stack mt="xl">
+      <Divider label={signIn.kept} />
+      {accounts.map(({ userId, email }) => (
+        <Button key={userId} variant="default" onClick={() => void open(userId)}>
+          {signIn.open(email)}
+        </Button>
+      ))}
+    </Stack>
+  );
+}

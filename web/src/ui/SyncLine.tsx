@@ -1,0 +1,47 @@
+/** One line of truth about sync, always visible. A tap tells more. */
+
+import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
+import { lazy, Suspense, useState } from "react";
+import { headline, type Said } from "../model/headline.ts";
+import { useLost, useRefused, useSync } from "./desk.tsx";
+import classes from "./SyncLine.module.css";
+import { useNow } from "./useNow.ts";
+import { words } from "./words.ts";
+import { ago } from "./words/count.ts";
+
+const SyncDetails = lazy(() => import("./sync/SyncDetails.tsx"));
+const ATTENTION: Said[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
+
+export function SyncLine() {
+  const sync = useSync();
+  const refused = useRefused() ?? [];
+  const lost = useLost() ?? [];
+  const now = Math.max(useNow(), Date.parse(sync?.syncedAt ?? "") || 0);
+  const [opened, setOpened] = useState(false);
+  if (!sync) return null;
+  const { said, n } = headline({ ...sync, refused: refused.map((row) => row.collection), lost: lost.length });
+  const line = words.sync.line[said](n, sync.syncedAt ? ago(sync.syncedAt, now) : "");
+  return (
+    <Box pos="relative" miw={0}>
+      <UnstyledButton
+        className={classes["line"]!}
+        data-attention={ATTENTION.includes(said) || undefined}
+        data-said={said}
+        aria-haspopup="dialog"
+        aria-expanded={opened}
+        onClick={() => setOpened(true)}
+      >
+        <Text span size="sm" truncate display="block">
+          {line}
+        </Text>
+      </UnstyledButton>
+      {/* Ages are left out: who listens need not hear every half minute. */}
+      <VisuallyHidden role="status">{words.sync.said[said]}</VisuallyHidden>
+      {opened && (
+        <Suspense>
+          <SyncDetails {...{ sync, refused, lost, said }} onClose={() => setOpened(false)} />
+        </Suspense>
+      )}
+    </Box>
+  );
+}

@@ -1,0 +1,113 @@
+/** What agents did in a project. The server is asked for it: it is not on the device. */
+
+import { Alert, Button, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { notifications } from "@mantine/notifications";
+import { useRef, useState } from "react";
+import { EVERYTHING, type Observation, type Wanted } from "../../model/observations.ts";
+import { isUnreachable, said } from "../said.ts";
+import { Section } from "../Section.tsx";
+import { agents as words } from "../words/agents.ts";
+import classes from "./agents.module.css";
+import { DeleteStep } from "./DeleteStep.tsx";
+import { Filters } from "./Filters.tsx";
+import { Steps } from "./Steps.tsx";
+import { useAgentWork } from "./useAgentWork.ts";
+import { useSteps, type Asked } from "./useSteps.ts";
+
+const TYPING_MS = 250;
+
+const tell = (message: string) => notifications.show({ message, withCloseButton: false });
+const tellError = (error: unknown) =>
+  notifications.show({ color: "orange", message: said(error), withCloseButton: false });
+
+export default function AgentSteps({ projectId }: { projectId: string }) {
+  const [wanted, setWanted] = useState<Wanted>(EVERYTHING);
+  const [typed] = useDebouncedValue(wanted.words.trim(), TYPING_MS);
+  const { asked, look, more, pin, remove } = useSteps(projectId, { ...wanted, words: typed });
+  const work = useAgentWork(projectId, asked?.kind);
+  const [deleting, setDeleting] = useState<Observation>();
+  const status = useRef<HTMLParagraphElement>(null);
+  const isWhole = Object.values({ ...wanted, words: typed }).every((one) => !one);
+
+  const pinOrNot = (step: Observation) =>
+    void pin(step).then(({ pinned }) => tell(pinned ? words.nowPinned : words.nowUnpinned), tellError);
+
+  function confirmDeletion(step: Observation) {
+    setDeleting(undefined);
+    void remove(step).then(() => {
+      tell(words.deletion.deleted);
+      status.current?.focus(); // what had the focus is gone
+    }, tellError);
+  }
+
+  return (
+    <Section title={words.title} hint={words.hint}>
+      {work?.notice && (
+        <Alert color="orange" variant="light" title={words.namesake}>
+          {work.notice}
+        </Alert>
+      )}
+      {asked?.kind !== "failed" && !(isWhole && isEmpty(asked)) && (
+        <Filters
+          wanted={wanted}
+          sessions={work?.sessions ?? []}
+          onChange={(change) => setWanted({ ...wanted, ...change })}
+        />
+      )}
+      <Group justify="space-between" gap="xs">
+        <Text ref={status} size="sm" c="dimmed" role="status" tabIndex={-1} className={classes["status"]!}>
+          <Summary asked={asked} isWhole={isWhole} />
+        </Text>
+        {asked?.kind === "shown" && (
+          <Button size="compact-sm" variant="default" onClick={look}>
+            {words.refresh}
+          </Button>
+        )}
+      </Group>
+      {!asked && <Skeleton h={120} />}
+      {asked?.kind === "failed" && (
+        <Group>
+          <Button variant="default" onClick={look}>
+            {words.tryAgain}
+          </Button>
+        </Group>
+      )}
+      {asked?.kind === "shown" && (
+        <Stack gap="md">
+          <Steps
+            steps={asked.page.observations}
+            byDay={!asked.searched}
+            onPin={pinOrNot}
+            onDelete={setDeleting}
+          />
+          {asked.page.next && (
+            <Button variant="subtle" onClick={() => void more().catch(tellError)}>
+              {words.more}
+            </Button>
+          )}
+        </Stack>
+      )}
+      <DeleteStep step={deleting} onConfirm={confirmDeletion} onClose={() => setDeleting(undefined)} />
+    </Section>
+  );
+}
+
+function isEmpty(asked: Asked | undefined): boolean {
+  return asked?.kind === "shown" && asked.page.observations.length === 0;
+}
+
+interface SummaryProps {
+  asked: Asked | undefined;
+  isWhole: boolean;
+}
+
+function Summary({ asked, isWhole }: SummaryProps) {
+  if (!asked) return words.loading;
+  if (asked.kind === "failed") {
+    return isUnreachable(asked.error) ? words.away : `${words.failed} ${said(asked.error)}`;
+  }
+  const { observations, next } = asked.page;
+  if (observations.length === 0) return isWhole ? words.none : words.noneFit;
+  return asked.searched ? words.found(observations.length) : words.shown(observations.length, next !== null);
+}

@@ -1,0 +1,37 @@
+/** Documents of the pool that this conversation does not see yet, to be added with one tap. */
+
+import { Button, Menu } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import type { DocumentDoc } from "../../model/rows.ts";
+import { useDesk } from "../desk.tsx";
+import { words } from "../words.ts";
+
+export default function Borrow({
+  sessionId,
+  documents,
+}: {
+  sessionId: string;
+  documents: readonly DocumentDoc[];
+}) {
+  const { desk } = useDesk();
+  const others = documents
+    .filter(({ activeSessions }) => !activeSessions.includes(sessionId))
+    .toSorted((a, b) => a.filename.localeCompare(b.filename));
+  return (
+    <Menu position="bottom-start" defaultOpened>
+      <Menu.Target>
+        <Button size="compact-sm" variant="subtle" leftSection={<IconPlus size={14} />}>
+          {words.conversation.borrow}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown mah="50dvh" style={{ overflowY: "auto" }}>
+        {others.length === 0 && <Menu.Label>{words.conversation.borrowNone}</Menu.Label>}
+        {others.map(({ id, filename }) => (
+          <Menu.Item key={id} onClick={() => void desk.borrowInto(id, sessionId)}>
+            {filename}
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,82 @@
+/** Where one writes. Enter sends, Shift Enter breaks the line, Esc stops; what is not sent yet outlives the page. */
+
+import { ActionIcon, Box, FileButton, Group, Textarea } from "@mantine/core";
+import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
+import type { KeyboardEvent } from "react";
+import type { EpisodeDoc } from "../../model/rows.ts";
+import { useDesk } from "../desk.tsx";
+import { useDraft } from "../draft.ts";
+import { words } from "../words.ts";
+
+interface Props {
+  sessionId: string;
+  /** The turn that is being answered. */
+  answering: string | undefined;
+  last: EpisodeDoc | undefined;
+  onAsk(message: string): Promise<void>;
+}
+
+export function Composer({ sessionId, answering, last, onAsk }: Props) {
+  const { desk } = useDesk();
+  const [text, setText] = useDraft(sessionId);
+  const stop = () => void (answering && desk.stop(answering));
+
+  async function send() {
+    const message = text.trim();
+    if (!message || answering) return;
+    setText("");
+    await onAsk(message);
+  }
+
+  function onKey(event: KeyboardEvent) {
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === "Escape") stop();
+    if (event.key === "ArrowUp" && !text && last && !answering) {
+      event.preventDefault();
+      setText(last.userMessage);
+    }
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    void send();
+  }
+
+  return (
+    <Box p="md" pt={0} component="section" aria-label={words.conversation.ask}>
+      <Group maw="var(--reading-width)" mx="auto" align="end" wrap="nowrap" gap="xs">
+        <FileButton multiple onChange={(files) => void desk.addFiles(files, sessionId)}>
+          {(props) => (
+            <ActionIcon {...props} size={44} variant="subtle" aria-label={words.conversation.addFile}>
+              <IconPaperclip size={20} />
+            </ActionIcon>
+          )}
+        </FileButton>
+        <Textarea
+          flex={1}
+          autosize
+          maxRows={8}
+          size="md"
+          aria-label={words.conversation.ask}
+          placeholder={words.conversation.ask}
+          dir="auto"
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          onKeyDown={onKey}
+        />
+        {answering ? (
+          <ActionIcon size={44} aria-label={words.conversation.stop} onClick={stop}>
+            <IconPlayerStopFilled size={20} />
+          </ActionIcon>
+        ) : (
+          <ActionIcon
+            size={44}
+            aria-label={words.conversation.send}
+            onClick={() => void send()}
+            disabled={!text.trim()}
+          >
+            <IconArrowUp size={20} />
+          </ActionIcon>
+        )}
+      </Group>
+    </Box>
+  );
+}

@@ -1,0 +1,96 @@
+/** One conversation: what was said, and the place to say more. */
+
+import { Box, Flex, Stack } from "@mantine/core";
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { useSearch } from "wouter";
+import type { Citation } from "../../model/citation.ts";
+import { useDesk, useRows, useWriting } from "../desk.tsx";
+import { Composer } from "./Composer.tsx";
+import { Empty } from "./Empty.tsx";
+import { Head } from "./Head.tsx";
+import { Offer } from "./Offer.tsx";
+import { Turn } from "./Turn.tsx";
+import style from "./Conversation.module.css";
+
+const Passage = lazy(() => import("../documents/Passage.tsx"));
+const Prompt = lazy(() => import("./Prompt.tsx"));
+
+/** What is open beside the conversation. */
+type Beside = { kind: "passage"; citation: Citation } | { kind: "prompt"; episodeId: string } | null;
+
+/** Another place opens anew, so that the focus goes there and comes back to its citation. */
+const placeOf = ({ documentId, block, chunkIndex }: Citation) => [documentId, block, chunkIndex].join();
+
+export function Conversation({ sessionId }: { sessionId: string }) {
+  const { desk } = useDesk();
+  const turns = useRows("episodes", { selector: { sessionId }, sort: [{ createdAt: "asc" }] });
+  const writing = useWriting() ?? {};
+  const [beside, setBeside] = useState<Beside>(null);
+  const [offered, setOffered] = useState<string | null>(null);
+  const asked = new URLSearchParams(useSearch());
+  const [project, looked] = [asked.get("project"), asked.get("turn")];
+  useEffect(() => void desk.prepare(sessionId, project), [desk, sessionId, project]);
+  const log = useRef<HTMLDivElement>(null);
+  // A question stands at the top, and its answer grows below it: nobody is scrolled away from where they read.
+  useEffect(() => {
+    const [turn] = looked ? [document.getElementById(looked)] : [];
+    (turn ?? log.current?.querySelector("article:last-of-type"))?.scrollIntoView({ block: "start" });
+  }, [turns?.length, looked]);
+
+  const onCitation = useCallback((citation: Citation) => setBeside({ kind: "passage", citation }), []);
+  const onPrompt = useCallback((episodeId: string) => setBeside({ kind: "prompt", episodeId }), []);
+  const close = useCallback(() => setBeside(null), []);
+  const answering = turns?.find(({ id }) => writing[id]);
+
+  async function ask(message: string) {
+    setOffered(message);
+    await desk.ask(sessionId, message);
+  }
+
+  return (
+    <Flex h="calc(100dvh - 52px)">
+      <Stack flex={1} miw={0} gap={0}>
+        <Head sessionId={sessionId} project={project} />
+        <Box
+          ref={log}
+          flex={1}
+          style={{ overflowY: "auto" }}
+          p="md"
+          role="log"
+          tabIndex={-1}
+          onKeyDown={({ key }) => key === "Escape" && close()}
+          className={style["log"]}
+        >
+          <Stack maw="var(--reading-width)" mx="auto" gap="xl" pb="md">
+            {turns?.length === 0 && <Empty />}
+            {turns?.map((turn, at) => (
+              <Turn
+                key={turn.id}
+                turn={turn}
+                writing={writing[turn.id]}
+                isLast={at === turns.length - 1}
+                onCitation={onCitation}
+                onPrompt={onPrompt}
+              />
+            ))}
+            {offered && (
+              <Offer
+                message={offered}
+                sessionId={sessionId}
+                episodeId={turns?.at(-1)?.id}
+                onDone={() => setOffered(null)}
+              />
+            )}
+          </Stack>
+        </Box>
+        <Composer sessionId={sessionId} answering={answering?.id} last={turns?.at(-1)} onAsk={ask} />
+      </Stack>
+      <Suspense>
+        {beside?.kind === "passage" && (
+          <Passage key={placeOf(beside.citation)} citation={beside.citation} onClose={close} />
+        )}
+        {beside?.kind === "prompt" && <Prompt episodeId={beside.episodeId} onClose={close} />}
+      </Suspense>
+    </Flex>
+  );
+}

@@ -1,0 +1,95 @@
+/** Above the conversation: its title, how it answers, and the documents it has borrowed. */
+
+import { Box, Button, CloseButton, Group, Pill, Text, Title } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { lazy, Suspense, useState } from "react";
+import type { DocumentDoc } from "../../model/rows.ts";
+import { useDesk, useRows } from "../desk.tsx";
+import { words } from "../words.ts";
+
+const InProject = lazy(() => import("../projects/InProject.tsx"));
+const Mode = lazy(() => import("./Mode.tsx"));
+const Borrow = lazy(() => import("./Borrow.tsx"));
+
+/** `project`: where it is to be once it is a row. */
+export function Head({ sessionId, project }: { sessionId: string; project: string | null }) {
+  const session = useRows("sessions", { selector: { id: sessionId } })?.[0];
+  const projectId = session ? session.projectId : project;
+  return (
+    <Box px="md" py="xs" style={{ borderBottom: "1px solid var(--mantine-color-default-border)" }}>
+      <Box maw="var(--reading-width)" mx="auto">
+        <Suspense>{projectId && <InProject id={projectId} />}</Suspense>
+        <Group justify="space-between" wrap="nowrap">
+          <Title order={2} size="h5" lineClamp={1} dir="auto" miw={0}>
+            {session?.title ?? words.conversation.untitled}
+          </Title>
+          <Suspense>{session && <Mode sessionId={sessionId} mode={session.mode} />}</Suspense>
+        </Group>
+        <Documents sessionId={sessionId} />
+      </Box>
+    </Box>
+  );
+}
+
+function Documents({ sessionId }: { sessionId: string }) {
+  const { desk } = useDesk();
+  const documents = useRows("documents") ?? [];
+  const borrowed = documents.filter(({ activeSessions }) => activeSessions.includes(sessionId));
+  const [open, setOpen] = useState(false);
+  const folds = borrowed.length > 1 && !open;
+  return (
+    <Group gap="xs" mt={4} role="group" aria-label={words.conversation.borrowed}>
+      {borrowed.length > 1 && (
+        <Button
+          size="compact-sm"
+          variant="subtle"
+          hiddenFrom="sm"
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
+        >
+          {words.conversation.borrowedCount(borrowed.length)}
+        </Button>
+      )}
+      {borrowed.map(({ id, filename }) => (
+        <Pill
+          key={id}
+          size="lg"
+          maw="16rem"
+          {...(folds ? { visibleFrom: "sm" } : {})}
+          styles={{ label: { display: "flex", alignItems: "center" } }}
+        >
+          <Text size="sm" truncate title={filename} dir="auto">
+            {filename}
+          </Text>
+          <CloseButton
+            size="sm"
+            aria-label={words.conversation.giveBack(filename)}
+            onClick={() => void desk.giveBack(id, sessionId)}
+          />
+        </Pill>
+      ))}
+      {documents.length > 0 && <Add sessionId={sessionId} documents={documents} />}
+    </Group>
+  );
+}
+
+/** The list comes when it is first wanted. */
+function Add({ sessionId, documents }: { sessionId: string; documents: readonly DocumentDoc[] }) {
+  const [wanted, setWanted] = useState(false);
+  const button = (
+    <Button
+      size="compact-sm"
+      variant="subtle"
+      leftSection={<IconPlus size={14} />}
+      onClick={() => setWanted(true)}
+    >
+      {words.conversation.borrow}
+    </Button>
+  );
+  if (!wanted) return button;
+  return (
+    <Suspense fallback={button}>
+      <Borrow sessionId={sessionId} documents={documents} />
+    </Suspense>
+  );
+}

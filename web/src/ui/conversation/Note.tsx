@@ -1,0 +1,57 @@
+/** What is to be said of an answer: who gave it, why it ended, what comes later. */
+
+import { Alert, Button, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { QUOTES } from "../../model/citation.ts";
+import type { EpisodeDoc } from "../../model/rows.ts";
+import type { Writing } from "../../services/ask.ts";
+import { useAssistant, useDesk } from "../desk.tsx";
+import { words } from "../words.ts";
+
+/** After so long without a word, nobody is writing an answer any more. */
+const SILENT_MS = 60_000;
+
+export function Note({ turn, writing }: { turn: EpisodeDoc; writing: Writing | undefined }) {
+  if (writing) return null;
+  if (turn.syncError) return <Alert color="orange">{turn.syncError.message}</Alert>;
+  if (turn.status === "failed") return <Alert color="red">{words.conversation.failed}</Alert>;
+  if (turn.status === "stopped") return <Said text={words.conversation.stopped} />;
+  if (turn.status === "streaming" || (turn.status === "queued" && !turn.model))
+    return <Unfinished turn={turn} />;
+  return turn.model === QUOTES ? <Quoted turn={turn} /> : null;
+}
+
+function Said({ text }: { text: string }) {
+  return (
+    <Text size="sm" c="dimmed" mt="xs">
+      {text}
+    </Text>
+  );
+}
+
+function Unfinished({ turn }: { turn: EpisodeDoc }) {
+  const [silent, setSilent] = useState(false);
+  useEffect(() => {
+    const left = Date.parse(turn.updatedAt) + SILENT_MS - Date.now();
+    const timer = setTimeout(() => setSilent(true), Math.max(left, 0));
+    return () => clearTimeout(timer);
+  }, [turn.updatedAt]);
+  if (!silent) return <Said text={words.conversation.elsewhere} />;
+  return <Alert color="orange">{words.conversation.interrupted}</Alert>;
+}
+
+/** Quotations say why there is no more, and offer to ask the assistant later. */
+function Quoted({ turn }: { turn: EpisodeDoc }) {
+  const { desk } = useDesk();
+  const assistant = useAssistant();
+  const waits = assistant?.later.includes(turn.id) ?? false;
+  if (!assistant?.known?.available) return <Said text={words.conversation.noAssistant} />;
+  return (
+    <>
+      <Said text={waits ? words.conversation.laterOn : words.conversation.assistantAway} />
+      <Button size="compact-sm" variant="subtle" px={0} onClick={() => void desk.askLater(turn.id, !waits)}>
+        {waits ? words.conversation.laterOff : words.conversation.later}
+      </Button>
+    </>
+  );
+}

@@ -1,0 +1,82 @@
+/** A question and its answer. */
+
+import { Box, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from "@mantine/core";
+import { lazy, memo, Suspense, useState } from "react";
+import { QUOTES, type Citation } from "../../model/citation.ts";
+import type { EpisodeDoc } from "../../model/rows.ts";
+import type { Writing } from "../../services/ask.ts";
+import { words } from "../words.ts";
+import { Actions } from "./Actions.tsx";
+import { Edit } from "./Edit.tsx";
+import { Note } from "./Note.tsx";
+import { Sources } from "./Sources.tsx";
+
+const Answer = lazy(() => import("./Answer.tsx").then(({ Answer }) => ({ default: Answer })));
+
+interface Props {
+  turn: EpisodeDoc;
+  /** It is being answered in this tab. */
+  writing: Writing | undefined;
+  isLast: boolean;
+  onCitation(citation: Citation): void;
+  onPrompt(episodeId: string): void;
+}
+
+export const Turn = memo(function Turn({ turn, writing, isLast, onCitation, onPrompt }: Props) {
+  const [editing, setEditing] = useState(false);
+  const { aiResponse, citations } = writing ?? turn;
+  const isQuotes = !writing && turn.model === QUOTES;
+  return (
+    <Stack component="article" id={turn.id} gap="sm">
+      {editing ? (
+        <Edit turn={turn} onDone={() => setEditing(false)} />
+      ) : (
+        <Paper bg="var(--mantine-primary-color-light)" px="md" py="xs" ms="auto" maw="85%">
+          <VisuallyHidden component="h3">{words.conversation.question}</VisuallyHidden>
+          <Text style={{ whiteSpace: "pre-wrap" }} dir="auto">
+            {turn.userMessage}
+          </Text>
+        </Paper>
+      )}
+      <Box aria-live={isLast ? "polite" : undefined} aria-busy={writing !== undefined}>
+        <VisuallyHidden component="h3">{words.conversation.answer}</VisuallyHidden>
+        {isQuotes && citations.length > 0 && (
+          <Text size="sm" fw={600} c="dimmed" mb="xs">
+            {words.conversation.quoted}
+          </Text>
+        )}
+        {aiResponse ? (
+          <Suspense fallback={<Text style={{ whiteSpace: "pre-wrap" }}>{aiResponse}</Text>}>
+            <Answer text={aiResponse} citations={citations} onCitation={onCitation} />
+          </Suspense>
+        ) : (
+          (writing || turn.status === "queued") && <Thinking />
+        )}
+        {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
+        <Note turn={turn} writing={writing} />
+        {!writing && !editing && (
+          <Group mt={4}>
+            <Actions
+              turn={turn}
+              isLast={isLast}
+              onEdit={() => setEditing(true)}
+              onPrompt={() => onPrompt(turn.id)}
+            />
+          </Group>
+        )}
+      </Box>
+    </Stack>
+  );
+});
+
+function Thinking() {
+  return (
+    <Stack gap="xs">
+      <Text size="sm" c="dimmed">
+        {words.conversation.thinking}
+      </Text>
+      <Skeleton h={12} w="80%" />
+      <Skeleton h={12} w="60%" />
+    </Stack>
+  );
+}

@@ -1,0 +1,73 @@
+/**
+ * Markdown as HTML that is safe to show, whoever wrote it: a model, a document, or somebody who hides in either. HTML
+ * in the text is shown as text, pictures are only named (to fetch one would tell somebody), and what is left goes
+ * through DOMPurify.
+ */
+
+import DOMPurify from "dompurify";
+import { Marked, type Tokens } from "marked";
+
+const marked = new Marked({
+  gfm: true,
+  breaks: true,
+  async: false,
+  renderer: {
+    html: ({ text }: Tokens.HTML | Tokens.Tag) => escaped(text),
+    image: ({ text, href }: Tokens.Image) => escaped(text || href),
+    link({ href, tokens }: Tokens.Link) {
+      const text = this.parser.parseInline(tokens);
+      return /^(https?:|mailto:)/iu.test(href) ? `<a href="${escaped(href)}">${text}</a>` : text;
+    },
+  },
+});
+
+const ALLOWED = {
+  ALLOWED_TAGS: [
+    ...["p", "br", "hr", "em", "strong", "del", "code", "pre", "blockquote", "a", "sup", "button"],
+    ...["h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "input"],
+    ...["table", "thead", "tbody", "tr", "th", "td"],
+  ],
+  ALLOWED_ATTR: ["href", "align", "start", "type", "checked", "disabled", "data-citation", "aria-label"],
+};
+
+/** `sources`: names of the citations; `[2]` becomes a button that names the second. */
+export function toSafeHtml(text: string, sources: readonly string[]): string {
+  const html = DOMPurify.sanitize(marked.parse(text) as string, { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
+  for (const link of html.querySelectorAll("a")) {
+    link.rel = "noopener noreferrer";
+    link.target = "_blank";
+  }
+  cite(html, sources);
+  const holder = document.createElement("div");
+  holder.append(html);
+  return holder.innerHTML;
+}
+
+/** Only the texts themselves are looked through: a number in a link or in code is not a citation. */
+function cite(html: DocumentFragment, sources: readonly string[]): void {
+  const walker = document.createTreeWalker(html, NodeFilter.SHOW_TEXT);
+  const texts: Text[] = [];
+  while (walker.nextNode()) texts.push(walker.currentNode as Text);
+  for (const text of texts) {
+    if (text.parentElement?.closest("a, code, pre, button")) continue;
+    const parts = text.data.split(/\[(\d{1,3})\]/u);
+    if (parts.length === 1) continue;
+    const named = text.parentElement?.closest("blockquote") != null; // a quotation says where it stands ...
+    if (named && text.parentElement?.textContent !== text.data.trim()) continue; // ... and has numbers of its own
+    text.replaceWith(...parts.map((part, at) => (at % 2 ? mark(Number(part), sources, named) : part)));
+  }
+}
+
+function mark(number: number, sources: readonly string[], named: boolean): Node {
+  const source = sources[number - 1];
+  if (source === undefined) return document.createTextNode(`[${number}]`);
+  const button = document.createElement("button");
+  Object.assign(button, { type: "button", textContent: named ? source : String(number), title: source });
+  button.dataset["citation"] = String(number - 1);
+  button.setAttribute("aria-label", source);
+  return button;
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/gu, (letter) => `&#${letter.charCodeAt(0)};`);
+}

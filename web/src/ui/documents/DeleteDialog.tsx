@@ -1,0 +1,84 @@
+/** Asks before documents go, and says what goes and what stays. */
+
+import { Button, Group, List, Modal, Stack, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import type { DocumentDoc } from "../../model/rows.ts";
+import { useDesk } from "../desk.tsx";
+import { documents as words } from "../words/documents.ts";
+import { PanelHeader } from "./PanelHeader.tsx";
+
+interface DeleteDialogProps {
+  documents: readonly DocumentDoc[];
+  /** Which are to go; none: nothing is asked. */
+  ids: readonly string[];
+  onClose: () => void;
+  onDeleted?: () => void;
+}
+
+const NAMED = 8;
+
+export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialogProps) {
+  const { desk } = useDesk();
+  const facts = useFactsOf(ids);
+  const names = documents.flatMap(({ id, filename }) => (ids.includes(id) ? [filename] : []));
+  const all = names.length > 1 && names.length === documents.length;
+  const { deletion } = words;
+
+  async function confirm() {
+    onClose();
+    onDeleted?.();
+    await desk.deleteDocuments([...ids]);
+  }
+
+  return (
+    <Modal.Root opened={ids.length > 0} onClose={onClose} centered>
+      <Modal.Overlay />
+      <Modal.Content>
+        <PanelHeader
+          part={Modal}
+          title={all ? deletion.titleAll(names.length) : deletion.title(names)}
+          close={deletion.cancel}
+        />
+        <Modal.Body>
+          <Stack>
+            {names.length > 1 && (
+              <List size="sm">
+                {names.slice(0, NAMED).map((name, at) => (
+                  <List.Item key={at}>{name}</List.Item>
+                ))}
+                {names.length > NAMED && <List.Item>{words.more(names.length - NAMED)}</List.Item>}
+              </List>
+            )}
+            <Text size="sm">
+              {deletion.goes(names.length)} {facts > 0 && deletion.facts(facts, names.length > 1)}{" "}
+              {deletion.answers}
+            </Text>
+            <Group justify="end">
+              <Button variant="default" onClick={onClose} data-autofocus>
+                {deletion.cancel}
+              </Button>
+              <Button variant="light" color="red" onClick={() => void confirm()}>
+                {deletion.confirm(names.length)}
+              </Button>
+            </Group>
+          </Stack>
+        </Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
+  );
+}
+
+/** How many facts were drawn from these documents. */
+function useFactsOf(ids: readonly string[]): number {
+  const { desk } = useDesk();
+  const [facts, setFacts] = useState(0);
+  const key = ids.join();
+  useEffect(() => {
+    if (!key) return;
+    let gone = false;
+    const selector = { sourceDocumentId: { $in: key.split(",") } };
+    void desk.rows("facts", { selector }).then((rows) => void (gone || setFacts(rows.length)));
+    return () => void (gone = true);
+  }, [desk, key]);
+  return facts;
+}

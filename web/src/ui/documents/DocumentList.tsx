@@ -1,0 +1,90 @@
+/** All documents: how much room they take, which there are, and what can be done with them. */
+
+import { Button, Container, FileButton, Group, Stack, Text, Title } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useMemo, useState } from "react";
+import { matching, ordered, type Order } from "../../model/library.ts";
+import { suggested } from "../../model/suggest.ts";
+import { useDesk, useSync } from "../desk.tsx";
+import { documents as words } from "../words/documents.ts";
+import { Controls } from "./Controls.tsx";
+import { DeleteDialog } from "./DeleteDialog.tsx";
+import { DocumentRow } from "./DocumentRow.tsx";
+import classes from "./documents.module.css";
+import { Empty } from "./Empty.tsx";
+import { Loading } from "./Loading.tsx";
+import { Meter, SUGGESTED } from "./Meter.tsx";
+import { SelectionBar } from "./SelectionBar.tsx";
+import { useLibrary, type Library } from "./useLibrary.ts";
+import { useSelection } from "./useSelection.ts";
+
+export function DocumentList() {
+  const { desk } = useDesk();
+  const library = useLibrary();
+  const add = (files: File[]) => void desk.addFiles(files, null);
+  return (
+    <Container size="md" py="lg">
+      <Stack gap="lg">
+        <Group justify="space-between">
+          <Title order={2}>{words.title}</Title>
+          <FileButton multiple onChange={add}>
+            {(props) => (
+              <Button {...props} variant="light" leftSection={<IconPlus size={16} aria-hidden />}>
+                {words.add}
+              </Button>
+            )}
+          </FileButton>
+        </Group>
+        {!library && <Loading />}
+        {library?.documents.length === 0 && <Empty add={add} />}
+        {library && library.documents.length > 0 && <Listed library={library} />}
+      </Stack>
+    </Container>
+  );
+}
+
+function Listed({ library: { documents, progress, titles } }: { library: Library }) {
+  const sync = useSync();
+  const selection = useSelection(documents);
+  const [query, setQuery] = useState("");
+  const [order, setOrder] = useState<{ by: Order; backwards: boolean }>({ by: "added", backwards: false });
+  const [deleting, setDeleting] = useState<string[]>([]);
+  const shown = useMemo(
+    () => ordered(matching(documents, query), order.by, order.backwards),
+    [documents, query, order],
+  );
+
+  /** Puts what would be missed least on top and selects it; a person looks before anything goes. */
+  function choose() {
+    setQuery("");
+    setOrder({ by: "missed", backwards: false });
+    const there = documents.filter(({ syncError }) => !syncError); // what is only here takes no room there
+    selection.set(suggested(there, SUGGESTED).map(({ id }) => id));
+    scrollTo({ top: 0 });
+  }
+
+  return (
+    <>
+      <Meter documents={documents} onChoose={choose} />
+      <Controls query={query} onQuery={setQuery} order={order} onOrder={setOrder} />
+      <SelectionBar shown={shown} selection={selection} onDelete={setDeleting} />
+      {shown.length === 0 && <Text c="dimmed">{words.nothingNamed}</Text>}
+      <ul className={classes.list} aria-label={words.title}>
+        {shown.map((document) => (
+          <DocumentRow
+            key={document.id}
+            document={document}
+            progress={progress[document.id]}
+            titles={titles}
+            sync={sync}
+            selected={selection.has(document.id)}
+            onSelect={selection.toggle}
+            onDelete={setDeleting}
+            onChoose={choose}
+          />
+        ))}
+      </ul>
+      <DeleteDialog documents={documents} ids={deleting} onClose={() => setDeleting([])} />
+    </>
+  );
+}

@@ -1,0 +1,103 @@
+/** One document of the list. */
+
+import { ActionIcon, Alert, Anchor, Box, Button, Checkbox, Group, Text } from "@mantine/core";
+import { IconTrash } from "@tabler/icons-react";
+import { memo } from "react";
+import { Link } from "wouter";
+import { stateOf, type Progress } from "../../model/library.ts";
+import type { DocumentDoc } from "../../model/rows.ts";
+import type { SyncSummary } from "../../services/sync.ts";
+import { useDesk } from "../desk.tsx";
+import { documents as words } from "../words/documents.ts";
+import { About } from "./About.tsx";
+import { BorrowedIn } from "./BorrowedIn.tsx";
+import classes from "./documents.module.css";
+import { StateBadge } from "./StateBadge.tsx";
+
+interface DocumentRowProps {
+  document: DocumentDoc;
+  progress: Progress | undefined;
+  titles: ReadonlyMap<string, string>;
+  sync: SyncSummary | undefined;
+  selected: boolean;
+  onSelect: (id: string) => void;
+  onDelete: (ids: string[]) => void;
+  onChoose: () => void;
+}
+
+export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
+  const { document, progress, titles, sync, selected, onSelect, onDelete, onChoose } = props;
+  const { id, filename } = document;
+  const state = stateOf(document, progress);
+  return (
+    <li className={classes.row} data-selected={selected || undefined}>
+      <label className={classes.check}>
+        <Checkbox checked={selected} onChange={() => onSelect(id)} aria-label={words.select(filename)} />
+      </label>
+      <Box miw={0} py={10}>
+        <Group gap="xs">
+          <Anchor
+            component={Link}
+            href={`/documents/${id}`}
+            fw={600}
+            c="bright"
+            dir="auto"
+            className={classes.name}
+          >
+            {filename}
+          </Anchor>
+          <StateBadge state={state} />
+        </Group>
+        <About document={document} sync={sync} />
+        <BorrowedIn ids={document.activeSessions} titles={titles} />
+        {state.kind === "failed" && (
+          <Text size="sm" c="red">
+            {state.detail || words.failedWithout}
+          </Text>
+        )}
+        {state.kind === "refused" && <Refused document={document} state={state} onChoose={onChoose} />}
+      </Box>
+      <ActionIcon
+        size={44}
+        variant="subtle"
+        color="gray"
+        aria-label={words.removeThis(filename)}
+        onClick={() => onDelete([id])}
+      >
+        <IconTrash size={18} />
+      </ActionIcon>
+    </li>
+  );
+});
+
+interface RefusedProps {
+  document: DocumentDoc;
+  state: { code: string; message: string };
+  onChoose: () => void;
+}
+
+/** The server's reason, and what one can do. */
+function Refused({ document, state, onChoose }: RefusedProps) {
+  const { desk } = useDesk();
+  const needsRoom = state.code === "DOCUMENT_LIMIT" || state.code === "STORAGE_LIMIT";
+  return (
+    <Alert variant="default" mt="xs" p="sm">
+      <Text size="sm">{state.message}</Text>
+      <Group gap="xs" mt="xs">
+        {needsRoom && (
+          <Button size="sm" variant="default" onClick={onChoose}>
+            {words.chooseWhat}
+          </Button>
+        )}
+        <Button
+          size="sm"
+          variant="default"
+          aria-label={words.tryAgainWith(document.filename)}
+          onClick={() => void desk.tryRefusedAgain({ collection: "documents", id: document.id })}
+        >
+          {words.tryAgain}
+        </Button>
+      </Group>
+    </Alert>
+  );
+}

@@ -1,0 +1,25 @@
+/** Text with a passage marked in it, which comes into view. */
+
+import { Text } from "@mantine/core";
+import { useEffect, useRef } from "react";
+import type { Marked } from "../../model/pages.ts";
+import { reading } from "../words/reading.ts";
+import classes from "./documents.module.css";
+
+export function MarkedText({ before, passage, after }: Marked) {
+  const mark = useRef<HTMLElement>(null);
+  useEffect(() => {
+    mark.current?.scrollIntoView({ block: "center" }); // newer browsers return a promise, which is no clean-up
+  }, [passage]);
+  return (
+    <Text component="div" className={classes.text} dir="auto">
+      {before}
+      {passage && (
+        <mark ref={mark} aria-label={reading.passage}>
+          {passage}
+        </mark>
+      )}
+      {after}
+    </Text>
+  );
+}

@@ -1,0 +1,62 @@
+/** The text of a document. What is out of view is not laid out. */
+
+import { Box, Group, NativeSelect, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { memo, useMemo } from "react";
+import { marked, pageNumbers, stretches, type Stretch } from "../../model/pages.ts";
+import { useChunks } from "../desk.tsx";
+import { reading } from "../words/reading.ts";
+import classes from "./documents.module.css";
+import { MarkedText } from "./MarkedText.tsx";
+
+export function Reading({ documentId, passage }: { documentId: string; passage: number | null }) {
+  const chunks = useChunks(documentId);
+  const parts = useMemo(() => stretches(chunks ?? []), [chunks]);
+  const pages = useMemo(() => pageNumbers(chunks ?? []), [chunks]);
+  if (!chunks) return <Skeleton h="60dvh" aria-label={reading.loading} role="status" />;
+  if (chunks.length === 0) return <Text c="dimmed">{reading.textComing}</Text>;
+  return (
+    <Stack gap="md" component="section" aria-label={reading.text}>
+      {pages.length > 1 && <Jump pages={pages} />}
+      {passage !== null && !chunks.some(({ index }) => index === passage) && (
+        <Text c="dimmed">{reading.passageGone}</Text>
+      )}
+      <Box maw="var(--reading-width)">
+        {parts.map((stretch) => {
+          const here = stretch.pieces.some(({ index }) => index === passage);
+          return <Part key={stretch.key} stretch={stretch} passage={here ? passage : null} />;
+        })}
+      </Box>
+    </Stack>
+  );
+}
+
+const Part = memo(function Part({ stretch, passage }: { stretch: Stretch; passage: number | null }) {
+  const { begins, pieces } = stretch;
+  return (
+    <Box className={classes.stretch} pb="md" {...(begins === undefined ? {} : { id: idOf(begins) })}>
+      {begins !== undefined && (
+        <Title order={3} size="sm" c="dimmed" py="sm">
+          {reading.page(begins)}
+        </Title>
+      )}
+      <MarkedText {...marked(pieces, passage)} />
+    </Box>
+  );
+});
+
+function Jump({ pages }: { pages: readonly number[] }) {
+  return (
+    <Group className={classes.toolbar} gap="xs" py="xs">
+      <NativeSelect
+        size="md"
+        aria-label={reading.jump}
+        data={pages.map((page) => ({ value: String(page), label: reading.page(page) }))}
+        onChange={(event) => {
+          document.getElementById(idOf(Number(event.currentTarget.value)))?.scrollIntoView();
+        }}
+      />
+    </Group>
+  );
+}
+
+const idOf = (page: number) => `page-${page}`;

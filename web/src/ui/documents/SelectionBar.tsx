@@ -1,0 +1,40 @@
+/** How many are listed or selected, and what can be done with those. */
+
+import { Button, Group, Text } from "@mantine/core";
+import type { DocumentDoc } from "../../model/rows.ts";
+import { documents as words } from "../words/documents.ts";
+import type { Selection } from "./useSelection.ts";
+
+interface SelectionBarProps {
+  shown: readonly DocumentDoc[];
+  selection: Selection;
+  onDelete: (ids: string[]) => void;
+}
+
+export function SelectionBar({ shown, selection, onDelete }: SelectionBarProps) {
+  const { ids } = selection;
+  return (
+    <Group gap="xs" mih={44} justify="space-between">
+      <Text size="sm" c="dimmed" role="status">
+        {ids.length > 0 ? words.selected(ids.length) : words.listed(shown.length)}
+      </Text>
+      <Group gap="xs">
+        {ids.length < shown.length && (
+          <Button variant="subtle" size="sm" onClick={() => selection.set(shown.map(({ id }) => id))}>
+            {words.selectAll}
+          </Button>
+        )}
+        {ids.length > 0 && (
+          <>
+            <Button variant="subtle" size="sm" onClick={() => selection.set([])}>
+              {words.selectNone}
+            </Button>
+            <Button variant="light" color="red" size="sm" onClick={() => onDelete(ids)}>
+              {words.remove}
+            </Button>
+          </>
+        )}
+      </Group>
+    </Group>
+  );
+}

@@ -1,0 +1,29 @@
+/** How far a document is. One that is ready needs no word. */
+
+import { Badge, Progress } from "@mantine/core";
+import type { DocumentState } from "../../model/library.ts";
+import { documents as words } from "../words/documents.ts";
+
+const COLORS = {
+  ready: "teal",
+  reading: "gray",
+  embedding: "gray",
+  failed: "red",
+  refused: "orange",
+} as const;
+
+export function StateBadge({ state }: { state: DocumentState }) {
+  if (state.kind === "ready") return null;
+  const said =
+    state.kind === "embedding" ? words.states.embedding(state.done, state.of) : words.states[state.kind];
+  return (
+    <>
+      <Badge variant="default" tt="none" color={COLORS[state.kind]}>
+        {said}
+      </Badge>
+      {state.kind === "embedding" && (
+        <Progress w={96} size="sm" value={(100 * state.done) / Math.max(1, state.of)} aria-label={said} />
+      )}
+    </>
+  );
+}

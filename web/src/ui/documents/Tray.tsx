@@ -1,0 +1,73 @@
+/** Each file that was added, and how far it is. */
+
+import { Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
+import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
+import { useState } from "react";
+import { isOver, type Task } from "../../model/task.ts";
+import { useDesk } from "../desk.tsx";
+import { uploads as words } from "../words/uploads.ts";
+import classes from "./documents.module.css";
+import { TaskRow } from "./TaskRow.tsx";
+
+export function Tray({ tasks }: { tasks: readonly Task[] }) {
+  const { desk } = useDesk();
+  const [open, setOpen] = useState(true);
+  const newestFirst = [...tasks].reverse();
+  return (
+    <Paper
+      className={classes.tray}
+      component="section"
+      aria-label={words.label}
+      withBorder
+      shadow="md"
+      p="sm"
+    >
+      <Group justify="space-between" wrap="nowrap">
+        <Text fw={600} size="sm" role="status">
+          {summary(tasks)}
+        </Text>
+        <Group gap={4} wrap="nowrap">
+          {tasks.some(isOver) && (
+            <Button variant="subtle" size="sm" onClick={() => void desk.clearUploads()}>
+              {words.clear}
+            </Button>
+          )}
+          <UnstyledButton
+            className={classes.check}
+            w={44}
+            aria-label={open ? words.hide : words.show}
+            aria-expanded={open}
+            onClick={() => setOpen(!open)}
+          >
+            {open ? <IconChevronDown size={18} /> : <IconChevronUp size={18} />}
+          </UnstyledButton>
+        </Group>
+      </Group>
+      {open && (
+        <>
+          <ul className={classes.tasks}>
+            {newestFirst.map((task) => (
+              <TaskRow key={task.id} task={task} />
+            ))}
+          </ul>
+          <Text size="xs" c="dimmed" mt="xs">
+            {words.kept}
+          </Text>
+        </>
+      )}
+    </Paper>
+  );
+}
+
+/** The most pressing of what is to be said. */
+function summary(tasks: readonly Task[]): string {
+  const count = (holds: (task: Task) => boolean) => tasks.filter(holds).length;
+  const waiting = count(({ stage }) => stage === "needs-server");
+  const busy = count((task) => !isOver(task)) - waiting;
+  if (busy > 0) return words.adding(busy);
+  if (waiting > 0) return words.waitingForServer(waiting);
+  const failed = count(({ stage }) => stage === "failed");
+  if (failed > 0) return words.failed(failed);
+  const added = count(({ stage }) => stage === "done");
+  return added > 0 ? words.added(added) : words.over;
+}

@@ -1,0 +1,30 @@
+/** Files that are dropped anywhere, and what becomes of those that are on their way. */
+
+import { Center, Portal, Text } from "@mantine/core";
+import { useRoute } from "wouter";
+import { useDesk, useUploads } from "../desk.tsx";
+import { uploads as words } from "../words/uploads.ts";
+import classes from "./documents.module.css";
+import { Tray } from "./Tray.tsx";
+import { useFileDrop } from "./useFileDrop.ts";
+
+export default function Uploads() {
+  const { desk } = useDesk();
+  const tasks = useUploads() ?? [];
+  const [inSession, session] = useRoute<{ id: string }>("/s/:id");
+  const over = useFileDrop((files) => void desk.addFiles(files, inSession ? session.id : null));
+  return (
+    <>
+      {over && (
+        <Portal>
+          <Center className={classes.drop}>
+            <Text size="xl" fw={600}>
+              {inSession ? words.dropInto : words.drop}
+            </Text>
+          </Center>
+        </Portal>
+      )}
+      {tasks.length > 0 && <Tray tasks={tasks} />}
+    </>
+  );
+}

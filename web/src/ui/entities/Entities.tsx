@@ -1,0 +1,28 @@
+/** People, places and things of whichever project is chosen. */
+
+import { NativeSelect, Skeleton, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+import { useProjects } from "../projects/useProjects.ts";
+import { entities as words } from "../words/entities.ts";
+import { EntitiesOf } from "./EntitiesOf.tsx";
+
+export function Entities() {
+  const projects = useProjects();
+  const [chosen, setChosen] = useState<string>();
+  if (!projects) return <Skeleton h={96} />;
+  const [first] = projects;
+  if (!first) return <Text c="dimmed">{words.noProjects}</Text>;
+  const projectId = chosen ?? first.id;
+  return (
+    <Stack gap="lg">
+      <NativeSelect
+        label={words.project}
+        maw="24rem"
+        value={projectId}
+        onChange={(event) => setChosen(event.currentTarget.value)}
+        data={projects.map(({ id, name }) => ({ value: id, label: name }))}
+      />
+      <EntitiesOf key={projectId} projectId={projectId} />
+    </Stack>
+  );
+}

@@ -1,0 +1,87 @@
+/** What is known of a person, place or thing: notes and connections, each of which can be changed. */
+
+import { Badge, Button, CloseButton, Group, Paper, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+import type { EntityDoc, RelationshipDoc } from "../../model/rows.ts";
+import { useDesk } from "../desk.tsx";
+import { useUndoable } from "../places/useUndoable.tsx";
+import { entities as words } from "../words/entities.ts";
+import { NotesForm } from "./NotesForm.tsx";
+import type { Known } from "./useEntities.ts";
+
+export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known }) {
+  const { desk } = useDesk();
+  const deleteSoon = useUndoable();
+  const [editing, setEditing] = useState(false);
+  const { id, name, type, notes } = entity;
+  const remove = () =>
+    deleteSoon({ id, message: words.deleting(name), commit: () => desk.deleteRow("entities", id) });
+  return (
+    <Paper withBorder p="sm">
+      <Group gap="xs">
+        <Text fw={600} dir="auto">
+          {name}
+        </Text>
+        <Badge variant="default" size="sm">
+          {words.type[type]}
+        </Badge>
+      </Group>
+      {editing ? (
+        <NotesForm entity={entity} onDone={() => setEditing(false)} />
+      ) : (
+        <Text size="sm" dir="auto" style={{ whiteSpace: "pre-wrap" }} {...(notes ? {} : { c: "dimmed" })}>
+          {notes || words.noNotes}
+        </Text>
+      )}
+      <Connections entity={entity} known={known} />
+      {!editing && (
+        <Group gap={4} justify="end">
+          <Button
+            size="compact-sm"
+            variant="subtle"
+            aria-label={words.editOf(name)}
+            onClick={() => setEditing(true)}
+          >
+            {words.edit}
+          </Button>
+          <Button size="compact-sm" variant="subtle" aria-label={words.removeOf(name)} onClick={remove}>
+            {words.remove}
+          </Button>
+        </Group>
+      )}
+    </Paper>
+  );
+}
+
+function Connections({ entity: { id, name }, known }: { entity: EntityDoc; known: Known }) {
+  const { desk } = useDesk();
+  const names = new Map(known.entities.map((one) => [one.id, one.name]));
+  const own = known.relationships.filter(({ fromId, toId }) => fromId === id || toId === id);
+  const sentence = ({ fromId, label, toId }: RelationshipDoc) =>
+    `${names.get(fromId)} ${label} ${names.get(toId)}`;
+  if (own.length === 0) return null;
+  return (
+    <Stack
+      component="ul"
+      gap={0}
+      m={0}
+      mt={4}
+      p={0}
+      aria-label={words.connections(name)}
+      style={{ listStyle: "none" }}
+    >
+      {own.map((edge) => (
+        <Group component="li" key={edge.id} gap={4} wrap="nowrap" justify="space-between">
+          <Text size="sm" dir="auto">
+            {sentence(edge)}
+          </Text>
+          <CloseButton
+            size="md"
+            aria-label={words.removeEdge(sentence(edge))}
+            onClick={() => void desk.deleteRow("relationships", edge.id)}
+          />
+        </Group>
+      ))}
+    </Stack>
+  );
+}

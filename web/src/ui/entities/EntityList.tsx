@@ -1,0 +1,28 @@
+/** People, places and things by their type: what the graph shows, in words. */
+
+import { Stack, Title } from "@mantine/core";
+import { grouped } from "../../model/grouped.ts";
+import type { EntityDoc } from "../../model/rows.ts";
+import { entities as words } from "../words/entities.ts";
+import { EntityCard } from "./EntityCard.tsx";
+import type { Known } from "./useEntities.ts";
+
+const TYPES = Object.keys(words.types) as EntityDoc["type"][];
+
+export function EntityList({ known }: { known: Known }) {
+  const byType = grouped(known.entities, ({ type }) => type);
+  return TYPES.filter((type) => byType.has(type)).map((type) => (
+    <Stack key={type} gap="xs">
+      <Title order={4} size="h5">
+        {words.types[type]}
+      </Title>
+      <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }}>
+        {byType.get(type)?.map((entity) => (
+          <li key={entity.id}>
+            <EntityCard entity={entity} known={known} />
+          </li>
+        ))}
+      </Stack>
+    </Stack>
+  ));
+}

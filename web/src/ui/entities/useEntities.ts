@@ -1,0 +1,24 @@
+import type { EntityDoc, RelationshipDoc } from "../../model/rows.ts";
+import { useRows } from "../desk.tsx";
+import { usePending } from "../places/pending.ts";
+
+/** Whom and what a project knows, by name, and the connections between them. */
+export interface Known {
+  entities: EntityDoc[];
+  relationships: RelationshipDoc[];
+}
+
+export function useEntities(projectId: string): Known | undefined {
+  const pending = usePending();
+  const found = useRows("entities", { selector: { projectId } });
+  const connected = useRows("relationships");
+  if (!found || !connected) return undefined;
+  const entities = found
+    .filter(({ id }) => !pending.has(id))
+    .toSorted((a, b) => a.name.localeCompare(b.name));
+  const ids = new Set(entities.map(({ id }) => id));
+  return {
+    entities,
+    relationships: connected.filter(({ fromId, toId }) => ids.has(fromId) && ids.has(toId)),
+  };
+}

@@ -1,0 +1,25 @@
+/** Who signs out or wipes in one tab does it in all: no other tab may go on writing rows that are being removed. */
+
+import type { RemoteDesk } from "./desk.tsx";
+import { forgetDrafts } from "./draft.ts";
+
+const others = new BroadcastChannel("vademecum-leaving");
+
+others.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
+
+/** Set while this tab itself forgets everything: it has still to show the receipt. */
+export const forgetting = { here: false };
+
+/** Opens `path` anew here and in the other tabs. */
+export function leaveTo(path: string): void {
+  others.postMessage(path);
+  location.assign(path);
+}
+
+/** Takes the account from this device. The other tabs go to `path` first: what they hold open is removed. */
+export async function wipe(desk: RemoteDesk, path: string): Promise<void> {
+  others.postMessage(path);
+  const { userId } = await desk.account();
+  await desk.wipe();
+  forgetDrafts(userId);
+}

@@ -1,0 +1,67 @@
+/** What the assistant's model does behind the answers: whether it does, what waits, what failed. */
+
+import { Alert, Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import type { Jobs } from "../../services/jobs.ts";
+import { said } from "../said.ts";
+import { Section } from "../Section.tsx";
+import { jobs as words } from "../words/jobs.ts";
+import { FailedJob } from "./FailedJob.tsx";
+import { useJobs } from "./useJobs.ts";
+
+export function Background() {
+  const { jobs, look, retry } = useJobs();
+  const again = (id?: string) =>
+    void retry(id).then(
+      () => notifications.show({ message: words.retried, withCloseButton: false }),
+      (error: unknown) =>
+        notifications.show({ color: "orange", message: said(error), withCloseButton: false }),
+    );
+  return (
+    <Section title={words.title} hint={words.hint}>
+      {jobs === undefined && <Skeleton h={80} />}
+      {jobs === null && <Text role="status">{words.offline}</Text>}
+      {jobs && (
+        <>
+          <Extraction extraction={jobs.extraction} />
+          <Text role="status">{words.counts(jobs.counts.waiting, jobs.counts.running)}</Text>
+          <Failed jobs={jobs.jobs.filter(({ error }) => error)} onRetry={again} />
+        </>
+      )}
+      <Group>
+        <Button variant="default" onClick={() => void look()}>
+          {words.refresh}
+        </Button>
+      </Group>
+    </Section>
+  );
+}
+
+function Extraction({ extraction: { available, model, daily, today } }: Pick<Jobs, "extraction">) {
+  if (model === null) return <Alert color="orange">{words.noAssistant}</Alert>;
+  if (!available) return <Alert color="orange">{words.off}</Alert>;
+  return <Text>{today >= daily ? words.spent(daily) : words.on(model, today, daily)}</Text>;
+}
+
+function Failed({ jobs, onRetry }: { jobs: Jobs["jobs"]; onRetry: (id?: string) => void }) {
+  return (
+    <Stack gap="xs">
+      <Group justify="space-between">
+        <Title order={4} size="h5">
+          {words.failedTitle}
+        </Title>
+        {jobs.filter(({ state }) => state === "failed").length > 1 && (
+          <Button size="compact-md" variant="light" onClick={() => onRetry()}>
+            {words.retryAll}
+          </Button>
+        )}
+      </Group>
+      {jobs.length === 0 && <Text c="dimmed">{words.noFailed}</Text>}
+      <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }}>
+        {jobs.map((job) => (
+          <FailedJob key={job.id} job={job} onRetry={() => onRetry(job.id)} />
+        ))}
+      </Stack>
+    </Stack>
+  );
+}

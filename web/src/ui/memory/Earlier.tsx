@@ -1,0 +1,31 @@
+/** What a statement said before: each can be used again. */
+
+import { Button, Group, Paper, Stack, Text } from "@mantine/core";
+import type { MemoryDoc } from "../../model/rows.ts";
+import { useMemoryDesk } from "../useMemoryDesk.ts";
+import { memory as words } from "../words/memory.ts";
+import { Source } from "./Source.tsx";
+
+export function Earlier({ earlier }: { earlier: readonly MemoryDoc[] }) {
+  const memory = useMemoryDesk();
+  return (
+    <Stack component="ul" gap="xs" m={0} mt="xs" p={0} style={{ listStyle: "none" }}>
+      {earlier.map((one) => (
+        <Paper key={one.id} component="li" bg="var(--mantine-color-default-hover)" p="sm">
+          <Text dir="auto">{one.text}</Text>
+          <Source memory={one} placed={false} />
+          <Group justify="end" mt={4}>
+            <Button
+              size="compact-sm"
+              variant="default"
+              aria-label={words.useEarlierOf(one.text)}
+              onClick={() => void memory((desk) => desk.chooseEarlier(one.id))}
+            >
+              {words.useEarlier}
+            </Button>
+          </Group>
+        </Paper>
+      ))}
+    </Stack>
+  );
+}

@@ -1,0 +1,71 @@
+/** One fact: confirm it, edit it, delete it. */
+
+import { Badge, Button, Group, Paper, Text } from "@mantine/core";
+import { useState } from "react";
+import type { FactDoc } from "../../model/rows.ts";
+import { useDesk } from "../desk.tsx";
+import { memory as words } from "../words/memory.ts";
+import { FactForm } from "./FactForm.tsx";
+
+export function Fact({ fact, source }: { fact: FactDoc; source: string | undefined }) {
+  const { desk } = useDesk();
+  const [editing, setEditing] = useState(false);
+  const { id, key, value, confirmed, confidence, sourceRemoved } = fact;
+
+  async function save(key: string, value: string) {
+    setEditing(false);
+    await desk.changeFact(id, { key, value, confirmed: true });
+  }
+
+  if (editing) {
+    return (
+      <li>
+        <FactForm
+          fact={fact}
+          onSave={(key, value) => void save(key, value)}
+          onCancel={() => setEditing(false)}
+        />
+      </li>
+    );
+  }
+  return (
+    <Paper component="li" withBorder p="sm">
+      <Text size="sm" c="dimmed">
+        {key}
+      </Text>
+      <Text style={{ whiteSpace: "pre-wrap" }}>{value}</Text>
+      <Group gap="xs" mt={4}>
+        {confirmed ? (
+          <Badge variant="light">{words.confirmed}</Badge>
+        ) : (
+          <Badge variant="default">{words.sure(confidence)}</Badge>
+        )}
+        {sourceRemoved && (
+          <Badge variant="light" color="orange">
+            {words.sourceRemoved}
+          </Badge>
+        )}
+        {source && (
+          <Text size="xs" c="dimmed">
+            {words.from(source)}
+          </Text>
+        )}
+        <Group gap={4} ms="auto">
+          {!confirmed && (
+            <Action verb={words.confirm} of={key} onClick={() => desk.changeFact(id, { confirmed: true })} />
+          )}
+          <Action verb={words.edit} of={key} onClick={() => setEditing(true)} />
+          <Action verb={words.delete} of={key} onClick={() => desk.deleteRow("facts", id)} />
+        </Group>
+      </Group>
+    </Paper>
+  );
+}
+
+function Action({ verb, of, onClick }: { verb: string; of: string; onClick: () => unknown }) {
+  return (
+    <Button size="compact-sm" variant="subtle" aria-label={words.of(verb, of)} onClick={() => void onClick()}>
+      {verb}
+    </Button>
+  );
+}

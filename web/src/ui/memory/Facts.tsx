@@ -1,0 +1,43 @@
+/** Facts: what the assistant takes as given. */
+
+import { Button, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+import { useDesk, useRows } from "../desk.tsx";
+import { Section } from "../Section.tsx";
+import { memory as words } from "../words/memory.ts";
+import { Fact } from "./Fact.tsx";
+import { FactForm } from "./FactForm.tsx";
+
+export function Facts() {
+  const { desk } = useDesk();
+  const facts = useRows("facts")?.sort((a, b) => a.key.localeCompare(b.key));
+  const documents = useRows("documents");
+  const [adding, setAdding] = useState(false);
+  const sources = new Map(documents?.map(({ id, filename }) => [id, filename]));
+
+  async function add(key: string, value: string) {
+    setAdding(false);
+    await desk.addFact(key, value);
+  }
+
+  return (
+    <Section title={words.facts} hint={words.factsHint}>
+      {!facts && <Skeleton h={80} />}
+      {facts?.length === 0 && !adding && <Text c="dimmed">{words.noFacts}</Text>}
+      <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }}>
+        {facts?.map((fact) => (
+          <Fact key={fact.id} fact={fact} source={sources.get(fact.sourceDocumentId ?? "")} />
+        ))}
+      </Stack>
+      {adding ? (
+        <FactForm onSave={(key, value) => void add(key, value)} onCancel={() => setAdding(false)} />
+      ) : (
+        <Group>
+          <Button variant="default" onClick={() => setAdding(true)}>
+            {words.add}
+          </Button>
+        </Group>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,83 @@
+/** "Forget everything": typed to be meant, done by the server, told by a receipt. */
+
+import { Alert, Button, Group, Modal, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+import type { Receipt } from "../../services/forget.ts";
+import { useDesk, useSync } from "../desk.tsx";
+import { forgetting, leaveTo, wipe } from "../leaving.ts";
+import { said } from "../said.ts";
+import { Section } from "../Section.tsx";
+import { memory as words } from "../words/memory.ts";
+
+export function Forget() {
+  const { desk } = useDesk();
+  const answers = useSync()?.kind === "live";
+  const [typed, setTyped] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string>();
+  const [receipt, setReceipt] = useState<Receipt>();
+  const meant = typed.trim().toLowerCase() === words.sentence;
+
+  async function forget() {
+    setBusy(true);
+    setProblem(undefined);
+    forgetting.here = true;
+    try {
+      const receipt = await desk.forgetEverything();
+      await wipe(desk, "/sign-in");
+      setReceipt(receipt);
+    } catch (error) {
+      forgetting.here = false;
+      setProblem(said(error));
+    }
+    setBusy(false);
+  }
+
+  return (
+    <Section title={words.forget} hint={words.forgetHint}>
+      {!answers && <Text size="sm">{words.forgetOffline}</Text>}
+      {problem && (
+        <Alert color="red" role="alert">
+          {problem}
+        </Alert>
+      )}
+      <Group align="end">
+        <TextInput
+          label={words.forgetType}
+          value={typed}
+          onChange={(event) => setTyped(event.currentTarget.value)}
+          autoComplete="off"
+          flex={1}
+          miw="min(100%, 14rem)"
+        />
+        <Button color="red" disabled={!meant || !answers} loading={busy} onClick={() => void forget()}>
+          {words.forget}
+        </Button>
+      </Group>
+      <Text size="sm" role="status">
+        {busy && words.forgetting}
+      </Text>
+      {receipt && <Told receipt={receipt} />}
+    </Section>
+  );
+}
+
+/** Nothing is left here to go back to: the page begins anew. */
+function Told({ receipt }: { receipt: Receipt }) {
+  const startAfresh = () => leaveTo("/");
+  return (
+    <Modal
+      attributes={{ header: { role: "none" } }}
+      opened
+      onClose={startAfresh}
+      title={words.receiptTitle}
+      withCloseButton={false}
+      centered
+    >
+      <Text>{words.receipt(receipt)}</Text>
+      <Button mt="md" onClick={startAfresh} data-autofocus>
+        {words.startAfresh}
+      </Button>
+    </Modal>
+  );
+}

@@ -1,0 +1,42 @@
+/** What is remembered: facts and statements, whom and what they speak of, what was said when; and forgetting all of it. */
+
+import { Container, Divider, Stack, Title } from "@mantine/core";
+import { Entities } from "../entities/Entities.tsx";
+import { SubNav } from "../SubNav.tsx";
+import { memory as words } from "../words/memory.ts";
+import { Background } from "./Background.tsx";
+import { Facts } from "./Facts.tsx";
+import { Forget } from "./Forget.tsx";
+import { Statements } from "./Statements.tsx";
+import { Timeline } from "./Timeline.tsx";
+
+const PARTS = [
+  { to: "/memory", label: words.remembered },
+  { to: "/memory/entities", label: words.entities },
+  { to: "/memory/timeline", label: words.timeline },
+  { to: "/memory/background", label: words.background },
+];
+
+export default function Memory({ params: { part } }: { params: { part?: string } }) {
+  return (
+    <Container size={part === "entities" ? "md" : "sm"} py="lg">
+      <Stack gap={part ? "lg" : 40}>
+        <Stack gap="sm">
+          <Title order={2}>{words.title}</Title>
+          <SubNav label={words.parts} parts={PARTS} />
+        </Stack>
+        {part === "entities" && <Entities />}
+        {part === "timeline" && <Timeline />}
+        {part === "background" && <Background />}
+        {part === undefined && (
+          <>
+            <Facts />
+            <Statements />
+            <Divider />
+            <Forget />
+          </>
+        )}
+      </Stack>
+    </Container>
+  );
+}

@@ -1,0 +1,37 @@
+/** One turn of the timeline; it opens in its conversation. */
+
+import { Anchor, Paper, Text } from "@mantine/core";
+import { Link } from "wouter";
+import type { Said } from "../../services/timeline.ts";
+import { date } from "../words/measures.ts";
+
+interface Props {
+  turn: Said;
+  /** Of its conversation. */
+  title: string;
+  /** Whether its day is named. */
+  dated: boolean;
+}
+
+export function SaidTurn({ turn: { id, sessionId, question, text, createdAt }, title, dated }: Props) {
+  const time = new Date(createdAt).toLocaleTimeString(undefined, { timeStyle: "short" });
+  return (
+    <Paper component="li" withBorder p="sm">
+      <Anchor
+        component={Link}
+        href={`/s/${sessionId}?turn=${encodeURIComponent(id)}`}
+        fw={600}
+        dir="auto"
+        lineClamp={2}
+      >
+        {question || text}
+      </Anchor>
+      <Text size="sm" lineClamp={3} dir="auto">
+        {text}
+      </Text>
+      <Text size="xs" c="dimmed" mt={4}>
+        <span dir="auto">{title}</span> · {dated ? date(createdAt) : time}
+      </Text>
+    </Paper>
+  );
+}

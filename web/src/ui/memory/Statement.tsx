@@ -1,0 +1,114 @@
+/** One remembered statement: where it is from, how it fades, what was said before it, and what can be done with it. */
+
+import { Button, Group, Paper, Text } from "@mantine/core";
+import { IconPinFilled } from "@tabler/icons-react";
+import { useState } from "react";
+import { fading } from "../../model/fading.ts";
+import type { Remembered } from "../../model/history.ts";
+import type { MemoryDoc } from "../../model/rows.ts";
+import { useUndoable } from "../places/useUndoable.tsx";
+import { useMemoryDesk } from "../useMemoryDesk.ts";
+import { since } from "../words/measures.ts";
+import { memory as words } from "../words/memory.ts";
+import { Earlier } from "./Earlier.tsx";
+import { Source } from "./Source.tsx";
+import { StatementForm } from "./StatementForm.tsx";
+
+interface Props {
+  remembered: Remembered;
+  now: number;
+  /** Whether its project is named. */
+  placed: boolean;
+}
+
+export function Statement({ remembered: { current, earlier }, now, placed }: Props) {
+  const memory = useMemoryDesk();
+  const [editing, setEditing] = useState(false);
+  const [opened, setOpened] = useState(false);
+  const { id, text, projectId = null } = current;
+
+  function save(changed: string) {
+    setEditing(false);
+    if (changed !== text) void memory((desk) => desk.rewordMemory(id, changed));
+  }
+
+  if (editing) {
+    return (
+      <li>
+        <StatementForm text={text} where={projectId} onSave={save} onCancel={() => setEditing(false)} />
+      </li>
+    );
+  }
+  return (
+    <Paper component="li" withBorder p="sm" data-memory={id}>
+      <Text dir="auto" style={{ whiteSpace: "pre-wrap" }}>
+        {text}
+      </Text>
+      <Source memory={current} placed={placed} />
+      <Fading memory={current} now={now} />
+      <Group gap={4} justify="space-between" mt={4}>
+        {earlier.length > 0 && (
+          <Button
+            size="compact-sm"
+            variant="subtle"
+            ms={-8}
+            aria-expanded={opened}
+            onClick={() => setOpened(!opened)}
+          >
+            {words.earlier(earlier.length)}
+          </Button>
+        )}
+        <Actions memory={current} onEdit={() => setEditing(true)} />
+      </Group>
+      {opened && <Earlier earlier={earlier} />}
+    </Paper>
+  );
+}
+
+function Fading({ memory, now }: { memory: MemoryDoc; now: number }) {
+  const state = fading(memory, now);
+  if (state === "pinned") {
+    return (
+      <Group gap={4}>
+        <IconPinFilled size={14} aria-hidden />
+        <Text size="sm">{words.pinned}</Text>
+      </Group>
+    );
+  }
+  return (
+    <Text size="sm" c="dimmed">
+      {words.fades[state](since(memory.updatedAt, now))}
+    </Text>
+  );
+}
+
+function Actions({ memory: { id, text, pinned }, onEdit }: { memory: MemoryDoc; onEdit: () => void }) {
+  const memory = useMemoryDesk();
+  const deleteSoon = useUndoable();
+  const remove = () =>
+    deleteSoon({
+      id,
+      message: words.deletedStatement,
+      commit: () => memory((desk) => desk.deleteMemory(id)),
+    });
+  const actions: [string, () => unknown][] = [
+    [pinned ? words.unpin : words.pin, () => memory((desk) => desk.pinMemory(id, !pinned))],
+    [words.edit, onEdit],
+    [words.delete, remove],
+  ];
+  return (
+    <Group gap={4} ms="auto">
+      {actions.map(([verb, run]) => (
+        <Button
+          key={verb}
+          size="compact-sm"
+          variant="subtle"
+          aria-label={words.of(verb, text)}
+          onClick={() => void run()}
+        >
+          {verb}
+        </Button>
+      ))}
+    </Group>
+  );
+}

@@ -1,0 +1,25 @@
+import { useCallback, useEffect, useState } from "react";
+import type { Jobs } from "../../services/jobs.ts";
+import { useMemoryDesk } from "../useMemoryDesk.ts";
+
+const EVERY_MS = 5_000;
+
+/** What the server does in the background, looked at anew while the page is open; null: it does not answer. */
+export function useJobs() {
+  const memory = useMemoryDesk();
+  const [jobs, setJobs] = useState<Jobs | null>();
+  const look = useCallback(() => memory((desk) => desk.jobs()).then(setJobs, () => setJobs(null)), [memory]);
+  useEffect(() => {
+    void look();
+    const timer = setInterval(() => void look(), EVERY_MS);
+    return () => clearInterval(timer);
+  }, [look]);
+
+  /** One that failed, or all of them. */
+  async function retry(id?: string): Promise<void> {
+    await memory((desk) => desk.retryJobs(id));
+    await look();
+  }
+
+  return { jobs, look, retry };
+}

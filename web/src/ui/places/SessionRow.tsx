@@ -1,0 +1,66 @@
+/** One conversation in the list: go there, rename it, move it, delete it. */
+
+import { ActionIcon, Group, NavLink } from "@mantine/core";
+import { IconDots } from "@tabler/icons-react";
+import { lazy, Suspense, useState, type KeyboardEvent } from "react";
+import { Link, useRoute } from "wouter";
+import type { SessionDoc } from "../../model/rows.ts";
+import { words } from "../words.ts";
+import classes from "./SessionRow.module.css";
+import { useDeleteSession } from "./useDeleteSession.ts";
+
+const SessionActions = lazy(() => import("./SessionActions.tsx"));
+
+export function SessionRow({ session }: { session: SessionDoc }) {
+  const { id, title } = session;
+  const [here] = useRoute(`/s/${id}`);
+  const [doing, setDoing] = useState<"nothing" | "choosing" | "renaming">("nothing");
+  const remove = useDeleteSession(session);
+
+  function onKey(event: KeyboardEvent) {
+    if (event.key === "F2") setDoing("renaming");
+    else if (event.key === "Delete") remove();
+    else if (event.key === "Escape") setDoing("nothing");
+  }
+
+  const actions = doing !== "nothing" && (
+    <Suspense>
+      <SessionActions
+        session={session}
+        doing={doing}
+        onRename={() => setDoing("renaming")}
+        onDelete={remove}
+        onDone={() => setDoing("nothing")}
+      />
+    </Suspense>
+  );
+  if (doing === "renaming") return <li>{actions}</li>;
+  return (
+    <li>
+      <Group className={classes["row"]!} gap={0} wrap="nowrap">
+        <NavLink
+          component={Link}
+          href={`/s/${id}`}
+          label={title}
+          active={here}
+          color="gray"
+          aria-current={here ? "page" : undefined}
+          onKeyDown={onKey}
+          noWrap
+        />
+        <ActionIcon
+          className={classes["more"]!}
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label={words.places.actionsOf(title)}
+          aria-expanded={doing === "choosing"}
+          onClick={() => setDoing(doing === "choosing" ? "nothing" : "choosing")}
+        >
+          <IconDots size={16} />
+        </ActionIcon>
+      </Group>
+      {actions}
+    </li>
+  );
+}

@@ -1,0 +1,145 @@
+/** All projects, and a new one. */
+
+import {
+  Anchor,
+  Box,
+  Button,
+  Checkbox,
+  Container,
+  Group,
+  Paper,
+  Skeleton,
+  Stack,
+  Text,
+  Title,
+} from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useState } from "react";
+import { Link, useLocation } from "wouter";
+import { grouped } from "../../model/grouped.ts";
+import type { ProjectDoc } from "../../model/rows.ts";
+import type { AgentProject } from "../../services/observations.ts";
+import { useAgentProjects } from "../agents/useAgentWork.ts";
+import { useRows } from "../desk.tsx";
+import { useMemoryDesk } from "../useMemoryDesk.ts";
+import { useNow } from "../useNow.ts";
+import { agents } from "../words/agents.ts";
+import { projects as words } from "../words/projects.ts";
+import { ProjectForm } from "./ProjectForm.tsx";
+import classes from "./projects.module.css";
+import { useProjects } from "./useProjects.ts";
+
+export function ProjectList() {
+  const memory = useMemoryDesk();
+  const [, go] = useLocation();
+  const [adding, setAdding] = useState(false);
+
+  async function add(name: string, description: string) {
+    const id = await memory((desk) => desk.addProject(name, description));
+    go(`/projects/${id}`);
+  }
+
+  return (
+    <Container size="sm" py="lg">
+      <Stack gap="lg">
+        <Box>
+          <Group justify="space-between" align="center">
+            <Title order={2}>{words.title}</Title>
+            {!adding && (
+              <Button leftSection={<IconPlus size={16} />} onClick={() => setAdding(true)} mih={44}>
+                {words.add}
+              </Button>
+            )}
+          </Group>
+          <Text c="dimmed" mt={4}>
+            {words.hint}
+          </Text>
+        </Box>
+        {adding && (
+          <ProjectForm
+            onSave={(name, description) => void add(name, description)}
+            onCancel={() => setAdding(false)}
+          />
+        )}
+        <Rows />
+      </Stack>
+    </Container>
+  );
+}
+
+function Rows() {
+  const all = useProjects();
+  const worked = useAgentProjects();
+  const [onlyAgents, setOnlyAgents] = useState(false);
+  if (!all) return <Skeleton h={96} />;
+  if (all.length === 0) return <Text c="dimmed">{words.none}</Text>;
+  const filtered = onlyAgents && worked ? all.filter(({ id }) => worked.has(id)) : all;
+  return (
+    <Stack gap="sm">
+      {worked && worked.size > 0 && (
+        <Checkbox
+          label={agents.onlyAgents}
+          py={12}
+          checked={onlyAgents}
+          onChange={(event) => setOnlyAgents(event.currentTarget.checked)}
+        />
+      )}
+      {worked === null && (
+        <Text size="sm" c="dimmed" role="status">
+          {agents.listAway}
+        </Text>
+      )}
+      <List projects={filtered} worked={worked} />
+    </Stack>
+  );
+}
+
+interface ListProps {
+  projects: readonly ProjectDoc[];
+  worked: ReturnType<typeof useAgentProjects>;
+}
+
+function List({ projects, worked }: ListProps) {
+  const now = useNow();
+  const sessions = grouped(useRows("sessions") ?? [], ({ projectId }) => projectId);
+  const memories = grouped(useRows("memories") ?? [], ({ projectId }) => projectId);
+  return (
+    <Stack component="ul" gap="sm" className={classes["plain"]!} aria-label={words.title}>
+      {projects.map(({ id, name, description }) => (
+        <Paper key={id} component="li" withBorder p="md">
+          <Anchor component={Link} href={`/projects/${id}`} fw={600} size="lg" dir="auto" display="block">
+            {name}
+          </Anchor>
+          {description && (
+            <Text dir="auto" lineClamp={2}>
+              {description}
+            </Text>
+          )}
+          <Text size="sm" c="dimmed" mt={4}>
+            {words.counts(sessions.get(id)?.length ?? 0, memories.get(id)?.length ?? 0)}
+          </Text>
+          <ByAgents project={worked?.get(id)} now={now} />
+        </Paper>
+      ))}
+    </Stack>
+  );
+}
+
+function ByAgents({ project, now }: { project: AgentProject | undefined; now: number }) {
+  if (!project?.lastAt) return null;
+  const { id, name } = project.project;
+  const text = agents.inProject(project.observations, project.lastAt, now);
+  return (
+    <Anchor
+      component={Link}
+      href={`/projects/${id}/agents`}
+      size="sm"
+      py={12}
+      mb={-12}
+      display="inline-block"
+      aria-label={agents.of(name, text)}
+    >
+      {text}
+    </Anchor>
+  );
+}

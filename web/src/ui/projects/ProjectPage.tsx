@@ -1,0 +1,52 @@
+/** One project: what it is about, its conversations, what is remembered in it, whom and what they speak of, what agents did. */
+
+import { Anchor, Container, Skeleton, Stack, Text } from "@mantine/core";
+import { lazy, Suspense } from "react";
+import { Link } from "wouter";
+import { useRows } from "../desk.tsx";
+import { EntitiesOf } from "../entities/EntitiesOf.tsx";
+import { StatementsOf } from "../memory/StatementsOf.tsx";
+import { SubNav } from "../SubNav.tsx";
+import { projects as words } from "../words/projects.ts";
+import { Overview } from "./Overview.tsx";
+import { ProjectHead } from "./ProjectHead.tsx";
+import { ProjectSessions } from "./ProjectSessions.tsx";
+
+const AgentSteps = lazy(() => import("../agents/AgentSteps.tsx"));
+
+export function ProjectPage({ id, part }: { id: string; part: string | undefined }) {
+  const found = useRows("projects", { selector: { id } });
+  const project = found?.[0];
+  const parts = [
+    { to: `/projects/${id}`, label: words.about },
+    { to: `/projects/${id}/remembered`, label: words.remembered },
+    { to: `/projects/${id}/entities`, label: words.entities },
+    { to: `/projects/${id}/agents`, label: words.agents },
+  ];
+  return (
+    <Container size={part === "entities" ? "md" : "sm"} py="lg">
+      <Stack gap="lg">
+        <Anchor component={Link} href="/projects" size="sm" py="xs" style={{ alignSelf: "start" }}>
+          {words.back}
+        </Anchor>
+        {!found && <Skeleton h={96} />}
+        {found && !project && <Text>{words.gone}</Text>}
+        {project && (
+          <>
+            <ProjectHead project={project} brief={part !== undefined} />
+            <SubNav label={words.parts} parts={parts} />
+            {part === undefined && <Overview projectId={id} />}
+            {part === undefined && <ProjectSessions project={project} />}
+            {part === "remembered" && <StatementsOf projectId={id} />}
+            {part === "entities" && <EntitiesOf projectId={id} />}
+            {part === "agents" && (
+              <Suspense fallback={<Skeleton h={120} />}>
+                <AgentSteps projectId={id} />
+              </Suspense>
+            )}
+          </>
+        )}
+      </Stack>
+    </Container>
+  );
+}

@@ -1,0 +1,75 @@
+/** The projects on the left, each with its conversations when it is opened. */
+
+import { ActionIcon, Box, Group, NavLink } from "@mantine/core";
+import { IconChevronRight } from "@tabler/icons-react";
+import { useState } from "react";
+import { Link, useRoute } from "wouter";
+import type { ProjectDoc, SessionDoc } from "../../model/rows.ts";
+import { useRows } from "../desk.tsx";
+import { usePending } from "../places/pending.ts";
+import { SessionRow } from "../places/SessionRow.tsx";
+import { projects as words } from "../words/projects.ts";
+import classes from "./projects.module.css";
+import { useProjects } from "./useProjects.ts";
+
+export default function ProjectPlaces() {
+  const projects = useProjects();
+  if (!projects?.length) return null;
+  return (
+    <Box component="ul" className={classes["plain"]!} aria-label={words.title}>
+      {projects.map((project) => (
+        <ProjectPlace key={project.id} project={project} />
+      ))}
+    </Box>
+  );
+}
+
+function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
+  const [here] = useRoute(`/projects/${id}/:part?`);
+  const [opened, setOpened] = useState(false);
+  return (
+    <li>
+      <Group gap={0} wrap="nowrap">
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size={32}
+          className={classes["touch"]!}
+          aria-label={words.open(name)}
+          aria-expanded={opened}
+          onClick={() => setOpened(!opened)}
+        >
+          <IconChevronRight size={16} className={classes["chevron"]!} />
+        </ActionIcon>
+        <NavLink
+          component={Link}
+          href={`/projects/${id}`}
+          label={name}
+          px={6}
+          active={here}
+          color="gray"
+          aria-current={here ? "page" : undefined}
+          noWrap
+        />
+      </Group>
+      {opened && <Sessions projectId={id} />}
+    </li>
+  );
+}
+
+function Sessions({ projectId }: { projectId: string }) {
+  const pending = usePending();
+  const sessions: SessionDoc[] | undefined = useRows("sessions", {
+    selector: { projectId },
+    sort: [{ updatedAt: "desc" }],
+  });
+  return (
+    <Box component="ul" className={classes["plain"]!} ps="md">
+      {sessions
+        ?.filter(({ id }) => !pending.has(id))
+        .map((session) => (
+          <SessionRow key={session.id} session={session} />
+        ))}
+    </Box>
+  );
+}

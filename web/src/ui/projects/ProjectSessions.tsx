@@ -1,0 +1,72 @@
+/** The conversations of a project; one can be brought in, and taken out again. */
+
+import { Anchor, Button, Group, Paper, Select, Stack, Text } from "@mantine/core";
+import { Link } from "wouter";
+import type { ProjectDoc, SessionDoc } from "../../model/rows.ts";
+import { useRows } from "../desk.tsx";
+import { usePending } from "../places/pending.ts";
+import { Section } from "../Section.tsx";
+import { useMemoryDesk } from "../useMemoryDesk.ts";
+import { date } from "../words/measures.ts";
+import { projects as words } from "../words/projects.ts";
+import classes from "./projects.module.css";
+
+const OFFERED = 50;
+
+export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
+  const memory = useMemoryDesk();
+  const pending = usePending();
+  const all = useRows("sessions", { sort: [{ updatedAt: "desc" }] })?.filter((one) => !pending.has(one.id));
+  const inside = all?.filter(({ projectId }) => projectId === id);
+  const outside = all?.filter(({ projectId }) => projectId !== id) ?? [];
+  const move = (sessionId: string, to: string | null) =>
+    void memory((desk) => desk.moveSession(sessionId, to));
+  return (
+    <Section title={words.conversations} hint={words.conversationsHint}>
+      {inside?.length === 0 && <Text c="dimmed">{words.noConversations}</Text>}
+      <Stack component="ul" gap="xs" className={classes["plain"]!} aria-label={words.conversations}>
+        {inside?.map((session) => (
+          <Row key={session.id} session={session} onOut={() => move(session.id, null)} />
+        ))}
+      </Stack>
+      {outside.length > 0 && (
+        <Select
+          label={words.moveIn}
+          placeholder={words.moveInChoose}
+          searchable
+          value={null}
+          limit={OFFERED}
+          nothingFoundMessage={words.moveInNone}
+          data={outside.map(({ id, title }) => ({ value: id, label: title }))}
+          onChange={(chosen) => chosen && move(chosen, id)}
+        />
+      )}
+    </Section>
+  );
+}
+
+function Row({ session: { id, title, updatedAt }, onOut }: { session: SessionDoc; onOut: () => void }) {
+  return (
+    <Paper component="li" withBorder px="sm" py={6}>
+      <Group justify="space-between" wrap="nowrap">
+        <Stack gap={0} miw={0}>
+          <Anchor component={Link} href={`/s/${id}`} dir="auto">
+            {title}
+          </Anchor>
+          <Text size="xs" c="dimmed">
+            {date(updatedAt)}
+          </Text>
+        </Stack>
+        <Button
+          variant="subtle"
+          size="compact-md"
+          flex="none"
+          aria-label={words.moveOutOf(title)}
+          onClick={onOut}
+        >
+          {words.moveOut}
+        </Button>
+      </Group>
+    </Paper>
+  );
+}

@@ -1,0 +1,12 @@
+/** Projects: all of them, or one with its parts. */
+
+import { ProjectList } from "./ProjectList.tsx";
+import { ProjectPage } from "./ProjectPage.tsx";
+
+interface Props {
+  params: { id?: string; part?: string };
+}
+
+export default function Projects({ params: { id, part } }: Props) {
+  return id ? <ProjectPage key={id} id={id} part={part} /> : <ProjectList />;
+}

@@ -1,0 +1,14 @@
+import type { Overview } from "../../services/overviews.ts";
+import { useWatched } from "../desk.tsx";
+import { useMemoryDesk } from "../useMemoryDesk.ts";
+
+/** How far the overview of a project is that is being written, or why it was not. */
+export function useOverviewing(projectId: string): Overview | undefined {
+  const memory = useMemoryDesk();
+  const all = useWatched<Record<string, Overview>>(
+    // Comlink's types do not say that what is proxied is called from afar.
+    (listener) => memory((desk) => desk.watchOverviews(listener)) as unknown as Promise<() => void>,
+    "overviews",
+  );
+  return all?.[projectId];
+}

@@ -1,0 +1,85 @@
+/** Whose account this is, what it may hold and what it holds. */
+
+import { Badge, Button, Group, Progress, Text } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
+import { useEffect, useState } from "react";
+import type { Profile } from "../../services/account.ts";
+import { useDesk } from "../desk.tsx";
+import { Section } from "../Section.tsx";
+import { settings as words } from "../words/settings.ts";
+import { SignOut } from "./SignOut.tsx";
+
+export function Account() {
+  const { account } = useDesk();
+  const profile = useProfile();
+  const [leaving, { open, close }] = useDisclosure();
+  const { limits } = profile ?? account;
+  const usage = profile?.usage;
+  return (
+    <Section title={words.account}>
+      <Group justify="space-between">
+        <Text>{account.email}</Text>
+        <Badge variant="light">{profile?.tier ?? account.tier}</Badge>
+      </Group>
+      {usage ? (
+        <>
+          <Meter
+            label={words.documents}
+            held={usage.documents}
+            most={limits.documents}
+            said={words.countOf(usage.documents, limits.documents)}
+          />
+          <Meter
+            label={words.serverStorage}
+            held={usage.bytes}
+            most={limits.storageBytes}
+            said={words.bytesOf(usage.bytes, limits.storageBytes)}
+          />
+        </>
+      ) : (
+        <Text size="sm" c="dimmed">
+          {words.usageOffline}
+        </Text>
+      )}
+      <Group justify="space-between">
+        <Text size="sm">{words.fileMost}</Text>
+        <Text size="sm">{words.bytes(limits.fileBytes)}</Text>
+      </Group>
+      <Group>
+        <Button variant="default" onClick={open}>
+          {words.signOut}
+        </Button>
+      </Group>
+      {leaving && <SignOut onClose={close} />}
+    </Section>
+  );
+}
+
+interface MeterProps {
+  label: string;
+  held: number;
+  most: number;
+  said: string;
+}
+
+function Meter({ label, held, most, said }: MeterProps) {
+  return (
+    <div>
+      <Group justify="space-between">
+        <Text size="sm">{label}</Text>
+        <Text size="sm">{said}</Text>
+      </Group>
+      <Progress value={Math.min(100, (held / most) * 100)} aria-label={`${label}: ${said}`} />
+    </div>
+  );
+}
+
+/** As the server knows the account; undefined while it does not answer. */
+function useProfile(): Profile | undefined {
+  const { desk } = useDesk();
+  const [profile, setProfile] = useState<Profile>();
+  useEffect(() => {
+    desk.profile().then(setProfile, () => {}); // offline: what the device knows is shown
+  }, [desk]);
+  return profile;
+}

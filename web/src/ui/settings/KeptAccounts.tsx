@@ -1,0 +1,74 @@
+/** The accounts that have rows on this device, each in a database of its own. */
+
+import { Alert, Badge, Button, Group, Stack, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import type { KnownAccount } from "../../engines/device/device.ts";
+import { door, useDesk } from "../desk.tsx";
+import { forgetDrafts } from "../draft.ts";
+import { Section } from "../Section.tsx";
+import { settings as words } from "../words/settings.ts";
+
+export function KeptAccounts() {
+  const { account } = useDesk();
+  const [accounts, setAccounts] = useState<KnownAccount[]>([]);
+  const look = () => void door.keptAccounts().then(setAccounts);
+  useEffect(look, []);
+  return (
+    <Section title={words.devices} hint={words.switch}>
+      <Stack component="ul" gap="sm" m={0} p={0} style={{ listStyle: "none" }}>
+        {accounts.map((kept) =>
+          kept.userId === account.userId ? (
+            <Group key={kept.userId} component="li" justify="space-between">
+              <Text>{kept.email}</Text>
+              <Badge variant="light">{words.thisOne}</Badge>
+            </Group>
+          ) : (
+            <Kept key={kept.userId} kept={kept} onRemoved={look} />
+          ),
+        )}
+      </Stack>
+    </Section>
+  );
+}
+
+function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRemoved: () => void }) {
+  const [asking, setAsking] = useState(false);
+  const [busy, setBusy] = useState(false);
+
+  async function remove() {
+    setBusy(true);
+    await door.removeKept(userId);
+    forgetDrafts(userId);
+    onRemoved();
+  }
+
+  return (
+    <li>
+      <Group justify="space-between">
+        <Text>{email}</Text>
+        <Button
+          size="compact-md"
+          variant="subtle"
+          color="red"
+          aria-label={words.removeOf(email)}
+          onClick={() => setAsking(true)}
+        >
+          {words.remove}
+        </Button>
+      </Group>
+      {asking && (
+        <Alert color="red" mt="xs" role="alert">
+          <Text size="sm">{words.removeSure(email)}</Text>
+          <Group gap="xs" mt="xs">
+            <Button size="compact-md" color="red" loading={busy} onClick={() => void remove()}>
+              {words.remove}
+            </Button>
+            <Button size="compact-md" variant="default" onClick={() => setAsking(false)} autoFocus>
+              {words.cancel}
+            </Button>
+          </Group>
+        </Alert>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,61 @@
+/** Sets or changes the password. */
+
+import { Alert, Button, Group, PasswordInput } from "@mantine/core";
+import { useState, type FormEvent } from "react";
+import { useDesk } from "../desk.tsx";
+import { said } from "../said.ts";
+import { Section } from "../Section.tsx";
+import { settings as words } from "../words/settings.ts";
+
+const LEAST = 10;
+
+export function Password() {
+  const { desk, account } = useDesk();
+  const [told, setTold] = useState<{ good: boolean; text: string }>();
+  const [busy, setBusy] = useState(false);
+
+  async function change(event: FormEvent<HTMLFormElement>) {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const given = new FormData(form);
+    setBusy(true);
+    try {
+      await desk.changePassword(String(given.get("current")), String(given.get("new")));
+      form.reset();
+      setTold({ good: true, text: words.changed });
+    } catch (error) {
+      setTold({ good: false, text: said(error) });
+    }
+    setBusy(false);
+  }
+
+  return (
+    <Section title={words.password} hint={words.passwordHint}>
+      <form onSubmit={(event) => void change(event)}>
+        <input type="hidden" name="username" autoComplete="username" value={account.email} readOnly />
+        <Group align="start" grow preventGrowOverflow={false}>
+          <PasswordInput
+            label={words.current}
+            description={words.currentHint}
+            name="current"
+            autoComplete="current-password"
+            miw="min(100%, 12.5rem)"
+          />
+          <PasswordInput
+            label={words.new}
+            description={words.newHint}
+            name="new"
+            autoComplete="new-password"
+            minLength={LEAST}
+            miw="min(100%, 12.5rem)"
+            required
+          />
+        </Group>
+        <Button type="submit" variant="default" mt="sm" loading={busy}>
+          {words.change}
+        </Button>
+      </form>
+      <div role="status">{told && <Alert color={told.good ? "teal" : "red"}>{told.text}</Alert>}</div>
+    </Section>
+  );
+}

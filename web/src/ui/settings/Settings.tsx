@@ -1,0 +1,32 @@
+/** The account, and what this device keeps of it. */
+
+import { Container, Stack, Title } from "@mantine/core";
+import { settings as words } from "../words/settings.ts";
+import { About } from "./About.tsx";
+import { Account } from "./Account.tsx";
+import { Appearance } from "./Appearance.tsx";
+import { Install } from "./Install.tsx";
+import { KeptAccounts } from "./KeptAccounts.tsx";
+import { Model } from "./Model.tsx";
+import { Password } from "./Password.tsx";
+import { Storage } from "./Storage.tsx";
+import { Takeout } from "./Takeout.tsx";
+
+export default function Settings() {
+  return (
+    <Container size="sm" py="lg">
+      <Stack gap={40}>
+        <Title order={2}>{words.title}</Title>
+        <Account />
+        <Password />
+        <KeptAccounts />
+        <Appearance />
+        <Model />
+        <Storage />
+        <Takeout />
+        <Install />
+        <About />
+      </Stack>
+    </Container>
+  );
+}

@@ -1,0 +1,69 @@
+/** Signing out asks what becomes of this device, and names what would be lost. */
+
+import { Alert, Button, Group, Modal, Radio, Stack } from "@mantine/core";
+import { useState } from "react";
+import { useDesk, useRefused, useSync } from "../desk.tsx";
+import { leaveTo, wipe } from "../leaving.ts";
+import { said } from "../said.ts";
+import { settings as words } from "../words/settings.ts";
+
+const AFTERWARDS = "/sign-in";
+
+export function SignOut({ onClose }: { onClose: () => void }) {
+  const { desk } = useDesk();
+  const unsent = (useSync()?.waiting ?? 0) + (useRefused()?.length ?? 0);
+  const [then, setThen] = useState("keep");
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string>();
+  const wiping = then === "wipe";
+
+  async function signOut() {
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await desk.signOut(); // while the server does not answer, nothing changes, here or in another tab
+      if (wiping) {
+        await wipe(desk, AFTERWARDS);
+      } else {
+        await desk.close();
+      }
+      leaveTo(AFTERWARDS);
+    } catch (error) {
+      setProblem(said(error));
+      setBusy(false);
+    }
+  }
+
+  return (
+    <Modal
+      opened
+      onClose={onClose}
+      attributes={{ header: { role: "none" } }} // no second banner on the page
+      title={words.signOutTitle}
+      closeButtonProps={{ "aria-label": words.cancel }}
+    >
+      <Stack>
+        <Radio.Group value={then} onChange={setThen} aria-label={words.signOutTitle}>
+          <Stack gap="sm">
+            <Radio value="keep" label={words.signOutKeep} description={words.signOutKeepHint} />
+            <Radio value="wipe" label={words.signOutWipe} description={words.signOutWipeHint} />
+          </Stack>
+        </Radio.Group>
+        {wiping && unsent > 0 && <Alert color="orange">{words.wouldLose(unsent)}</Alert>}
+        {problem && (
+          <Alert color="red" role="alert">
+            {problem}
+          </Alert>
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            {words.cancel}
+          </Button>
+          <Button {...(wiping ? { color: "red" } : {})} loading={busy} onClick={() => void signOut()}>
+            {words.signOut}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

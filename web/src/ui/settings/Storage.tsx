@@ -1,0 +1,36 @@
+/** What the browser gives this app, and whether it has promised to keep it. */
+
+import { Button, Group, Progress, Text } from "@mantine/core";
+import { useState } from "react";
+import { Section } from "../Section.tsx";
+import { askToKeep, useStorage } from "../storage.ts";
+import { settings as words } from "../words/settings.ts";
+
+export function Storage() {
+  const [storage, look] = useStorage();
+  const [refused, setRefused] = useState(false);
+  if (!storage) return null;
+  const { persistent, used, most } = storage;
+
+  async function ask() {
+    setRefused(!(await askToKeep()));
+    look();
+  }
+
+  return (
+    <Section title={words.storage}>
+      <Text size="sm">{words.used(used, most)}</Text>
+      <Progress value={most ? (used / most) * 100 : 0} aria-label={words.storage} />
+      <Text size="sm" role="status">
+        {persistent ? words.persistent : refused ? words.refusedToPersist : words.fleeting}
+      </Text>
+      {!persistent && (
+        <Group>
+          <Button variant="default" onClick={() => void ask()}>
+            {words.persist}
+          </Button>
+        </Group>
+      )}
+    </Section>
+  );
+}

@@ -1,0 +1,55 @@
+/** Words that gave way to another device's. They are kept until somebody has decided. */
+
+import { Blockquote, Box, Button, CopyButton, Group, Stack, Text, Title } from "@mantine/core";
+import type { LostText } from "../../engines/device/device.ts";
+import type { Collections } from "../../model/rows.ts";
+import { nameOf } from "../../model/words.ts";
+import { useDesk } from "../desk.tsx";
+import { words } from "../words.ts";
+
+export function LostTexts({ lost }: { lost: LostText[] }) {
+  return (
+    <Box component="section">
+      <Title order={2} size="h6">
+        {words.sync.lostTitle}
+      </Title>
+      <Stack component="ul" gap="md" m={0} p={0} style={{ listStyle: "none" }}>
+        {lost.map((one) => (
+          <Lost key={one.id} lost={one} />
+        ))}
+      </Stack>
+    </Box>
+  );
+}
+
+function Lost({ lost }: { lost: LostText }) {
+  const { desk } = useDesk();
+  const collection = lost.collection as keyof Collections;
+  const text = Object.values(lost.fields).join("\n\n");
+  const name = nameOf(collection, lost.fields) || words.sync.kind[collection];
+  return (
+    <li>
+      <Text size="sm">{words.sync.lost(name)}</Text>
+      <Blockquote p="xs" my={4} fz="sm" style={{ whiteSpace: "pre-wrap" }}>
+        <Text size="sm" lineClamp={6}>
+          {text}
+        </Text>
+      </Blockquote>
+      <Group gap="xs">
+        <CopyButton value={text}>
+          {({ copied, copy }) => (
+            <Button size="compact-sm" variant="light" onClick={copy}>
+              {copied ? words.sync.copied : words.sync.copy}
+            </Button>
+          )}
+        </CopyButton>
+        <Button size="compact-sm" variant="light" onClick={() => void desk.useLost(lost.id)}>
+          {words.sync.useMine}
+        </Button>
+        <Button size="compact-sm" variant="subtle" onClick={() => void desk.dismissLost(lost.id)}>
+          {words.sync.dismiss}
+        </Button>
+      </Group>
+    </li>
+  );
+}

@@ -1,0 +1,60 @@
+/** What the server did not take: why, in its words, and what one can do. */
+
+import { Box, Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Link } from "wouter";
+import type { RefusedRow } from "../../services/refused.ts";
+import { useDesk } from "../desk.tsx";
+import { words } from "../words.ts";
+
+const FULL = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
+const SHOWN = 20;
+
+export function RefusedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => void }) {
+  const { desk } = useDesk();
+  return (
+    <Box component="section">
+      <Group justify="space-between">
+        <Title order={2} size="h6">
+          {words.sync.refusedTitle}
+        </Title>
+        {rows.length > 1 && (
+          <Button size="compact-sm" variant="subtle" onClick={() => void desk.tryRefusedAgain()}>
+            {words.sync.tryAll}
+          </Button>
+        )}
+      </Group>
+      <Stack component="ul" gap="sm" m={0} p={0} style={{ listStyle: "none" }}>
+        {rows.slice(0, SHOWN).map((row) => (
+          <Refused key={`${row.collection}/${row.id}`} row={row} onGo={onGo} />
+        ))}
+      </Stack>
+    </Box>
+  );
+}
+
+function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
+  const { desk } = useDesk();
+  const { collection, id } = row;
+  return (
+    <li>
+      <Text size="sm" fw={600}>
+        {row.name || words.sync.kind[collection]}
+      </Text>
+      <Text size="sm">{row.message}</Text>
+      <Group gap="xs" mt={4}>
+        <Button
+          size="compact-sm"
+          variant="light"
+          onClick={() => void desk.tryRefusedAgain({ collection, id })}
+        >
+          {words.sync.tryAgain}
+        </Button>
+        {FULL.has(row.code) && (
+          <Button size="compact-sm" variant="subtle" component={Link} href="/documents" onClick={onGo}>
+            {words.sync.chooseDelete}
+          </Button>
+        )}
+      </Group>
+    </li>
+  );
+}

@@ -1,0 +1,48 @@
+/** Signs this device in again as the account that it holds. Nothing on it changes. */
+
+import { Anchor, Button, PasswordInput, Stack, Text } from "@mantine/core";
+import { useState, type FormEvent } from "react";
+import { useDesk } from "../desk.tsx";
+import { said } from "../said.ts";
+import { words } from "../words.ts";
+import { signIn } from "../words/signIn.ts";
+
+export function SignInAgain() {
+  const { desk, account } = useDesk();
+  const [problem, setProblem] = useState<string>();
+  const [busy, setBusy] = useState(false);
+
+  async function submit(event: FormEvent<HTMLFormElement>) {
+    event.preventDefault();
+    setBusy(true);
+    await desk
+      .signInAgain(String(new FormData(event.currentTarget).get("password")))
+      .then(() => setProblem(undefined))
+      .catch((error: unknown) => setProblem(said(error)));
+    setBusy(false);
+  }
+
+  return (
+    <form onSubmit={(event) => void submit(event)}>
+      <Stack gap="xs">
+        <input type="hidden" name="username" autoComplete="username" value={account.email} readOnly />
+        <PasswordInput
+          label={signIn.password}
+          name="password"
+          autoComplete="current-password"
+          error={problem}
+          required
+        />
+        <Button type="submit" loading={busy}>
+          {words.sync.signInAgain(account.email)}
+        </Button>
+        <Text size="xs" c="dimmed">
+          {signIn.hint}
+        </Text>
+        <Anchor href="/sign-in" size="sm">
+          {words.sync.otherAccount}
+        </Anchor>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,83 @@
+/** Behind the line about sync: what waits, what was refused, what was kept, and what one can do about each. */
+
+import { Box, Button, Divider, List, Popover, ScrollArea, Stack, Text, Title } from "@mantine/core";
+import { useHotkeys } from "@mantine/hooks";
+import type { LostText } from "../../engines/device/device.ts";
+import type { Said } from "../../model/headline.ts";
+import type { RefusedRow } from "../../services/refused.ts";
+import type { SyncSummary } from "../../services/sync.ts";
+import { useDesk } from "../desk.tsx";
+import { words } from "../words.ts";
+import { moment } from "../words/count.ts";
+import { LostTexts } from "./LostTexts.tsx";
+import { ModelLine } from "./ModelLine.tsx";
+import { NewVersion } from "./NewVersion.tsx";
+import { RefusedRows } from "./RefusedRows.tsx";
+import { SignInAgain } from "./SignInAgain.tsx";
+
+interface Props {
+  sync: SyncSummary;
+  refused: RefusedRow[];
+  lost: LostText[];
+  said: Said;
+  onClose: () => void;
+}
+
+export default function SyncDetails({ sync, refused, lost, said, onClose }: Props) {
+  const { desk } = useDesk();
+  useHotkeys([["Escape", onClose]], []); // also when what had the focus is gone, as a row that went up
+  return (
+    <Popover
+      opened
+      onChange={(opened) => opened || onClose()}
+      position="bottom-end"
+      trapFocus
+      returnFocus
+      withRoles={false}
+    >
+      <Popover.Target>
+        {/* Lies over the line while it is open: a click there closes. */}
+        <Box pos="absolute" inset={0} onClick={onClose} />
+      </Popover.Target>
+      <Popover.Dropdown w="min(26rem, 94vw)" p={0} role="dialog" aria-label={words.sync.title}>
+        <ScrollArea.Autosize mah="75dvh">
+          <Stack p="md" gap="md">
+            <Text size="sm">{words.sync.said[said]}</Text>
+            {sync.kind === "signed-out" && <SignInAgain />}
+            {sync.kind === "outdated" && <NewVersion />}
+            <Waiting waitingOf={sync.waitingOf} />
+            {refused.length > 0 && <RefusedRows rows={refused} onGo={onClose} />}
+            {lost.length > 0 && <LostTexts lost={lost} />}
+            <Divider />
+            <ModelLine />
+            {sync.syncedAt && (
+              <Text size="sm" c="dimmed">
+                {words.sync.lastSynced(moment(sync.syncedAt))}
+              </Text>
+            )}
+            <Button variant="default" onClick={() => void desk.syncNow()}>
+              {words.sync.now}
+            </Button>
+          </Stack>
+        </ScrollArea.Autosize>
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
+
+function Waiting({ waitingOf }: Pick<SyncSummary, "waitingOf">) {
+  const counts = Object.entries(waitingOf) as [keyof typeof words.sync.of, number][];
+  if (counts.length === 0) return null;
+  return (
+    <Box component="section">
+      <Title order={2} size="h6">
+        {words.sync.waitingTitle}
+      </Title>
+      <List size="sm">
+        {counts.map(([collection, n]) => (
+          <List.Item key={collection}>{words.sync.of[collection](n)}</List.Item>
+        ))}
+      </List>
+    </Box>
+  );
+}

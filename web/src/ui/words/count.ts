@@ -1,0 +1,21 @@
+/** "1 change", "3 changes", with the digits of the person's locale. */
+export function count(n: number, one: string, many: string): string {
+  return `${n.toLocaleString()} ${PLURAL.select(n) === "one" ? one : many}`;
+}
+
+const PLURAL = new Intl.PluralRules("en");
+
+/** "2 minutes ago" */
+export function ago(at: string, now = Date.now()): string {
+  const minutes = Math.min(0, Math.round((Date.parse(at) - now) / 60_000));
+  const format = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+  if (minutes === 0) return format.format(0, "second");
+  if (minutes > -60) return format.format(minutes, "minute");
+  if (minutes > -60 * 24) return format.format(Math.round(minutes / 60), "hour");
+  return format.format(Math.round(minutes / 60 / 24), "day");
+}
+
+/** "20 November 2026, 14:02" */
+export function moment(at: string): string {
+  return new Date(at).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" });
+}

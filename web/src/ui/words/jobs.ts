@@ -1,0 +1,33 @@
+/** Sentences of what the assistant's model does behind the answers. */
+
+import { count, moment } from "./count.ts";
+
+export const jobs = {
+  title: "In the background",
+  hint: "After an answer the assistant notes what is worth remembering. That never keeps an answer waiting.",
+  noAssistant:
+    "Nothing is drawn from your conversations: no assistant is set up. What you add by hand is remembered all the same.",
+  off: "Nothing is drawn from your conversations: whoever runs this server has switched it off. What you add by hand is remembered all the same.",
+  on: (model: string | null, today: number, daily: number) =>
+    `${model ?? "The assistant"} notes what is worth remembering. ` +
+    `${today.toLocaleString()} of ${count(daily, "attempt", "attempts")} a day ${today === 1 ? "is" : "are"} made today.`,
+  spent: (daily: number) =>
+    `All ${count(daily, "attempt", "attempts")} of today are made. What waits goes on after midnight (UTC).`,
+  counts: (waiting: number, running: number) =>
+    waiting + running === 0
+      ? "Nothing waits."
+      : `${count(waiting, "turn waits", "turns wait")}, ${running.toLocaleString()} under way.`,
+  failedTitle: "What failed",
+  noFailed: "Nothing has failed.",
+  next: (n: number, due: string) =>
+    `Tried ${count(n, "time", "times")} without success. It is tried again on ${moment(due)}.`,
+  kinds: { extract: "Noting what was said", summarise: "Summary" },
+  attempts: (n: number) => `Given up after ${count(n, "attempt", "attempts")}.`,
+  retry: "Try again",
+  retryOf: (what: string) => `Try again: ${what}`,
+  retryAll: "Try all again",
+  retried: "It is tried again now.",
+  refresh: "Look again",
+  offline: "The server has to tell this, and it does not answer. Nothing is lost meanwhile.",
+  gone: "something that was deleted",
+} as const;

@@ -1,0 +1,12 @@
+/** Sentences of what the app itself refuses, by their codes. Short and concrete. */
+
+import type { Code } from "../../model/coded.ts";
+
+export const problems: Record<Code, string> = {
+  OTHER_ACCOUNT: "This address belongs to another account by now. Nothing was changed.",
+  ZIP_TOO_LARGE: "This file is too large. Nothing was changed.",
+  ZIP_TOO_MANY_FILES: "There are too many files in this ZIP. What was read of it before is here.",
+  ZIP_INFLATES: "What is in this ZIP is too large. What was read of it before is here.",
+  ZIP_DAMAGED: "This ZIP is damaged. What was read of it before is here.",
+  NOT_AN_EXPORT: "This is not an export of Vademecum. Nothing was changed.",
+};

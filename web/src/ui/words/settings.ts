@@ -1,0 +1,76 @@
+/** Sentences of the settings. Short and concrete: what happened, what is safe, what to do. */
+
+import { count } from "./count.ts";
+import { bytes } from "./measures.ts";
+
+export const settings = {
+  title: "Settings",
+  cancel: "Cancel",
+  account: "Account",
+  email: "Email",
+  tier: "Tier",
+  documents: "Documents",
+  serverStorage: "Storage on the server",
+  countOf: (held: number, most: number) => `${held.toLocaleString()} of ${most.toLocaleString()}`,
+  bytesOf: (held: number, most: number) => `${bytes(held)} of ${bytes(most)}`,
+  fileMost: "Largest file",
+  bytes,
+  usageOffline: "How much is used is known when the server answers.",
+  password: "Password",
+  passwordHint: "Every other browser of this account is signed out.",
+  current: "Current password",
+  currentHint: "Leave it empty if there is none yet.",
+  new: "New password",
+  newHint: "At least 10 characters.",
+  change: "Set the password",
+  changed: "The password is set. Other browsers are signed out.",
+  signOut: "Sign out",
+  signOutTitle: "Sign out of this browser?",
+  signOutKeep: "Keep what is on this device",
+  signOutKeepHint: "Whoever uses this device can read it, and it opens without a network.",
+  signOutWipe: "Wipe this device",
+  signOutWipeHint: "The server keeps what it has.",
+  wouldLose: (n: number) => `${count(n, "change", "changes")} never reached the server and would be lost.`,
+  devices: "Accounts on this device",
+  thisOne: "In use",
+  remove: "Remove from this device",
+  removeOf: (email: string) => `Remove ${email} from this device`,
+  removeSure: (email: string) =>
+    `Remove ${email} from this device? The server keeps what it has. What was never synced is lost.`,
+  switch: "To switch, sign out and sign in as the other account. Accounts never mix.",
+  appearance: "Appearance",
+  theme: "Theme",
+  light: "Light",
+  dark: "Dark",
+  auto: "As the system",
+  storage: "Storage on this device",
+  used: (held: number, most: number) => `${bytes(held)} used; the browser allows ${bytes(most)}.`,
+  persistent: "The browser has promised to keep what is stored here.",
+  fleeting:
+    "The browser may clear what is stored here when space runs low. What is synced is safe on the server.",
+  persist: "Ask the browser to keep it",
+  refusedToPersist: "The browser did not promise it. Installing the app often helps.",
+  takeout: "Take everything along",
+  takeoutHint: "One ZIP in open formats, made on this device: it needs no network.",
+  export: "Export everything",
+  import: "Bring in an export",
+  importHint: "What is here already is left alone.",
+  working: "Working…",
+  imported: (added: number, existing: number, leftOut: number) =>
+    [
+      `${count(added, "row", "rows")} added`,
+      existing ? `${existing.toLocaleString()} here already` : "",
+      leftOut ? `${leftOut.toLocaleString()} left out, because they are not rows of this app` : "",
+    ]
+      .filter(Boolean)
+      .join(", ") + ".",
+  install: "Install the app",
+  installHint: "It then opens in a window of its own, also without a network.",
+  installed: "The app is installed.",
+  installByMenu: "Use “Install” or “Add to home screen” in the browser's menu.",
+  about: "About",
+  aboutText:
+    "Your documents, your conversations, on your devices and your server. No request goes anywhere else.",
+  api: "The server's API",
+  licence: "Apache License 2.0",
+} as const;

@@ -1,0 +1,89 @@
+/** Sentences of the line about sync. Short and concrete: what happened, what is safe, what to do. */
+
+import { count } from "./count.ts";
+
+const changes = (n: number) => count(n, "change", "changes");
+
+export const sync = {
+  title: "Sync",
+  line: {
+    starting: () => "Looking for the server…",
+    "signed-out": (n: number) =>
+      n ? `Signed in elsewhere: sign in to sync ${changes(n)}` : "Signed in elsewhere: sign in to sync",
+    outdated: () => "Update available",
+    behind: (n: number) =>
+      n ? `The server is older than this app: ${changes(n)} waiting` : "The server is older than this app",
+    full: (n: number) =>
+      n ? `No room left on this device: ${changes(n)} waiting` : "No room left on this device",
+    offline: (n: number) =>
+      n ? `Offline: everything works, ${changes(n)} waiting` : "Offline: everything works",
+    busy: (n: number) =>
+      n
+        ? `The server is busy: everything works, ${changes(n)} waiting`
+        : "The server is busy: everything works",
+    "only-here": (n: number) => `${count(n, "document", "documents")} only on this device`,
+    refused: (n: number) => `${changes(n)} only on this device`,
+    lost: (n: number) => `${count(n, "text", "texts")} kept from another version`,
+    sending: (n: number) => `${changes(n)} waiting`,
+    synced: (_: number, when: string) => `Synced ${when}`,
+    never: () => "Not synced yet",
+  },
+  said: {
+    starting: "The server has not answered yet. Everything works meanwhile.",
+    "signed-out":
+      "This device is no longer signed in. Everything here is safe and works; it is synced once you sign in again.",
+    outdated: "The server needs a newer version of this app to sync. Everything here is safe.",
+    behind:
+      "The server is older than this app and cannot sync with it. Everything works; changes are sent once it is brought up to date.",
+    full: "This browser has no room left for what comes from the server. Everything here is safe, and so is the rest on the server. Delete a document, or free space on this device; then look again.",
+    offline: "The server does not answer. Everything works; changes are sent when it is back.",
+    busy: "The server has too much to do and asked to wait. Everything works; changes are sent when the wait is over.",
+    sending: "What was changed here is being sent.",
+    synced: "Everything here is on the server, and the other way round.",
+    never: "Nothing has been synced yet.",
+    "only-here": "The server did not take everything. What it refused is safe on this device.",
+    refused: "The server did not take everything. What it refused is safe on this device.",
+    lost: "Everything is synced. A text of yours gave way to another device's, and is kept here.",
+  },
+  lastSynced: (when: string) => `Last synced: ${when}`,
+  now: "Look again",
+  signInAgain: (email: string) => `Sign in as ${email}`,
+  otherAccount: "Use another account",
+  loadVersion: "Load the new version",
+  noVersion: "The new version is not here yet. Try again when the server answers.",
+  waitingTitle: "Waiting to be sent",
+  refusedTitle: "Only on this device",
+  tryAgain: "Try again",
+  tryAll: "Try all again",
+  chooseDelete: "Choose what to delete",
+  lostTitle: "Kept from another version",
+  lost: (name: string) => `Your version of “${name}” gave way to another device's. It is kept here.`,
+  copy: "Copy",
+  copied: "Copied",
+  useMine: "Use mine",
+  dismiss: "Dismiss",
+  of: {
+    documents: (n: number) => count(n, "document", "documents"),
+    vectorEmbeddings: (n: number) => count(n, "stretch of text", "stretches of text"),
+    projects: (n: number) => count(n, "project", "projects"),
+    sessions: (n: number) => count(n, "conversation", "conversations"),
+    episodes: (n: number) => count(n, "message", "messages"),
+    facts: (n: number) => count(n, "fact", "facts"),
+    memories: (n: number) => count(n, "statement", "statements"),
+    entities: (n: number) => count(n, "name", "names"),
+    relationships: (n: number) => count(n, "connection", "connections"),
+    summaries: (n: number) => count(n, "summary", "summaries"),
+  },
+  kind: {
+    documents: "Document",
+    vectorEmbeddings: "Text of a document",
+    projects: "Project",
+    sessions: "Conversation",
+    episodes: "Message",
+    facts: "Fact",
+    memories: "Statement",
+    entities: "Name",
+    relationships: "Connection",
+    summaries: "Summary",
+  },
+} as const;

@@ -1,0 +1,75 @@
+/** Sentences of the uploads. Short and concrete: what happened, what is safe, what to do. */
+
+import type { Task } from "../../model/task.ts";
+import { count } from "./count.ts";
+import { bytes } from "./measures.ts";
+
+const files = (n: number) => count(n, "file", "files");
+const ofMany = (done: number, of: number) => `${done.toLocaleString()} of ${of.toLocaleString()}`;
+
+export const uploads = {
+  label: "Files being added",
+  drop: "Drop to add",
+  dropInto: "Drop to add to this conversation",
+  adding: (n: number) => `Adding ${files(n)}`,
+  waitingForServer: (n: number) => `${files(n)} waiting for the server`,
+  added: (n: number) => `${files(n)} added`,
+  failed: (n: number) => `${files(n)} could not be added`,
+  over: "Nothing left to add",
+  kept: "The text of a file is kept. The file itself is not.",
+  cancel: (name: string) => `Cancel ${name}`,
+  again: "Try again",
+  againWith: (name: string) => `Try again with ${name}`,
+  clear: "Clear",
+  show: "Show the files",
+  hide: "Hide the files",
+  stage: said,
+} as const;
+
+function said(task: Task): string {
+  const { stage, done, of } = task;
+  switch (stage) {
+    case "waiting":
+      return "Waiting";
+    case "sending":
+      return `Sending ${bytes(done)} of ${bytes(of)}`;
+    case "reading":
+      return of > 0 ? `Reading page ${ofMany(done, of)}` : "Reading";
+    case "embedding":
+      return `Embedding ${ofMany(done, of)}`;
+    case "done":
+      return task.existing ? existing(task) : "Done";
+    case "needs-server":
+      return "Kept on this device until the server can read it";
+    case "cancelled":
+      return task.documentId
+        ? "Stopped. It is here and is found by its words."
+        : "Cancelled. Nothing of it stays.";
+    case "failed":
+      return problem(task);
+  }
+}
+
+function existing({ sessionId }: Task): string {
+  return sessionId ? "Already here: borrowed" : "Already here";
+}
+
+function problem({ name, code, message }: Task): string {
+  if (code === "QUOTA") {
+    return `This browser has no room left for ${name}. Nothing was stored. Delete a document, or free space on this device, and try again.`;
+  }
+  if (code === "QUOTA_KEPT") {
+    return `This browser has no room left for the text of ${name}. The file is kept on this device until there is: delete a document, or free space, and try again.`;
+  }
+  if (code === "EMBEDDING_FULL") {
+    return "It is here and is found by its words. This browser has no room left for the rest of its search index: free space on this device, and try again.";
+  }
+  if (code === "EMBEDDING") {
+    return "It is here and is found by its words. The rest of its search index could not be made.";
+  }
+  if (code === "TOO_LARGE") return message || `${name} is larger than a file may be. Nothing was stored.`;
+  if (code === "EMPTY")
+    return message || "There is no text in this file, so there is nothing to search. Nothing was stored.";
+  if (code === "ERROR" || !message) return `${name} could not be added: ${message ?? code}`;
+  return message;
+}
