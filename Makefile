@@ -11,6 +11,8 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 # both have real servers that must answer in time, and browsers take both cores.
 MAKEFLAGS += --jobs=2
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Tests start hundreds of processes: none of them compiles the program anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run install test soak test-python test-web lint format schemas bench lock clean
 

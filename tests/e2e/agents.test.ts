@@ -194,6 +194,22 @@ test("steps are chosen by kind and by session of the agent", async () => {
   await expectFit();
 });
 
+test("words find steps, the best first, also when the answer to them is late and garbage is collected meanwhile", async () => {
+  const words = page.getByRole("searchbox", { name: "Search what agents did" });
+  const asked = "POST /v1/observations/search";
+  await harness.ask("mute", { request: asked }); // the app asks again when it has waited for long enough
+  await words.fill("northern pier in winter");
+  await device.until(async () => (await harness.ask<{ yes: boolean }>("muted")).yes);
+  await device.collectGarbage();
+  await page.getByText("The server does not answer now.", { exact: false }).waitFor();
+  await stepOf("left out in winter alone").waitFor();
+  expect(await steps().first().innerText()).toContain("in winter alone");
+  const days = page.getByRole("main").getByRole("heading", { level: 4 });
+  expect(await days.count()).toBe(0); // by fit and not by day
+  await words.fill("");
+  await expect.poll(() => days.count(), PATIENCE).toBe(2);
+});
+
 test("a step is deleted after a question, and the focus is never lost", async () => {
   const asking = button("Delete: make test");
   await asking.click();

@@ -133,6 +133,13 @@ export class Device {
     console.error(shown, JSON.stringify(await this.state()), this.browser.complaints);
   }
 
+  /** What only a reference that is gone kept alive ends now. */
+  async collectGarbage(): Promise<void> {
+    const session = await this.page.context().newCDPSession(this.page);
+    await session.send("HeapProfiler.collectGarbage");
+    await session.detach();
+  }
+
   async state(): Promise<State> {
     return this.page.evaluate(() => (window as any).vademecum.state());
   }

@@ -42,7 +42,9 @@ export class Browser {
     context.setDefaultTimeout(90_000); // two cores, and other tests on them
     context.on("request", (request) => this.requests.push(request.url()));
     context.on("console", (message) => {
-      if (["warning", "error"].includes(message.type())) this.complaints.push(message.text());
+      if (["warning", "error"].includes(message.type()) && !isAdvertisement(message.text())) {
+        this.complaints.push(message.text());
+      }
     });
     context.on("weberror", (error) => this.complaints.push(String(error.error())));
   }
@@ -101,4 +103,9 @@ export async function currentModel(): Promise<Manifest & { id: string }> {
   const model = models.find(({ hash }) => hash === current);
   if (!model) throw new Error("No model is installed: `make install` brings one.");
   return model;
+}
+
+/** RxDB's own, once a page. */
+function isAdvertisement(text: string): boolean {
+  return text.includes("RxDB Open Core RxStorage");
 }

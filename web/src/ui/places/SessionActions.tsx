@@ -2,7 +2,8 @@
 
 import { Button, Group, NativeSelect } from "@mantine/core";
 import type { SessionDoc } from "../../model/rows.ts";
-import { useDesk, useRows } from "../desk.tsx";
+import { useRows } from "../desk.tsx";
+import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { words } from "../words.ts";
 import { RenameSession } from "./RenameSession.tsx";
 
@@ -30,14 +31,13 @@ export default function SessionActions({ session, doing, onRename, onDelete, onD
 }
 
 function MoveSession({ session, onDone }: Pick<Props, "session" | "onDone">) {
-  const { desk } = useDesk();
+  const memory = useMemoryDesk();
   const projects = useRows("projects");
   if (!projects?.length) return null;
 
   async function move(projectId: string) {
     onDone();
-    const memory = await desk.memory();
-    await memory.moveSession(session.id, projectId || null);
+    await memory((desk) => desk.moveSession(session.id, projectId || null));
   }
 
   return (
