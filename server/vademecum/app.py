@@ -9,7 +9,10 @@ from pathlib import Path
 import structlog
 from litestar import Litestar
 from litestar.datastructures import State
+from litestar.plugins import PluginProtocol
+from litestar.plugins.core import MsgspecDIPlugin
 
+from vademecum.clock import now_iso
 from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.accounts import Accounts
 from vademecum.engines.duckdb.instance import Instance
@@ -48,10 +51,11 @@ from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
+from vademecum.model.folders import OWNER
 from vademecum.model.jobs import Kind
 from vademecum.model.limits import Limits
 from vademecum.services import local, reembed
-from vademecum.services.accounts import OWNER, finish_leaving
+from vademecum.services.accounts import finish_leaving
 from vademecum.services.answer import endpoint_of, open_answers
 from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
@@ -83,12 +87,6 @@ from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum")
 INDEX_DELAY_S = 1.0  # so that a device's many pushes are indexed in one go; a search does not wait for it
-
-
-def now_iso() -> str:
-    """ISO 8601, UTC, milliseconds."""
-    seconds, millis = divmod(time.time_ns() // 1_000_000, 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{millis:03d}Z"
 
 
 def say_repaired(notice: str) -> None:
@@ -292,6 +290,14 @@ async def open_parts(
         )
 
 
+class App(Litestar):
+    """Litestar without its plugins for pydantic and attrs: loading pydantic is a third of what it takes to be made."""
+
+    @staticmethod
+    def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:
+        return [*plugins, MsgspecDIPlugin()]
+
+
 @asynccontextmanager
 async def serving(
     app: Litestar,
@@ -319,7 +325,7 @@ def create_app(
 ) -> Litestar:
     """The ASGI application. `registry`: the collections it serves."""
     served = registry or Registry()
-    return Litestar(
+    return App(
         route_handlers=[
             *sync.ROUTES,
             *documents.ROUTES,

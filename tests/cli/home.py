@@ -31,7 +31,7 @@ MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", ROOT / ".cache" / "models"
 COMMAND = [sys.executable, "-m", "vademecum.cli.main"]
 START_S = 60.0
 PREPARED = multiprocessing.get_context("forkserver")
-PREPARED.set_forkserver_preload(["vademecum.cli.group"])
+PREPARED.set_forkserver_preload(["vademecum.app", "vademecum.cli.group", "vademecum.cli.door"])
 TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 

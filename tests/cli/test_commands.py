@@ -58,7 +58,9 @@ def server_on(home):
 
 
 def commands(group=main, path=()):
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         yield (*path, name), command
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))

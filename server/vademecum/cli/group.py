@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 
 import click
 
 from vademecum import __version__
-from vademecum.cli import context, hooks, importing, library, mcp, operate, serve, users
 from vademecum.errors import VademecumError
+
+# In the order in which a person needs them: the file of each command and its name there.
+COMMANDS = {
+    "serve": ("serve", "serve"),
+    "user": ("users", "user"),
+    "token": ("users", "token"),
+    "import": ("importing", "import_"),
+    "search": ("library", "search"),
+    "forget": ("library", "forget"),
+    "record": ("hooks", "record"),
+    "context": ("context", "context"),
+    "mcp": ("mcp", "mcp"),
+    "backup": ("operate", "backup"),
+    "restore": ("operate", "restore"),
+    "models": ("operate", "models"),
+    "doctor": ("operate", "doctor"),
+}
 
 
 class Group(click.Group):
-    """Shows commands in the order in which a person needs them, and a refusal as one sentence."""
+    """Loads a command when it is asked for, since a start is mostly imports; shows a refusal as one sentence."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        file, name = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f"vademecum.cli.{file}"), name)
+        return command
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -39,21 +63,3 @@ def main() -> None:
     server is running.
     """
     os.umask(0o077)  # whatever a command makes is its owner's to read
-
-
-for command in (
-    serve.serve,
-    users.user,
-    users.token,
-    importing.import_,
-    library.search,
-    library.forget,
-    hooks.record,
-    context.context,
-    mcp.mcp,
-    operate.backup,
-    operate.restore,
-    operate.models,
-    operate.doctor,
-):
-    main.add_command(command)

@@ -13,20 +13,21 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from unicodedata import category
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from vademecum.app import now_iso
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
+from vademecum.clock import now_iso
 from vademecum.errors import BadRequest, TooLarge, VademecumError
 from vademecum.model.collections import ID_PATTERN
 from vademecum.settings import UPLOAD_MAX
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 ID = re.compile(ID_PATTERN)
 HIDDEN, LINK, UNREADABLE = "hidden", "link that leads outside", "folder that cannot be read"
@@ -91,6 +92,9 @@ def _left_out(found: Sequence[Found]) -> str:
 
 
 def _progress() -> Progress:
+    from rich.console import Console  # what shows no progress goes without it
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     console = Console(stderr=True)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

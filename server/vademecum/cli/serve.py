@@ -13,19 +13,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 import uvicorn
-from litestar import Litestar
 
-from vademecum.app import create_app
 from vademecum.cli.door import locked
 from vademecum.cli.options import data_option, settings_to_begin
 from vademecum.errors import BadRequest, Broken
-from vademecum.services import local, logs
-from vademecum.services.accounts import OWNER, ensure_owner
-from vademecum.services.parts import Parts
+from vademecum.model.folders import OWNER
+from vademecum.services import local
 from vademecum.settings import Settings
+
+if TYPE_CHECKING:
+    from litestar import Litestar
+
+    from vademecum.services.parts import Parts
 
 STOP_S = 20
 GC_EVERY = 50_000  # new objects between looks for cycles: a push makes thousands, none of them cyclic
@@ -73,6 +76,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            from vademecum.services.accounts import ensure_owner  # with the app
+
             parts: Parts = self._app.state.parts
             address, port = self.servers[0].sockets[0].getsockname()[:2]
             host = self._settings.host
@@ -180,6 +185,9 @@ def serve(data: Path, **flags: object) -> None:
     """
     settings = settings_to_begin(data, **flags)
     _check_certificate(settings)
+    from vademecum.app import create_app  # all there is, which `--help` need not wait for
+    from vademecum.services import logs
+
     logs.configure()
     with locked(settings.data) as mine:
         if not mine:

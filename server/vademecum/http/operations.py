@@ -8,7 +8,6 @@ import msgspec
 from litestar import Request, Response, get
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from vademecum.errors import Forbidden
 from vademecum.http.openapi import PUBLIC
@@ -81,6 +80,8 @@ async def metrics_route(request: Request[Any, Any, State], state: State) -> byte
     """Prometheus. Numbers of the whole server; nothing of any user. From the loopback only."""
     if not is_loopback(address_of(request)):
         raise Forbidden("Metrics are read from the server's own machine.")
+    from prometheus_client import CollectorRegistry, Gauge, generate_latest  # not before the first sync
+
     parts: Parts = state.parts
     registry = CollectorRegistry()
     values = {

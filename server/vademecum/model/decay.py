@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from math import inf
 
-from vademecum.model.ranking import relative
-
 RELEVANCE = 0.7
 RECENCY = 0.3
 HALF_LIFE_DAYS = 30.0
@@ -22,6 +20,8 @@ DAY_S = 86_400.0
 
 def scored(relevances: Sequence[float], ages_days: Sequence[float], pinned: Sequence[bool]) -> list[float]:
     """The score of each candidate, 0..1. Where all fit equally well, or there is but one, only age tells them apart."""
+    from vademecum.model.ranking import relative  # numpy: no command needs it
+
     rescaled = relative(list(enumerate(relevances)))
     return [
         RELEVANCE * relevance + RECENCY * freshness(0.0 if fixed else age)

@@ -1,4 +1,4 @@
-"""Folders of which `vademecum record`, which imports little, and the other commands must both know."""
+"""Folders and names of which commands that import little and the rest must both know."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 # Where an agent was started, in the environment of all that it runs, wherever it has gone since.
 AGENT_FOLDER = "CLAUDE_PROJECT_DIR"
+
+# The account that a new data folder begins with.
+OWNER = "owner@localhost"
 
 
 def default_data(environment: Mapping[str, str], home: str) -> str:

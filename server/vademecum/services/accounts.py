@@ -9,6 +9,7 @@ import msgspec
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.engines.duckdb.users import RECORDS, user_folder
 from vademecum.errors import BadRequest, Broken, NotFound
+from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
 from vademecum.services.backup import note_left, read_left
@@ -16,7 +17,6 @@ from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress
 
-OWNER = "owner@localhost"
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 
 

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -18,7 +19,6 @@ from msgspec import UNSET, UnsetType
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.llm import refusals
-from vademecum.engines.llm.endpoint import Bounds, Endpoint
 from vademecum.errors import (
     AnswerTooSlow,
     AssistantBusy,
@@ -37,6 +37,9 @@ from vademecum.services.context import Context, Contexts, Scope
 from vademecum.services.documents import filenames
 from vademecum.services.search import Result
 from vademecum.settings import Settings
+
+if TYPE_CHECKING:
+    from vademecum.engines.llm.endpoint import Endpoint
 
 OF_ONE = 3  # answers at once
 IN_ALL = 64
@@ -248,6 +251,8 @@ def endpoint_of(settings: Settings, model: str = "") -> Endpoint | None:
     """The one that is set up, with this model or the assistant's."""
     if not settings.assistant_url:
         return None
+    from vademecum.engines.llm.endpoint import Bounds, Endpoint  # with httpx: only where there is one
+
     bounds = Bounds(settings.assistant_connect_s, settings.assistant_silence_s, settings.assistant_characters)
     return Endpoint(
         base_address(settings.assistant_url),

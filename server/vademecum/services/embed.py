@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.onnx.embedder import Embedder
 from vademecum.errors import Broken
 from vademecum.model import vectors
 from vademecum.model.collections import Json
@@ -26,6 +26,9 @@ from vademecum.services.documents import cards
 from vademecum.services.models import Inference
 from vademecum.services.portions import live_keys
 from vademecum.services.progress import Teller
+
+if TYPE_CHECKING:
+    from vademecum.engines.onnx.embedder import Embedder
 
 COLLECTION = "vectorEmbeddings"
 TURN = 4  # blocks

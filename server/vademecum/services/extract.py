@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.llm.endpoint import Endpoint
 from vademecum.errors import AssistantBroke
 from vademecum.model import extraction, jobs, names, secrets
 from vademecum.model.collections import Json
@@ -31,6 +31,9 @@ from vademecum.services.portions import live_keys, portions
 from vademecum.services.remember import Known, Memories, Statement, keep_extracted, without_secrets
 from vademecum.services.scope import home_of
 from vademecum.services.work import advance
+
+if TYPE_CHECKING:
+    from vademecum.engines.llm.endpoint import Endpoint
 
 TEMPERATURE = 0.1
 TOKENS = 1500

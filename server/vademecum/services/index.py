@@ -12,17 +12,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from vademecum.engines import lance
 from vademecum.engines.duckdb.users import Users, user_folder
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, VectorIndex
-from vademecum.engines.onnx.embedder import Embedder
+from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache
 from vademecum.errors import Broken, NotFound
 from vademecum.model import vectors
 from vademecum.model.collections import Json
+
+if TYPE_CHECKING:
+    from vademecum.engines.lance import VectorIndex
+    from vademecum.engines.onnx.embedder import Embedder
 
 T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
@@ -154,13 +158,13 @@ class Indexes:
                 entry.index = None
             if entry.index is None:
                 entry.index = await asyncio.to_thread(
-                    VectorIndex.open, self._folder(user_id), model, dims, cache=self._cache
+                    lambda: lance.VectorIndex.open(self._folder(user_id), model, dims, cache=self._cache)
                 )
             return entry.index
 
     async def drop(self, user_id: str) -> None:
         """Remove the user's index from the disk; it is begun anew when there is something to index."""
-        await self.write(user_id, VectorIndex.reset)
+        await self.write(user_id, lambda index: index.reset())
 
     async def remove(self, user_id: str) -> None:
         """As `drop`, for good: the account has left, and is not known any more."""
@@ -275,7 +279,7 @@ class Indexer:
         epoch, after = await self._indexes.read(user_id, lambda index: index.checkpoint)
         async with self._users.open(user_id) as store:
             if epoch and epoch != store.epoch:
-                await self._indexes.write(user_id, VectorIndex.reset)
+                await self._indexes.write(user_id, lambda index: index.reset())
                 after = 0
             epoch = store.epoch
             rows, seq, more = await self._source.page(store, after)

@@ -11,15 +11,18 @@ import os
 import shlex
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
-from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import EmbedderBusy, ModelError
 from vademecum.errors import Busy
-from vademecum.model.vectors import Vectors
 from vademecum.settings import Settings
+
+if TYPE_CHECKING:
+    from vademecum.engines.onnx.embedder import Embedder
+    from vademecum.model.vectors import Vectors
 
 _log = structlog.get_logger("vademecum.models")
 OPENING_S = 10.0  # the longest that a person waits for the model to be opened, at the start of the server
@@ -252,6 +255,8 @@ def _result(opening: asyncio.Task[Embedder | None] | None) -> Embedder | None:
 def _open(folder: Path | None) -> Embedder | None:
     if folder is None:
         return None
+    from vademecum.engines.onnx.embedder import Embedder  # onnxruntime: not before the first sync
+
     try:
         embedder = Embedder(folder)
     except ModelError as error:

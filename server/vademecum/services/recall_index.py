@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import structlog
@@ -18,7 +18,6 @@ import structlog
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Block, Chunk, IndexDamaged
-from vademecum.engines.onnx.embedder import Embedder
 from vademecum.errors import Broken
 from vademecum.model.draft import Change
 from vademecum.model.recollection import FINISHED, KINDS, Piece, decode, kind_of, pieces, said, turn
@@ -26,6 +25,9 @@ from vademecum.model.vectors import Vectors
 from vademecum.services.index import PAGE, Indexer, Indexes, IndexReplaced, Page
 from vademecum.services.models import Inference
 from vademecum.services.portions import cut, portions
+
+if TYPE_CHECKING:
+    from vademecum.engines.onnx.embedder import Embedder
 
 FOLDER = "recall"
 TURN = 16  # rows that get vectors before it is the next user's turn

@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 
+from vademecum.engines import lance
 from vademecum.engines.duckdb.users import RECORDS, Users, user_folder
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.lance import MatrixCache, VectorIndex
+from vademecum.engines.lance import MatrixCache
 from vademecum.engines.onnx import manifest as manifests
-from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import BadRequest, Broken, Busy, Conflict, NotFound
 from vademecum.model import vectors
@@ -29,6 +30,9 @@ from vademecum.services.index import Indexer
 from vademecum.services.models import Inference, Plan
 from vademecum.services.staging import Staging
 from vademecum.settings import Settings
+
+if TYPE_CHECKING:
+    from vademecum.engines.onnx.embedder import Embedder
 
 COLLECTION = "vectorEmbeddings"
 ATTEMPTS = 3
@@ -274,7 +278,7 @@ class Reembedding:
             if await self._target(user_id) is not target:
                 return
             index = await asyncio.to_thread(
-                VectorIndex.open, stage.index, target.model, target.dims, cache=MatrixCache(0)
+                lambda: lance.VectorIndex.open(stage.index, target.model, target.dims, cache=MatrixCache(0))
             )
             try:
                 await self._indexer.renew(

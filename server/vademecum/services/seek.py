@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from vademecum.engines.lance import Hit, IndexDamaged, VectorIndex
+from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.engines.onnx.errors import EmbedderClosed
 from vademecum.errors import Busy
 from vademecum.model.ranking import MEANING, hybrid
 from vademecum.model.vectors import Vectors
 from vademecum.services.index import Indexer, Indexes, IndexReplaced
 from vademecum.services.user_queue import UserQueue
+
+if TYPE_CHECKING:
+    from vademecum.engines.lance import VectorIndex
 
 ATTEMPTS = 3  # the index may be replaced while it is asked, and may be damaged as well
 Mode = Literal["hybrid", "meaning", "words"]

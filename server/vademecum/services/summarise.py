@@ -9,13 +9,12 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.llm.endpoint import Endpoint
 from vademecum.errors import NoAssistant, NotFound, NothingToSummarise, VademecumError
 from vademecum.model import jobs, secrets, summary
 from vademecum.model.collections import Json
@@ -26,6 +25,9 @@ from vademecum.services import rows
 from vademecum.services.extract import TEMPERATURE
 from vademecum.services.portions import portions
 from vademecum.services.work import advance, unasked
+
+if TYPE_CHECKING:
+    from vademecum.engines.llm.endpoint import Endpoint
 
 TOKENS = 1000
 OWNER = {"sessions": "sessionId", "projects": "projectId"}

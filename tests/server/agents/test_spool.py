@@ -13,7 +13,8 @@ import pytest
 
 from server.agents.acting import event, listed, take
 from server.house import House, Person, house, run
-from vademecum.services.accounts import OWNER, ensure_owner
+from vademecum.model.folders import OWNER
+from vademecum.services.accounts import ensure_owner
 from vademecum.services.erase import scan
 
 

@@ -31,14 +31,8 @@ OPTIMIZERS = ("expression_rewriter", "filter_pushdown", "in_clause", "row_group_
               "unused_columns")  # fmt: skip
 
 
-def _disabled_optimizers() -> str:
-    found = duckdb.connect(":memory:").execute("SELECT name FROM duckdb_optimizers()").fetchall()
-    return ",".join(name for (name,) in found if name not in OPTIMIZERS)
-
-
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a statement runs where it is called; users beside each other are the parallel ones
-    "disabled_optimizers": _disabled_optimizers(),
     "default_block_size": 16_384,  # bytes; a quarter of the default's footprint for a small user, and no slower
     "memory_limit": "2GB",
     "autoinstall_known_extensions": False,
@@ -49,12 +43,21 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
+def connect(path: Path | str) -> Cursor:
+    """A database with our settings."""
+    connection = duckdb.connect(path, config=CONFIG)
+    found = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+    unused = ",".join(name for (name,) in found if name not in OPTIMIZERS)
+    connection.execute(f"SET disabled_optimizers = '{unused}'")
+    return connection
+
+
 RESTORE = "else restore it from a backup with `vademecum restore`"
 
 
 class Instance:
     def __init__(self, threads: int | None = None) -> None:
-        self._connection = duckdb.connect(":memory:", config=CONFIG)
+        self._connection = connect(":memory:")
         self._local = threading.local()
         self._numbers = itertools.count(1)
         self._pool = ThreadPoolExecutor(

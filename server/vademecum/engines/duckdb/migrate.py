@@ -12,7 +12,7 @@ from pathlib import Path
 
 import duckdb
 
-from vademecum.engines.duckdb.instance import CONFIG, RESTORE, Cursor, Instance
+from vademecum.engines.duckdb.instance import RESTORE, Cursor, Instance, connect
 from vademecum.errors import Broken
 
 _TABLE = "CREATE TABLE IF NOT EXISTS migrations (name VARCHAR, checksum VARCHAR)"
@@ -86,7 +86,7 @@ def attach_current(
 
 def _connect(path: Path) -> Cursor:
     try:
-        return duckdb.connect(path, config=CONFIG)
+        return connect(path)
     except duckdb.Error as error:
         raise Broken(
             f"The file {path.name} in {path.parent} cannot be opened ({error}). Nothing was changed. If another "

@@ -1,17 +1,28 @@
 """The search index of one user, in LanceDB: a derived replica of the records, never the truth.
 
-Rule: the only package that imports lancedb and pyarrow. Lance itself is imported when the first folder is opened
-(it takes a second), so that a server answers its first sync before that.
+Rule: the only package that imports lancedb and pyarrow. An index is imported when one is first asked for, and Lance itself
+when the first folder is opened (both take a second), so that a server answers its first sync before that.
 """
 
 import os
+from typing import TYPE_CHECKING, Any
 
 # Lance reads these when it is loaded. At its default level it logs a line per search.
 os.environ.setdefault("LANCE_LOG", "error")
 os.environ.setdefault("RUST_LOG", "error")
 
 from vademecum.engines.lance.cache import MatrixCache
-from vademecum.engines.lance.index import VectorIndex
-from vademecum.engines.lance.rows import Block, Chunk, Erased, Hit, IndexDamaged, Stats
+from vademecum.engines.lance.entries import Block, Chunk, Erased, Hit, IndexDamaged, Stats
+
+if TYPE_CHECKING:
+    from vademecum.engines.lance.index import VectorIndex
 
 __all__ = ["Block", "Chunk", "Erased", "Hit", "IndexDamaged", "MatrixCache", "Stats", "VectorIndex"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "VectorIndex":  # it needs pyarrow: ask for it in a thread
+        from vademecum.engines.lance.index import VectorIndex
+
+        return VectorIndex
+    raise AttributeError(name)

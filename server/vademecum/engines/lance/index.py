@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from vademecum.engines.lance import state as states
 from vademecum.engines.lance import swap as swaps
 from vademecum.engines.lance.cache import MatrixCache
-from vademecum.engines.lance.rows import Block, Erased, Hit, IndexDamaged, Stats, to_table
+from vademecum.engines.lance.entries import Block, Erased, Hit, IndexDamaged, Stats
+from vademecum.engines.lance.rows import to_table
 from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.engines.lance.state import State
 from vademecum.engines.lance.swap import Swap

@@ -1,4 +1,4 @@
-"""What goes into the index and what comes out, and the shape of a row in Lance.
+"""The shape of a row in Lance.
 
 Rule: a row is a chunk; no input, however odd, may stop the index for good. What cannot be kept as it is (half a
 surrogate pair, a vector of the wrong size) is kept as far as it can be.
@@ -7,71 +7,16 @@ surrogate pair, a vector of the wrong size) is kept as far as it can be.
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from vademecum.engines.lance.entries import Block
 from vademecum.model.ranking import TERM, count_terms
 
 # Text and vectors stay readable bytes on disk: a byte scan after an erasure must be able to find what it looks for.
 # (Lance compresses the values of a dictionary by default, and makes one wherever texts repeat.)
 _PLAIN = {"lance-encoding:compression": "none", "lance-encoding:dict-values-compression": "none"}
-
-
-class Chunk(msgspec.Struct, frozen=True):
-    """One chunk of a block; `index` counts through the document."""
-
-    index: int
-    page: int | None
-    section: str | None
-    text: str
-
-
-class Block(msgspec.Struct, frozen=True):
-    """Consecutive chunks of one document. `vectors` is (chunks, dims) float32, or None: found by words only."""
-
-    id: str
-    document_id: str
-    block: int
-    chunks: list[Chunk]
-    vectors: NDArray[np.float32] | None = None
-
-
-class Hit(msgspec.Struct, frozen=True):
-    """One chunk found. Scores of `meaning` are cosines, of `words` BM25: not comparable with each other."""
-
-    document_id: str
-    block: int
-    chunk_index: int
-    page: int | None
-    section: str | None
-    text: str
-    score: float
-
-    @property
-    def place(self) -> tuple[str, int, int]:
-        """Where the chunk stands: its name, and what breaks a tie."""
-        return (self.document_id, self.block, self.chunk_index)
-
-
-class Stats(msgspec.Struct, frozen=True):
-    """How much the index holds, and takes on disk."""
-
-    rows: int
-    documents: int
-    bytes: int
-
-
-class Erased(msgspec.Struct, frozen=True):
-    """What an erasure took off the disk. The rows still alive were written anew before, so both count these too."""
-
-    files: int
-    bytes: int
-
-
-class IndexDamaged(Exception):
-    """The folder could not be read and was emptied. Its checkpoint is ("", 0): index again from there."""
 
 
 def schema(dims: int | None) -> pa.Schema:

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vademecum.engines.lance.rows import Hit, read_terms, read_vectors
+from vademecum.engines.lance.entries import Hit
+from vademecum.engines.lance.rows import read_terms, read_vectors
 from vademecum.model.ranking import DIGITS, TERM, Postings, best, bm25, row_lengths
 
 _COLUMNS = pa.schema(

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vademecum.engines.lance.rows import Hit, read_terms, schema
+from vademecum.engines.lance.entries import Hit
+from vademecum.engines.lance.rows import read_terms, schema
 from vademecum.engines.lance.segment import Segment, in_order
 from vademecum.model.ranking import DIGITS, Postings, best, bm25, row_lengths, term_key
 

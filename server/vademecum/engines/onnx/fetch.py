@@ -16,17 +16,19 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 from msgspec.structs import replace
 
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.graph import BertConfig, build, read_config, read_weights
 from vademecum.engines.onnx.known import Known, SourceFile
 from vademecum.engines.onnx.manifest import GRAPH, PRECISION, TOKENIZER, File, Manifest
 from vademecum.engines.onnx.placing import put_in_place, staging, write
-from vademecum.engines.onnx.stored import narrowed
+
+if TYPE_CHECKING:
+    from vademecum.engines.onnx.graph import BertConfig
 
 try:
     import fcntl
@@ -69,6 +71,12 @@ def prepare_from_folder(
     if installed(known, models_dir):
         renew(known, models_dir)
         return target
+    from vademecum.engines.onnx.graph import (  # onnx: to prepare a model alone
+        build,
+        read_config,
+        read_weights,
+    )
+
     total = sum(file.bytes for file in known.files)
     done = 0
     for file in known.files:
@@ -95,6 +103,8 @@ def renew(known: Known, models_dir: Path) -> bool:
     target = models_dir / known.id
     if not installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
         return False
+    from vademecum.engines.onnx.stored import narrowed  # onnx, as above
+
     with _disk(f"{known.id} could not be prepared anew"), staging(models_dir, known.id) as folder:
         write(folder / GRAPH, narrowed((target / GRAPH).read_bytes()))
         write(folder / TOKENIZER, (target / TOKENIZER).read_bytes())

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-import httpx
 import msgspec
 from litestar import Litestar, asgi
 from litestar.types import Receive, Scope, Send
@@ -19,6 +18,7 @@ from vademecum.http.mcp.tools import Call, Work
 from vademecum.model.collections import Json
 
 if TYPE_CHECKING:
+    import httpx
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.requests import Request
 
@@ -29,7 +29,7 @@ BODY_MAX = 1 << 20
 
 class Agents:
     """Answers the requests of `/mcp` by calls of `app`. The protocol's library takes a second to load: it is loaded when
-    the first agent asks."""
+    the first agent asks, and httpx with it."""
 
     def __init__(self, app: Litestar) -> None:
         self._app = app
@@ -51,6 +51,7 @@ class Agents:
 
 
 def _open(app: Litestar) -> "StreamableHTTPSessionManager":
+    import httpx
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
     from vademecum.http.mcp.server import serve
@@ -70,7 +71,7 @@ def _open(app: Litestar) -> "StreamableHTTPSessionManager":
     )
 
 
-def _call(own: httpx.AsyncClient, credential: str) -> Call:
+def _call(own: "httpx.AsyncClient", credential: str) -> Call:
     async def call(method: str, path: str, **more: Any) -> Json:
         answer = await own.request(method, path, headers={"authorization": credential}, **more)
         body: Json = msgspec.json.decode(answer.content) if answer.content else {}
