@@ -23,6 +23,8 @@ run: install ## install everything and serve on http://127.0.0.1:8787
 	$(BIN)/vademecum serve --data "$(DATA)"
 
 install: $(STAMPS)/python $(STAMPS)/web ## environment, app, model; afterwards the command is .venv/bin/vademecum
+	@# Where Python may write no bytecode, each start would compile the program anew.
+	@$(BIN)/python -m compileall -q server
 	@$(BIN)/python -m vademecum.cli.install --data "$(DATA)"
 
 $(STAMPS)/python: requirements.lock pyproject.toml

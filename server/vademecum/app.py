@@ -12,7 +12,6 @@ from litestar.datastructures import State
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
 
-from vademecum.clock import now_iso
 from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.accounts import Accounts
 from vademecum.engines.duckdb.instance import Instance
@@ -59,6 +58,7 @@ from vademecum.services.accounts import finish_leaving
 from vademecum.services.answer import endpoint_of, open_answers
 from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
+from vademecum.services.clock import now_iso
 from vademecum.services.context import Contexts
 from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser

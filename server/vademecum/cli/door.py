@@ -7,19 +7,17 @@ A DuckDB file admits one process. Whoever serves a folder holds a lock on `<data
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
-import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import httpx
 import msgspec
 
+from vademecum.cli.lock import locked
 from vademecum.errors import Broken, VademecumError
 from vademecum.services import local
 from vademecum.settings import Settings
@@ -33,27 +31,6 @@ PAUSE_S = 0.2
 
 class FolderInUse(Broken):
     """For a moment: another command has the folder, or its server is stopping."""
-
-
-@contextmanager
-def locked(data: Path) -> Iterator[bool]:
-    """Hold the folder's lock. Yields False, holding nothing, when another process has it."""
-    try:
-        data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(data / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise Broken(
-            f"The data folder {data} cannot be used: {error.strerror}. Choose another --data."
-        ) from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-    finally:
-        os.close(descriptor)
 
 
 class Desk:

@@ -21,9 +21,9 @@ import msgspec
 
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
-from vademecum.clock import now_iso
 from vademecum.errors import BadRequest, TooLarge, VademecumError
 from vademecum.model.collections import ID_PATTERN
+from vademecum.services.clock import now_iso
 from vademecum.settings import UPLOAD_MAX
 
 if TYPE_CHECKING:

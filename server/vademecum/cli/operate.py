@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
-from vademecum.cli.door import at_desk, locked
+from vademecum.cli.door import at_desk
+from vademecum.cli.lock import locked
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.engines.onnx import fetch, known, manifest
 from vademecum.engines.onnx.errors import ModelError

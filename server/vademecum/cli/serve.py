@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 import uvicorn
 
-from vademecum.cli.door import locked
+from vademecum.cli.lock import locked
 from vademecum.cli.options import data_option, settings_to_begin
 from vademecum.errors import BadRequest, Broken
 from vademecum.model.folders import OWNER

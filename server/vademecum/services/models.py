@@ -7,6 +7,7 @@ While a change is under way there are two: users whose rows hold the vectors of 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shlex
 from collections.abc import Iterable, Sequence, Set
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from vademecum.model.vectors import Vectors
 
 _log = structlog.get_logger("vademecum.models")
+SOON_S = 0.5  # after which the model is opened though nobody waits for it
 OPENING_S = 10.0  # the longest that a person waits for the model to be opened, at the start of the server
 PREFERRED = ("e5-small-v2", "all-minilm-l6-v2")
 
@@ -99,7 +101,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 class Inference:
-    """The embedder, opened in the background so that the first sync need not wait for it.
+    """The embedder, opened in the background, when a person asks for it or soon: the first sync comes before it.
 
     `before`: the folder of the model that is being replaced, `behind`: the users it still serves. Of those, the rows
     of the `swapping` may have the new vectors already, which their index has not: it must not follow the rows now.
@@ -117,23 +119,25 @@ class Inference:
         folder = current(settings)
         if folder is None:
             _log.warning(f"no model: search by words only; {advice(settings)}")
-        self._opening = asyncio.create_task(asyncio.to_thread(_open, folder))
+        self._wanted = asyncio.Event()
+        self._over = False
+        self._opening = asyncio.create_task(self._open_soon(folder))
         self._before: asyncio.Task[Embedder | None] | None = None
         if before is not None:
-            self._before = asyncio.create_task(asyncio.to_thread(_open, before))
+            self._before = asyncio.create_task(self._open_soon(before))
         self._running: dict[tuple[str, str, str], asyncio.Task[Vectors]] = {}  # (user, block, model)
 
     async def get(self, patience_s: float | None = None) -> Embedder | None:
         """The embedder once it is open; None when no model is installed, or it is damaged: /ready tells which.
 
-        Raises Busy if it is not open within `patience_s`.
+        Raises Busy if it is not open within `patience_s`: then somebody waits, and it is opened at once.
         """
-        return await _opened(self._opening, patience_s)
+        return await self._opened(self._opening, patience_s)
 
     async def for_user(self, user_id: str, patience_s: float | None = None) -> Embedder | None:
         """The embedder of the model whose vectors this user's rows and index hold. Otherwise as `get`."""
         opening = self._serving(user_id)
-        return None if opening is None else await _opened(opening, patience_s)
+        return None if opening is None else await self._opened(opening, patience_s)
 
     async def for_anyone(self, user_id: str, patience_s: float | None = None) -> Embedder | None:
         """The embedder of what is made anew at once when the model is changed: nobody is behind. Otherwise as `get`."""
@@ -157,7 +161,8 @@ class Inference:
         return {embedder.model for opening in serving if (embedder := _result(opening)) is not None}
 
     def settled(self) -> bool:
-        """Is it known which model there is, if any?"""
+        """Is it known which model there is, if any? Who asks waits for it."""
+        self._wanted.set()
         return self._opening.done() and self._opening.exception() is None
 
     def now(self) -> Embedder | None:
@@ -223,11 +228,28 @@ class Inference:
         return await asyncio.to_thread(lambda: [embedder.count_tokens(text) for text in texts])
 
     async def close(self) -> None:
+        self._over = True
+        self._wanted.set()
         opened = [opening for opening in (self._opening, self._before) if opening is not None]
         await asyncio.wait(opened)
         for opening in opened:
             if (embedder := _result(opening)) is not None:
                 await embedder.aclose()
+
+    async def _open_soon(self, folder: Path | None) -> Embedder | None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wanted.wait(), 0 if folder is None else SOON_S)
+        return None if self._over else await asyncio.to_thread(_open, folder)
+
+    async def _opened(
+        self, opening: asyncio.Task[Embedder | None], patience_s: float | None
+    ) -> Embedder | None:
+        if patience_s is not None:
+            self._wanted.set()
+        done, _ = await asyncio.wait([opening], timeout=patience_s)
+        if not done:
+            raise Busy("The model is still being opened. Try again in 5 seconds.", retry_after_s=5)
+        return _result(opening)
 
 
 async def _passages(embedder: Embedder, texts: Sequence[str]) -> Vectors:
@@ -237,13 +259,6 @@ async def _passages(embedder: Embedder, texts: Sequence[str]) -> Vectors:
             return await embedder.passages(texts)
         except EmbedderBusy as busy:
             await asyncio.sleep(busy.retry_after_s or 1)
-
-
-async def _opened(opening: asyncio.Task[Embedder | None], patience_s: float | None) -> Embedder | None:
-    done, _ = await asyncio.wait([opening], timeout=patience_s)
-    if not done:
-        raise Busy("The model is still being opened. Try again in 5 seconds.", retry_after_s=5)
-    return _result(opening)
 
 
 def _result(opening: asyncio.Task[Embedder | None] | None) -> Embedder | None:

@@ -18,7 +18,6 @@ import structlog
 from vademecum.engines import lance
 from vademecum.engines.duckdb.users import RECORDS, Users, user_folder
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.lance import MatrixCache
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import BadRequest, Broken, Busy, Conflict, NotFound
@@ -278,7 +277,9 @@ class Reembedding:
             if await self._target(user_id) is not target:
                 return
             index = await asyncio.to_thread(
-                lambda: lance.VectorIndex.open(stage.index, target.model, target.dims, cache=MatrixCache(0))
+                lambda: lance.VectorIndex.open(
+                    stage.index, target.model, target.dims, cache=lance.MatrixCache(0)
+                )
             )
             try:
                 await self._indexer.renew(
