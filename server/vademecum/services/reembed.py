@@ -276,11 +276,8 @@ class Reembedding:
         async with self._changing:
             if await self._target(user_id) is not target:
                 return
-            index = await asyncio.to_thread(
-                lambda: lance.VectorIndex.open(
-                    stage.index, target.model, target.dims, cache=lance.MatrixCache(0)
-                )
-            )
+            made = stage.index, target.model, target.dims
+            index = await asyncio.to_thread(lambda: lance.VectorIndex.open(*made, cache=lance.MatrixCache(0)))
             try:
                 await self._indexer.renew(
                     user_id,
