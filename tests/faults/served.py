@@ -19,11 +19,13 @@ from typing import Any
 
 import httpx
 
+from faults.prepared import Forked, forker
 from vademecum.services import local
 from vademecum.services.local import Door
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
+Process = subprocess.Popen[bytes] | Forked
 
 
 def queued_s(pid: int) -> float:
@@ -39,7 +41,7 @@ class Served:
     data: Path
     models: Path
     settings: dict[str, str] = field(default_factory=dict)
-    process: subprocess.Popen[bytes] | None = None
+    process: Process | None = None
     door: Door | None = None
     first_answer_s: list[float] = field(default_factory=list)
     ready_s: list[float] = field(default_factory=list)
@@ -49,37 +51,27 @@ class Served:
     def log(self) -> Path:
         return self.data.with_name(self.data.name + ".log")
 
-    def spawn(self) -> subprocess.Popen[bytes]:
-        """Start the process without waiting for it."""
+    def spawn(self, *, anew: bool = False) -> Process:
+        """Start the process without waiting for it. `anew`: as a person does it, with all that it imports."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith("VADEMECUM_")}
         theirs = {f"VADEMECUM_{k.upper()}": v for k, v in self.settings.items()}
+        where = {"VADEMECUM_MODELS": str(self.models), "PYTHONPATH": str(ROOT / "server")}
+        environment = {**ours, **theirs, **where}
+        words = ["serve", "--port", "0", "--data", str(self.data)]
+        if not anew:
+            self.process = forker().start(words, environment, self.log)
+            return self.process
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "vademecum.cli.main",
-                    "serve",
-                    "--port",
-                    "0",
-                    "--data",
-                    str(self.data),
-                ],
-                env={
-                    **ours,
-                    **theirs,
-                    "VADEMECUM_MODELS": str(self.models),
-                    "PYTHONPATH": str(ROOT / "server"),
-                },
-                stdout=log,
-                stderr=log,
-            )
+            command = [sys.executable, "-m", "vademecum.cli.main", *words]
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         return self.process
 
-    async def start(self, token: str = "", collection: str = "documents") -> httpx.AsyncClient:
+    async def start(
+        self, token: str = "", collection: str = "documents", *, anew: bool = False
+    ) -> httpx.AsyncClient:
         """Spawn; wait for the door, then for the first pull of `token`'s user, then until ready. Returns a client."""
         began = time.monotonic()
-        process = self.spawn()
+        process = self.spawn(anew=anew)
         while (door := local.read(self.data)) is None or door.pid != process.pid:
             assert process.poll() is None, f"the server ended with {process.returncode}\n{self.tail()}"
             assert time.monotonic() - began < START_S, f"the server does not come up\n{self.tail()}"
