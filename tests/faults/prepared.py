@@ -10,6 +10,7 @@ import atexit
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from functools import cache
@@ -18,7 +19,14 @@ from typing import NoReturn
 
 ROOT = Path(__file__).parents[2]
 # Of lancedb what it imports itself: its own module starts a thread, and a thread does not live through a fork.
-IMPORTED = ("vademecum.cli.group", "onnxruntime", "pyarrow.dataset", "tokenizers", "lance_namespace")
+IMPORTED = (
+    "vademecum.cli.group",
+    "onnxruntime",
+    "pyarrow.dataset",
+    "tokenizers",
+    "uvloop",
+    "lance_namespace",
+)
 
 
 @cache
@@ -75,6 +83,9 @@ class Forked:
         if self.poll() is None:
             os.kill(self.pid, number)
 
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
     def wait(self, _timeout: float) -> int:
         if self.returncode is None:
             self.returncode = self._forker.ended(self.pid, wait=True)
@@ -90,6 +101,10 @@ RUNS = 1000  # no code of a process
 def fork_on_demand() -> None:
     for name in IMPORTED:
         importlib.import_module(name)
+    from vademecum.app import create_app
+    from vademecum.settings import Settings
+
+    create_app(Settings(data=Path(os.devnull)))  # never served: for what is imported on the way
     for line in sys.stdin.buffer:
         said = json.loads(line)
         if isinstance(said, int):
