@@ -33,7 +33,7 @@ from vademecum.services.erase import scan
 
 SETTINGS = {"attached_max": "1", "erase_delay_s": "0.2", "search_wait_s": "30"}
 ROUNDS = 80 if os.environ.get("SOAK") else 5
-LONGEST_S = 1.2  # a whole change takes about that long
+LONGEST_S = 2.0  # a whole change takes about that long
 DONE_S = 120.0
 QUESTION = "a b c d e f g"
 OVER = (409,)  # the change has come to its end meanwhile
@@ -205,7 +205,7 @@ async def begin(served: Served, rng: Random) -> list[Person]:
         person = Person(*await served.add_user(f"{name}@example.org"), served.data, client=client)
         await person.call("POST", "/v1/sync/sessions/0/push", json=[{"newDocumentState": session()}])
         person.documents = {await person.upload(rng, 1) for _ in range(8)}  # the oldest are staged first
-        person.stays = await person.upload(rng, 30)
+        person.stays = await person.upload(rng, 60)
         people.append(person)
         while any(row["embedding"] is None for row in (await person.blocks()).values()):
             await asyncio.sleep(0.05)
