@@ -76,7 +76,7 @@ class Searches:
         while not self.over.is_set():
             body = {"query": "who mends the boiler", "sessionId": "s1"}
             self.answers.append(self.client.post("/v1/search", json=body))
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     def __enter__(self):
         self.thread.start()
