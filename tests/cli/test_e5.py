@@ -76,7 +76,7 @@ class Searches:
         while not self.over.is_set():
             body = {"query": "who mends the boiler", "sessionId": "s1"}
             self.answers.append(self.client.post("/v1/search", json=body))
-            time.sleep(0.02)
+            time.sleep(0.05)
 
     def __enter__(self):
         self.thread.start()
@@ -100,8 +100,9 @@ def test_e5_is_pulled_and_takes_over_while_searches_go_on(home, published, tmp_p
         with Searches(client) as searches:
             begun = home.ok("models", "use", E5).out
             assert begun.startswith(f"{MINILM} -> {E5}: "), begun
-            while "->" in home.ok("models", "list").out:
-                time.sleep(0.2)
+            while (home.data / "reembed.json").exists():
+                time.sleep(0.05)
+            assert "->" not in home.ok("models", "list").out
             while_changing = len(searches.answers)
         rows = live(client, "vectorEmbeddings")
     assert len(rows) == len(NOTES) and len(old) == 1

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from cli.home import Home
+from faults.prepared import forker
 from unit.onnx.bert import write_source
 from vademecum.engines.onnx import fetch, known
 
@@ -29,17 +30,30 @@ def installed(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(params=["running", "alone"])
-def home(request, tmp_path, installed):
-    models = tmp_path / "models"
+class Forking(Home):
+    """Its servers are not started anew: this is about what they are told, not about their start."""
+
+    def spawn(self, *flags):
+        log = self.data.with_name(f"{time.monotonic_ns()}.log")
+        words = ["serve", "--port", "0", "--data", str(self.data), *flags]
+        return forker().start(words, self.environment(), log), log
+
+
+@pytest.fixture(scope="module", params=["running", "alone"])
+def home(request, tmp_path_factory, installed):
+    """For all tests of this file: each but the last leaves the small model in use."""
+    folder = tmp_path_factory.mktemp("home")
+    models = folder / "models"
     shutil.copytree(installed, models)
-    there = Home(tmp_path / "data", {"models": str(models)})
+    there = Forking(folder / "data", {"models": str(models)})
     there.data.mkdir()
     (there.data / "model").write_text(SMALL)
     if request.param == "alone":
+        fill(there)
         yield there
         return
     with there.serving():
+        fill(there)
         yield there
 
 
@@ -61,8 +75,38 @@ def state(home):
     return {row.split()[0]: row.split(maxsplit=2)[2].strip() for row in rows}, "".join(change)
 
 
+def test_going_back_is_the_same_command(home):
+    home.ok("models", "use", SLOW)
+    home.ok("models", "pause")
+    assert home.ok("models", "use", SMALL).out == f"{SMALL} is in use.\n"
+    assert state(home) == ({SMALL: "in use", SLOW: "installed"}, "")
+
+
+def test_a_byte_that_has_flipped_is_found_and_its_model_not_used(home):
+    graph = home.data.with_name("models") / SLOW / "model.onnx"
+    data = bytearray(graph.read_bytes())
+    data[len(data) // 2] ^= 1
+    graph.write_bytes(data)
+    checked = home.run("models", "verify")
+    assert (checked.code, checked.out) == (1, f"{SMALL}: whole\n")
+    assert checked.err.startswith(f"{SLOW}: ") and f"`vademecum models pull {SLOW}`" in checked.err
+    assert "Nothing was changed." in home.run("models", "use", SLOW).refusal()
+    assert state(home)[0][SMALL] == "in use"
+    data[len(data) // 2] ^= 1
+    graph.write_bytes(data)
+    assert home.ok("models", "verify").out == f"{SLOW}: whole\n{SMALL}: whole\n"
+
+
+def test_a_model_that_is_not_installed_is_not_used(home):
+    folder = home.data.with_name("models") / SLOW
+    elsewhere = folder.rename(home.data.with_name(SLOW))
+    said = home.run("models", "use", SLOW).refusal()
+    assert said.startswith(f"{SLOW} is not installed.") and said.endswith("Nothing was changed.")
+    assert state(home)[0] == {SMALL: "in use", SLOW: "-"}
+    elsewhere.rename(folder)
+
+
 def test_a_change_is_begun_paused_gone_on_with_and_finished(home):
-    fill(home)
     assert state(home) == ({SMALL: "in use", SLOW: "installed"}, "")
     begun = home.ok("models", "use", SLOW).out
     assert re.fullmatch(rf"{SMALL} -> {SLOW}: \d+ of \d+ blocks, 0 of 1 accounts\n", begun), begun
@@ -86,36 +130,6 @@ def test_a_change_is_begun_paused_gone_on_with_and_finished(home):
 
 def wait_for_the_end(home):
     end = time.monotonic() + 120
-    while state(home)[1]:
+    while (home.data / "reembed.json").exists():
         assert time.monotonic() < end, home.running.said()
-        time.sleep(0.5)
-
-
-def test_going_back_is_the_same_command(home):
-    fill(home)
-    home.ok("models", "use", SLOW)
-    home.ok("models", "pause")
-    assert home.ok("models", "use", SMALL).out == f"{SMALL} is in use.\n"
-    assert state(home) == ({SMALL: "in use", SLOW: "installed"}, "")
-
-
-def test_a_byte_that_has_flipped_is_found_and_its_model_not_used(home):
-    graph = home.data.with_name("models") / SLOW / "model.onnx"
-    data = bytearray(graph.read_bytes())
-    data[len(data) // 2] ^= 1
-    graph.write_bytes(data)
-    checked = home.run("models", "verify")
-    assert (checked.code, checked.out) == (1, f"{SMALL}: whole\n")
-    assert checked.err.startswith(f"{SLOW}: ") and f"`vademecum models pull {SLOW}`" in checked.err
-    assert "Nothing was changed." in home.run("models", "use", SLOW).refusal()
-    assert state(home)[0][SMALL] == "in use"
-    data[len(data) // 2] ^= 1
-    graph.write_bytes(data)
-    assert home.ok("models", "verify").out == f"{SLOW}: whole\n{SMALL}: whole\n"
-
-
-def test_a_model_that_is_not_installed_is_not_used(home):
-    shutil.rmtree(home.data.with_name("models") / SLOW)
-    said = home.run("models", "use", SLOW).refusal()
-    assert said.startswith(f"{SLOW} is not installed.") and said.endswith("Nothing was changed.")
-    assert state(home)[0] == {SMALL: "in use", SLOW: "-"}
+        time.sleep(0.05)

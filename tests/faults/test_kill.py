@@ -1,8 +1,9 @@
 """Kill -9 at any moment, under load: nothing acknowledged is lost, nothing comes twice, no write is there by half.
 
-The server is a real process on a real port, with the model. Its settings make rare things frequent: fewer files
-attached than there are users, and erasures that begin at once, so that kills also meet attaches, detaches,
-rewrites of the file and clean-ups of the index. `SEED` repeats the choices of a run, though not its timing.
+The server is a real process on a real port. Its settings make rare things frequent: fewer files attached than there are
+users, and erasures that begin at once, so that kills also meet attaches, detaches, rewrites of the file and clean-ups
+of the index. A quarter of the rounds is as a person has it: with the model that is published, and each start from
+nothing, which is what is measured. `SEED` repeats the choices of a run, though not its timing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from faults.devices import (
     session,
 )
 from faults.served import ROOT, Served
-from vademecum.engines.onnx import manifest
+from unit.onnx.bert import write_source
+from vademecum.engines.onnx import fetch, manifest
 
 MODELS = ROOT / ".cache" / "models"
 MODEL = "all-minilm-l6-v2"
@@ -47,7 +49,20 @@ SETTLE_S = 20.0
 
 
 def test_twenty_kills_lose_nothing_double_nothing_and_leave_nothing_by_half(tmp_path):
-    asyncio.run(besiege(tmp_path, ROUNDS))
+    seed = int(os.environ.get("SEED", time.time_ns()))
+    print(f"SEED={seed}")
+    rng, tally, small = Random(seed), Tally(), tmp_path / "models"
+    fetch.prepare_from_folder(write_source(tmp_path / "source", MODEL), tmp_path / "source", small)
+    real = Served(tmp_path / "real", MODELS, SETTINGS)
+    asyncio.run(besiege(real, rng, tally, ROUNDS // 4, anew=True))
+    quick = Served(tmp_path / "quick", small, SETTINGS)
+    asyncio.run(besiege(quick, rng, tally, ROUNDS - ROUNDS // 4))
+    report(real)
+    assert tally.kills_in_the_act > ROUNDS / 2 and tally.stored and tally.absent, tally
+    # The usual start: on a machine six times overloaded a single one of the seven measured 2.6 s.
+    assert len(real.first_answer_s) >= 7
+    assert statistics.median(real.first_answer_s) <= FIRST_ANSWER_S, real.first_answer_s
+    assert max(real.ready_s) <= READY_S, real.ready_s
 
 
 @dataclass
@@ -61,39 +76,31 @@ class Tally:
     kills_in_the_act: int = 0
 
 
-async def besiege(tmp_path, rounds: int) -> None:
-    seed = int(os.environ.get("SEED", time.time_ns()))
-    rng, tally = Random(seed), Tally()
-    served = Served(tmp_path / "data", MODELS, SETTINGS)
-    print(f"SEED={seed}")
+async def besiege(served: Served, rng: Random, tally: Tally, rounds: int, *, anew: bool = False) -> None:
     try:
         users = await begin(served)
         for number in range(rounds):
             if number % 4 == 3:
-                await cut_a_start(served, rng)
+                await cut_a_start(served, rng, anew=anew)
                 tally.starts_cut += 1
-            await start(served, users, first=number)
+            await start(served, users, first=number, anew=anew)
             await check_all(users, tally, search=number % 5 == 4)
             await load_until_killed(served, users, rng)
             tally.kills_in_the_act += any(user.unanswered for user in users)
-        await start(served, users, first=rounds)
+        await start(served, users, first=rounds, anew=anew)
         await check_all(users, tally, search=True)
         await close(users)
         served.stop()  # and what it folds together when it is asked to stop is the same
-        await start(served, users, first=0)
+        await start(served, users, first=0, anew=anew)
         await check_all(users, tally, search=True)
         await close(users)
     finally:
         served.kill()
-        report(served, tally)
+        print(tally)
     assert all(user.book.rows and user.book.uploads for user in users)
-    assert tally.kills_in_the_act > rounds / 2 and tally.stored and tally.absent, tally
-    # The usual start: on a machine six times overloaded a single one of the seven measured 2.6 s.
-    assert statistics.median(served.first_answer_s) <= FIRST_ANSWER_S, served.first_answer_s
-    assert max(served.ready_s) <= READY_S, served.ready_s
 
 
-def report(served: Served, tally: Tally) -> None:
+def report(served: Served) -> None:
     measured = {
         "first sync answer": served.first_answer_s,
         "ready": served.ready_s,
@@ -103,14 +110,13 @@ def report(served: Served, tally: Tally) -> None:
         if figures:
             middle, most = statistics.median(figures), max(figures)
             print(f"{name}: {len(figures)} starts, median {middle:.2f} s, longest {most:.2f} s")
-    print(tally)
 
 
 # -- the siege ------------------------------------------------------------------------------------------------------
 
 
 async def begin(served: Served) -> list[User]:
-    model = manifest.load(MODELS / MODEL)
+    model = manifest.load(served.models / MODEL)
     client = await served.start()
     await client.aclose()
     users = []
@@ -121,9 +127,9 @@ async def begin(served: Served) -> list[User]:
     return users
 
 
-async def start(served: Served, users: list[User], first: int) -> None:
+async def start(served: Served, users: list[User], first: int, *, anew: bool = False) -> None:
     """Start; the first question is that of another user each time."""
-    client = await served.start(users[first % len(users)].token)
+    client = await served.start(users[first % len(users)].token, anew=anew)
     for user in users:
         user.client = client
 
@@ -133,10 +139,10 @@ async def close(users: list[User]) -> None:
     await users[0].client.aclose()
 
 
-async def cut_a_start(served: Served, rng: Random) -> None:
+async def cut_a_start(served: Served, rng: Random, *, anew: bool) -> None:
     """Kill it while it comes up, or just after, when it takes up what the last crash left undone."""
-    served.spawn()
-    await asyncio.sleep(rng.uniform(0.4, 1.4))
+    served.spawn(anew=anew)
+    await asyncio.sleep(rng.uniform(0.4, 1.4) if anew else rng.uniform(0.1, 0.8))
     served.kill()
 
 

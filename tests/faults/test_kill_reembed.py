@@ -28,6 +28,7 @@ from vademecum.engines.lance import MatrixCache, VectorIndex
 from vademecum.engines.lance import state as states
 from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.services import staging
 from vademecum.services.erase import scan
 
 SETTINGS = {"attached_max": "1", "erase_delay_s": "0.2", "search_wait_s": "30"}
@@ -41,6 +42,19 @@ SAME = 1e-3  # cosines of the two models differ by more
 
 def test_kills_while_the_model_is_changed_cost_a_block_at_most_and_no_search(tmp_path, models):
     asyncio.run(besiege(tmp_path, models))
+
+
+def test_a_change_that_a_kill_or_the_way_back_has_ended_leaves_no_folder(tmp_path):
+    folder = user_folder(tmp_path, "ada") / staging.FOLDER
+    for keep in (None, "old"):  # a start without a change under way, and a change back
+        staging.begin(tmp_path, ["ada"], "new")
+        staging.sweep(tmp_path, "new")
+        assert staging.behind(tmp_path, "new") == {"ada"}
+        staging.sweep(tmp_path, keep)
+        assert not folder.exists()
+        folder.mkdir()  # all that is left by a kill between the last two steps of `end`
+        staging.sweep(tmp_path, keep)
+        assert not folder.exists()
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from faults.devices import Json, User, session
-from faults.served import Served
+from faults.served import PLAIN, Served
 from vademecum.engines.duckdb.users import RECORDS, user_folder
 
 KEPT, LOGGED = 5, 8
@@ -146,7 +146,7 @@ async def bring_ruin(folder: Path) -> Ruin:
         victims = {name: await victim(served, f"victim{n}") for n, name in enumerate(CASES)}
         spared = [await victim(served, f"spared{n}") for n in range(2)]
         everybody = [*victims.values(), *spared]
-        client = httpx.AsyncClient(base_url=served.door.url, timeout=30)
+        client = httpx.AsyncClient(base_url=served.door.url, timeout=30, verify=PLAIN)
         for one in everybody:
             one.user.client = client
         await fill(served, everybody)

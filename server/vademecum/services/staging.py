@@ -41,8 +41,7 @@ class Staging:
         """The user is done, or needs it no more."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.rmtree(self.index, ignore_errors=True)
-        with contextlib.suppress(OSError):  # not empty: another change of the model has begun
-            self.folder.parent.rmdir()
+        _remove_empty(self.folder.parent)
 
     def seqs(self) -> dict[str, int]:
         """Block -> the `seq` of the state that its staged vectors were made from."""
@@ -113,10 +112,17 @@ def swapping(data: Path, model: str) -> set[str]:
 
 
 def sweep(data: Path, keep: str | None) -> None:
-    """At the start: take away what belongs to no change that is under way."""
-    for path in (data / "users").glob(f"*/*/{FOLDER}/*"):
-        if path.name != keep:
-            shutil.rmtree(path, ignore_errors=True)
+    """Take away what belongs to no change that is under way, and folders that a stop has left empty."""
+    for folder in (data / "users").glob(f"*/*/{FOLDER}"):
+        for path in folder.glob("*"):  # none in a folder that is gone
+            if path.name != keep:
+                shutil.rmtree(path, ignore_errors=True)
+        _remove_empty(folder)
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):  # not empty: another change of the model is under way
+        folder.rmdir()
 
 
 def prune(data: Path, user_id: str, stands: Callable[[str, int], bool]) -> None:

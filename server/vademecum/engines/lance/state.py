@@ -28,10 +28,14 @@ class State(msgspec.Struct, frozen=True):
     version: int = 0
 
 
+# Made here: two threads that are the first to decode a type, both at once, can crash the process in msgspec.
+_decoder = msgspec.json.Decoder(State)
+
+
 def load(folder: Path) -> State | None:
     """The state saved in a folder, or None where there is none that can be understood."""
     try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=State)
+        return _decoder.decode((folder / FILE).read_bytes())
     except (OSError, msgspec.DecodeError):
         return None
 

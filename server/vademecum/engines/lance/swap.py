@@ -49,6 +49,10 @@ class _Contents(msgspec.Struct):
     shown: tuple[int, int]
 
 
+# Made here: two threads that are the first to decode a type, both at once, can crash the process in msgspec.
+_decoder = msgspec.json.Decoder(_Contents)
+
+
 class Swap:
     """A segment beside the table it was read from."""
 
@@ -163,7 +167,7 @@ def _contents(path: Path) -> _Contents:
         encoded = file.read(length)
     if crc32(encoded) != checksum:
         raise ValueError("damaged contents")
-    return msgspec.json.decode(encoded, type=_Contents)
+    return _decoder.decode(encoded)
 
 
 def _read(path: Path, contents: _Contents, check: bool) -> Segment:

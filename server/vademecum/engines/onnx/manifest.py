@@ -96,11 +96,15 @@ class Manifest(
         return next(file for file in self.files if file.path == path)
 
 
+# Made here: two threads that are the first to decode a type, both at once, can crash the process in msgspec.
+_decoder = msgspec.json.Decoder(Manifest)
+
+
 def load(folder: Path) -> Manifest:
     """The manifest in `folder`. Refused if it is of another format, or of another way to cut and spell text."""
     path = folder / MANIFEST
     try:
-        manifest = msgspec.json.decode(path.read_bytes(), type=Manifest)
+        manifest = _decoder.decode(path.read_bytes())
     except FileNotFoundError:
         raise ModelError(f"There is no model in {folder}. `vademecum models pull` puts one there.") from None
     except (OSError, msgspec.DecodeError) as error:
