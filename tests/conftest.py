@@ -8,7 +8,7 @@ from hypothesis import settings
 pytest.register_assert_rewrite("faults", "property", "server")
 
 # How long an example of a property takes is the machine's doing: other tests run beside it.
-settings.register_profile("beside others", deadline=None)
+settings.register_profile("beside others", deadline=None, max_examples=100 if os.environ.get("SOAK") else 40)
 settings.load_profile("beside others")
 
 
