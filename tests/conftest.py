@@ -7,8 +7,11 @@ from hypothesis import settings
 
 pytest.register_assert_rewrite("faults", "property", "server")
 
+# Threads of numpy's, in tests and in what they start: they spin while they wait, on cores that other tests need.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # How long an example of a property takes is the machine's doing: other tests run beside it.
-settings.register_profile("beside others", deadline=None)
+settings.register_profile("beside others", deadline=None, max_examples=100 if os.environ.get("SOAK") else 40)
 settings.load_profile("beside others")
 
 

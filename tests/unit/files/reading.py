@@ -1,4 +1,8 @@
-"""Reading a file as the server does, and what is left in the system afterwards."""
+"""Reading a file as the server does, and what is left in the system afterwards.
+
+`read` takes a copy of a process that is ready; `anew` starts one as the server does, and is what tests of that start,
+and of little memory, take instead.
+"""
 
 import asyncio
 import os
@@ -11,6 +15,7 @@ import msgspec
 import pytest
 
 import vademecum
+from unit.files import prepared
 from vademecum.engines.files.parsed import MESSAGES, Limits, Unreadable
 from vademecum.engines.files.sandbox import parse
 from vademecum.engines.files.worker import Outcome, Task
@@ -20,6 +25,10 @@ _INNARDS = re.compile(r"Error|Exception|Traceback|errno|0x[0-9a-f]+|[/\\]\w+|\w\
 
 
 def read(data, filename="file.txt", **limits):
+    return prepared.parsed(data, filename, Limits(**limits))
+
+
+def anew(data, filename="file.txt", **limits):
     return asyncio.run(parse(data, filename, Limits(**limits)))
 
 
@@ -41,10 +50,10 @@ def in_order(text, *pieces):
     return True
 
 
-def refused(data, filename="file.txt", **limits):
+def refused(data, filename="file.txt", by=read, **limits):
     """The code of the refusal, after a look at its message."""
     with pytest.raises(Unreadable) as caught:
-        read(data, filename, **limits)
+        by(data, filename, **limits)
     return code_of(caught.value)
 
 
@@ -58,8 +67,9 @@ def is_a_sentence(message):
     return message[:1].isupper() and message.endswith(".") and " " in message and not _INNARDS.search(message)
 
 
-def children():
-    """Processes of ours, dead but not yet collected ones too."""
+def children(parent=None):
+    """Processes of ours, or of this one, dead but not yet collected ones too."""
+    parent = parent or os.getpid()
     found = set()
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -67,7 +77,7 @@ def children():
                 stat = (folder / "stat").read_text()
             except OSError:  # gone meanwhile
                 continue
-            if int(stat.rpartition(")")[2].split()[1]) == os.getpid():
+            if int(stat.rpartition(")")[2].split()[1]) == parent:
                 found.add(int(folder.name))
     return found
 

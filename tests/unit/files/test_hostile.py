@@ -50,8 +50,8 @@ def test_a_pdf_that_unpacks_to_a_gigabyte_is_refused():
     assert refused(hostile.pdf_bomb(), seconds=6) in ("PARSE_MEMORY", "DAMAGED", "PARSE_TIMEOUT")
 
 
-def test_a_hundred_thousand_members_are_too_many():
-    crowd = {f"e/{n}": b"" for n in range(100_000)}
+def test_more_than_ten_thousand_members_are_too_many():
+    crowd = {f"e/{n}": b"" for n in range(10_000)}
     assert refused(zipped({"word/document.xml": "x"} | crowd, zipfile.ZIP_STORED)) == "TOO_EXPANSIVE"
 
 

@@ -1,5 +1,11 @@
 """Small libraries to index, with vectors from a seed."""
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,3 +28,32 @@ def block(document: str, at: int, texts: list[str], given: NDArray[np.float32] |
 def embedded(document: str, at: int, count: int, seed: int = 0, word: str = "plain") -> Block:
     texts = [f"{word} chunk {at * 16 + i} of {document}" for i in range(count)]
     return block(document, at, texts, vectors(seed + at * 1000 + sum(map(ord, document)), count))
+
+
+# What most of Lance's start is spent on is loaded once. Lance itself comes into the copies: it starts threads.
+_COPIES = """
+import os, signal, sys
+from pathlib import Path
+import lance_namespace
+from unit.lance.making import DIMS, MODEL, embedded
+from vademecum.engines.lance import MatrixCache, VectorIndex
+for place in sys.argv[3:]:
+    if copy := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]), flush=True)
+        continue
+    folder = Path(sys.argv[2], place)
+    exec(sys.argv[1])
+    os._exit(0)
+"""
+
+
+def kill_at(program: str, folder: Path, places: list[str]) -> None:
+    """Run this for each place, in a process of its own that kill -9 ends. Each has a `folder` by the place's name."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _COPIES, program, str(folder), *places],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.stdout.split() == [str(-signal.SIGKILL)] * len(places), ended.stderr

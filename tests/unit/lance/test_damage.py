@@ -3,39 +3,33 @@
 import os
 import random
 import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from unit.lance.conftest import Opener
-from unit.lance.making import DIMS, MODEL, embedded
+from unit.lance.making import DIMS, MODEL, embedded, kill_at
 from vademecum.engines.lance import IndexDamaged, MatrixCache, VectorIndex
 from vademecum.engines.lance import state as states
 
 # Writes what the test then writes again, and dies by kill -9 at the named place.
 CRASH = """
-import os, signal, sys
-from pathlib import Path
-from unit.lance.making import DIMS, MODEL, embedded
-from vademecum.engines.lance import MatrixCache, VectorIndex, index as module, state, table
-index = VectorIndex.open(Path(sys.argv[1]), MODEL, DIMS, cache=MatrixCache())
+from vademecum.engines.lance import state, table
+index = VectorIndex.open(folder, MODEL, DIMS, cache=MatrixCache())
 index.apply([embedded("a", 0, 5, word="old"), embedded("b", 0, 5)], [], [], ("e", 1))
 die = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)
-if sys.argv[2] == "before checkpoint":
+if place == "before checkpoint":
     state.save = die
-elif sys.argv[2] == "between delete and add":
+elif place == "between delete and add":
     replace = table.ChunkTable.replace
     def half(self, rows, blocks, documents):
         replace(self, rows.slice(0, 0), blocks, documents)
         die()
     table.ChunkTable.replace = half
-elif sys.argv[2] == "in erase":
+elif place == "in erase":
     state.save = die
     index.erase(["b"])
-elif sys.argv[2] == "after erase":
+elif place == "after erase":
     index._sweep = die
     index.erase(["b"])
 index.apply([embedded("a", 0, 3, word="new")], [], ["b"], ("e", 2))
@@ -43,20 +37,19 @@ die()
 """
 
 
-@pytest.mark.parametrize(
-    "place", ["before checkpoint", "between delete and add", "in erase", "after erase", "after all"]
-)
-def test_after_a_kill_applying_again_gives_the_same(tmp_path: Path, place: str) -> None:
-    folder = tmp_path / "vectors"
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    ended = subprocess.run(
-        [sys.executable, "-c", CRASH, str(folder), place],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert ended.returncode == -signal.SIGKILL, ended.stderr
+PLACES = ["before checkpoint", "between delete and add", "in erase", "after erase", "after all"]
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("killed")
+    kill_at(CRASH, folder, PLACES)
+    return folder
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_after_a_kill_applying_again_gives_the_same(killed: Path, place: str) -> None:
+    folder = killed / place
     index = VectorIndex.open(folder, MODEL, DIMS, cache=MatrixCache())
     assert index.checkpoint == ("e", 2 if place == "after all" else 1)
     for _ in range(2):
@@ -185,7 +178,7 @@ def test_broken_files_never_stop_the_index(opened: Opener, tmp_path: Path) -> No
     shutil.copytree(folder, gold)
     chance = random.Random(7)
     outcomes = set()
-    for _ in range(40):
+    for _ in range(40 if os.environ.get("SOAK") else 20):
         shutil.rmtree(folder)
         shutil.copytree(gold, folder)
         path = chance.choice(sorted(path for path in folder.rglob("*") if path.is_file()))

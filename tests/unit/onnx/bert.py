@@ -18,7 +18,14 @@ from vademecum.engines.onnx.known import Known, SourceFile
 from vademecum.engines.onnx.manifest import Prefixes
 
 Float = NDArray[np.float64]
-_erf = np.vectorize(math.erf, otypes=[np.float64])
+# Between places so close together a straight line is right to nine digits, and it is a hundred times quicker.
+_PLACES = np.linspace(-6, 6, 120_001)
+_ERF = np.array([math.erf(place) for place in _PLACES])
+
+
+def _erf(value: Float) -> Float:
+    result: Float = np.interp(value, _PLACES, _ERF)
+    return result
 
 
 def config(**changes: object) -> dict[str, object]:
@@ -71,7 +78,7 @@ def forward(shape: BertConfig, weights: dict[str, NDArray[np.float32]], ids: lis
     """The embedding of one text: mean of the last layer, divided by its length."""
 
     def get(name: str) -> Float:
-        value: Float = weights[name].astype(np.float64)
+        value: Float = weights[name].astype(np.float64, copy=False)
         return value
 
     def dense(name: str, value: Float) -> Float:

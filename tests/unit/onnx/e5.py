@@ -6,6 +6,7 @@ pull of the real one does is done, but for the two hashes that differ.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from pathlib import Path
@@ -46,6 +47,7 @@ CONFIG = {
 SPREAD = 0.1  # texts then lie far enough apart that a wrong graph would show
 
 
+@functools.cache
 def weights() -> dict[str, NDArray[np.float32]]:
     return random_weights(SHAPE, seed=12, spread=SPREAD)
 

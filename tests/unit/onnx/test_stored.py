@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -77,11 +78,12 @@ def test_a_weight_that_float16_cannot_hold_is_refused(
 
 
 def texts() -> list[str]:
-    """Ten languages and more, emoji, tables, right-to-left, combining marks: the cases of normaliser and chunker."""
+    """Ten languages and more, emoji, tables, right-to-left, combining marks: the cases of normaliser and chunker,
+    of which the model is asked no more than the first words."""
     cases = json.loads((CONFORMANCE / "chunk.json").read_text("utf-8"))
     found = [part["text"] for case in cases for part in case["parts"]]
     found += [case["text"] for case in json.loads((CONFORMANCE / "normalise.json").read_text("utf-8"))]
-    whole = (t if isinstance(t, str) else "".join(text * times for text, times in t) for t in found)
+    whole = ((t if isinstance(t, str) else "".join(text * times for text, times in t))[:400] for t in found)
     # Half a surrogate pair is a case of the normaliser; the tokenizer takes none, and JSON brings none here.
     return [text for text in dict.fromkeys(whole) if text.encode(errors="replace").decode() == text]
 
@@ -98,7 +100,7 @@ def test_the_vectors_of_all_minilm_are_those_of_its_published_weights(
     sessions = [ort.InferenceSession(graph, alone) for graph in (published, minilm / GRAPH)]
     tokenizer = Tokenizer.from_file(str(minilm / TOKENIZER))
     tokenizer.enable_truncation(64)
-    for text in texts():
+    for text in texts()[:: 1 if os.environ.get("SOAK") else 4]:
         ids = np.array([tokenizer.encode(for_tokenizer(text)).ids], dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         ours, theirs = (session.run(None, feed)[0][0].astype(np.float64) for session in sessions)

@@ -30,6 +30,11 @@ async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Par
     async with _slot():
         task = msgspec.msgpack.encode(Task(filename, limits, data))
         code, output = await _run(task, limits.seconds + GRACE_S)
+    return meaning(code, output)
+
+
+def meaning(code: int, output: bytes) -> Parsed:
+    """What a process says by its end and its words. Raises Unreadable."""
     if code == -signal.SIGXCPU:
         raise Unreadable("PARSE_TIMEOUT")
     try:
