@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import secrets
+import shutil
+import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from vademecum.app import create_app, serving
+from vademecum.app import create_app, open_parts, serving
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import Registry
 from vademecum.services.documents import new_id
@@ -104,6 +108,41 @@ class House:
 _idle: defaultdict[int, list[Any]] = defaultdict(list)
 
 
+@cache
+def _shared(name: str) -> Path:
+    """A folder for what all houses of this process start from."""
+    folder = Path(tempfile.mkdtemp(prefix=f"vademecum-{name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def small_model() -> Path:
+    """A folder with a real model of random weights: it makes vectors like any other, and knows no meaning."""
+    from unit.onnx.bert import write_source
+    from vademecum.engines.onnx import fetch
+
+    source = _shared("source")
+    fetch.prepare_from_folder(write_source(source, "e5-small-v2"), source, _shared("models"))
+    return _shared("models")
+
+
+async def _first_start(data: Path) -> None:
+    """The databases that a first start leaves in a new data folder, made by the program itself once: to make them each
+    time was half the cost of a house. A folder with something in it is left as it is."""
+    empty = _shared("empty") / "begun"
+    if not empty.exists():
+        beginning = Path(tempfile.mkdtemp(dir=empty.parent))
+        async with open_parts(Settings(data=beginning, models=beginning / "no-models"), Registry()):
+            pass
+        with suppress(OSError):  # another house was quicker
+            beginning.rename(empty)
+    if not data.exists() or not any(path.suffix == ".duckdb" or path.is_dir() for path in data.iterdir()):
+        data.mkdir(parents=True, exist_ok=True)
+        for database in empty.glob("*.duckdb"):
+            shutil.copyfile(database, data / database.name)
+
+
 @asynccontextmanager
 async def house(
     data: Path,
@@ -113,11 +152,13 @@ async def house(
     migrations: Path | None = None,
     **settings: Any,
 ) -> AsyncIterator[House]:
-    """`model`: the one that tests use, or a folder of models."""
-    models = model if isinstance(model, Path) else MODELS if model else data / "no-models"
+    """`model`: a small one, or a folder of models such as MODELS, for tests that are about meaning."""
+    models = model if isinstance(model, Path) else small_model() if model else data / "no-models"
     configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, **settings})
     idle = _idle[configured.body_max] if registry is None else []
     app = idle.pop() if idle else create_app(configured, registry, migrations=migrations)
+    if migrations is None:
+        await _first_start(data)
     async with serving(app, configured, registry or Registry(), migrations=migrations):
         yield House(app.state.parts, app)
     idle.append(app)

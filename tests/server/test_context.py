@@ -5,7 +5,7 @@ import threading
 
 from property.rows import day, dead, document, episode, fact, project, session, summary
 from server.accounts.people import owner
-from server.house import house, refused, run
+from server.house import MODELS, house, refused, run
 from vademecum.model.prompt import NOT_FOUND, STANDING
 from vademecum.services import context
 
@@ -77,7 +77,7 @@ def test_a_context_has_its_sections_in_order_with_source_and_scope(tmp_path):
 
 def test_tokens_are_those_of_the_model(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True) as h:
+        async with house(tmp_path, model=MODELS) as h:
             ada = await h.person()
             await ada.push("facts", rent())
             await ada.push("sessions", session("s1"))

@@ -3,7 +3,7 @@
 import asyncio
 
 from property.rows import dead, document
-from server.house import T, fact, house, refused, run, session
+from server.house import MODELS, T, fact, house, refused, run, session
 
 LEASE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before the end."
 
@@ -179,7 +179,7 @@ def test_the_delete_of_an_unknown_session_heals_and_kills_no_document(tmp_path):
 
 def test_vectors_come_in_the_background_and_flow_out(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True) as h:
+        async with house(tmp_path, model=MODELS) as h:
             ada = await h.person()
             await ada.upload("pets.txt", "The dog barks at night.\n\n" + LEASE)
             await h.settle(ada)

@@ -3,7 +3,7 @@
 from property.rows import episode, fact, project, session
 from server.endpoint import Rule
 from server.extracting import FOUND, REPLY, finished, made, reply, scenario_of, talk, until
-from server.house import house, run
+from server.house import MODELS, house, run
 from vademecum.model import names
 from vademecum.model.limits import Limits
 from vademecum.services.remember import Memories
@@ -123,7 +123,7 @@ def test_a_memory_goes_to_the_project_that_its_session_is_in_when_it_is_stored(t
 
 def test_a_memory_takes_no_place_of_one_that_was_edited_since_it_was_compared(tmp_path, monkeypatch):
     async def scenario():
-        async with house(tmp_path, model=True) as h:
+        async with house(tmp_path, model=MODELS) as h:
             ada = await h.person()
             await ada.push("sessions", session("s1"))
             body = {"text": LOST, "sessionId": "s1"}

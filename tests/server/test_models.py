@@ -75,7 +75,7 @@ def test_the_current_model_is_the_one_that_embeds_or_null(tmp_path):
             install(h.parts.settings.models_folder, "small")
             answer = await (await h.person()).call("GET", "/v1/models")
             assert answer.json()["current"] is None and len(answer.json()["models"]) == 1
-        async with house(tmp_path / "two", model=True) as h:
+        async with house(tmp_path / "two", model=MODELS) as h:
             told = (await (await h.person()).call("GET", "/v1/models")).json()
             (current,) = [model for model in told["models"] if model["hash"] == told["current"]]
             assert current["hash"] == manifests.load(MODELS / current["id"]).hash

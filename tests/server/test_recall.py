@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
-from server.house import House, Person, house, refused, run, with_token
+from server.house import MODELS, House, Person, house, refused, run, with_token
 from vademecum.engines.lance import Block, Chunk
 from vademecum.model.recollection import KINDS
 from vademecum.model.scope import Everything, InProject, MemoryScope, Pool
@@ -287,7 +287,7 @@ def test_of_two_that_fit_the_newer_comes_first_and_age_never_outweighs_fit(tmp_p
 
 def test_a_turn_is_found_by_what_is_meant_and_by_the_turn_before_it(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, model=True) as h:
+        async with house(tmp_path, model=MODELS) as h:
             ada = await h.person()
             assert await ada.push("sessions", session("s1")) == []
             said = [

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from property.rows import NEW, OLD, memory, project, session
-from server.house import house, refused, run
+from server.house import MODELS, house, refused, run
 
 TEA = "Ada likes green tea."
 POOL, P1, ALL = {"kind": "pool"}, {"kind": "project", "projectId": "p1"}, {"kind": "all"}
@@ -306,7 +306,7 @@ def knowing(scenario):
 
     def test(tmp_path):
         async def whole():
-            async with house(tmp_path, model=True) as h:
+            async with house(tmp_path, model=MODELS) as h:
                 await scenario(h, await furnished(h))
 
         run(whole)

@@ -8,7 +8,7 @@ import zipfile
 
 from property.rows import entity, episode, memory, relationship, session, summary
 from server.agents.acting import APP, SITE, event, identify, listed, take
-from server.house import house, refused, run
+from server.house import MODELS, house, refused, run
 from vademecum.model.observation import days_before
 from vademecum.services.erase import scan
 
@@ -229,4 +229,4 @@ def test_a_briefing_keeps_to_its_tokens_by_the_models_own_count(tmp_path):
             answer = await ada.call("GET", "/v1/agents/context", params={"project": "app", "tokens": wrong})
             refused(answer, 400, "BAD_REQUEST")
 
-    one(tmp_path, scenario, model=True)
+    one(tmp_path, scenario, model=MODELS)

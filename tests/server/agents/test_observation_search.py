@@ -8,7 +8,7 @@ import pytest
 
 from property.rows import episode, memory, session
 from server.agents.acting import SITE, event, identify, listed, moment, take
-from server.house import house, refused, run
+from server.house import MODELS, house, refused, run
 
 WORD = "aubergine"
 
@@ -64,7 +64,7 @@ def test_a_search_by_meaning_finds_what_has_none_of_the_words(tmp_path):
         (first, *_) = await said(ada, "which database do we store things in?")
         assert "PostgreSQL" in first
 
-    one(tmp_path, scenario, model=True)
+    one(tmp_path, scenario, model=MODELS)
 
 
 def test_filters_are_of_kind_path_and_time_and_leave_room_for_what_fits(tmp_path):

@@ -10,6 +10,8 @@ import pytest
 from property.rows import dead, project
 from server.agents.acting import APP, SITE, event, listed, moment, take
 from server.house import House, Person, house, refused, run
+from vademecum.model.limits import Limits
+from vademecum.settings import default_tiers
 
 
 def with_person(data: Path, scenario) -> None:
@@ -210,9 +212,9 @@ def test_what_is_no_event_is_refused_and_nothing_of_the_batch_is_stored(wrong, t
 
 def test_events_that_an_account_has_no_room_for_are_refused_together(tmp_path):
     async def scenario() -> None:
-        async with house(tmp_path) as h:
+        async with house(tmp_path, tiers={**default_tiers(), "FREE": Limits(storage_bytes=2**20)}) as h:
             poor = await h.person("FREE")
-            batch = [event("x" * 7000 + str(n), n) for n in range(400)]
+            batch = [event("x" * 7000 + str(n), n) for n in range(40)]
             taken = 0
             while True:
                 more = [{**one, "id": f"{one['id']}-{taken}", "session": str(taken)} for one in batch]
@@ -221,7 +223,7 @@ def test_events_that_an_account_has_no_room_for_are_refused_together(tmp_path):
                     break
                 taken += len(more)
             refused(answer, 409, "STORAGE_LIMIT")
-            assert len(h.parts.users.attached()[0].heads.dependents) and taken >= 400
+            assert len(h.parts.users.attached()[0].heads.dependents) and taken >= 80
             count = sum(key.startswith("observations/") for key in h.parts.users.attached()[0].heads.rows)
             assert count == taken
 

@@ -14,8 +14,14 @@ import pytest
 from server.agents.acting import event, listed, take
 from server.house import House, Person, house, run
 from vademecum.model.folders import OWNER
+from vademecum.model.limits import Limits
+from vademecum.services import spool
 from vademecum.services.accounts import ensure_owner
 from vademecum.services.erase import scan
+from vademecum.settings import default_tiers
+
+# Room for some thirty-five large events: to fill the megabytes of the free tier takes a quarter of a minute.
+SMALL_ROOM = {"tiers": {**default_tiers(), "FREE": Limits(storage_bytes=2**18)}}
 
 
 def spooled(h: House, who: str, *events: dict[str, Any], name: str = "") -> Path:
@@ -163,13 +169,13 @@ def test_what_is_being_written_is_left_alone(tmp_path):
 
 def test_events_for_which_there_is_no_room_wait_in_the_spool(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with house(tmp_path, **SMALL_ROOM) as h:
             poor, rich = await h.person("FREE"), await h.person()
             batch = await filled(poor)
-            folder = spooled(h, email(h, poor), *batch[:200])
+            folder = spooled(h, email(h, poor), *batch)
             others = spooled(h, email(h, rich), event("hers"))
             await h.parts.spool.take_up()
-            assert len(list(folder.iterdir())) == 200 and not list(others.iterdir())
+            assert len(list(folder.iterdir())) == len(batch) and not list(others.iterdir())
             assert [row["content"] for row in await listed(rich)] == ["hers"]
 
     run(scenario)
@@ -177,38 +183,42 @@ def test_events_for_which_there_is_no_room_wait_in_the_spool(tmp_path):
 
 async def filled(poor: Person) -> list[dict[str, Any]]:
     """An account without room; and events for which there is none."""
-    batch = [event("x" * 7000, n, session=f"s{n}") for n in range(400)]
+    batch = [event("x" * 7000, n, session=f"s{n}") for n in range(16)]
     while batch:
         taken = await poor.call("POST", "/v1/observations", json={"events": batch})
         kept = batch if taken.status_code == 200 else batch[: len(batch) // 2]
         batch = [event("x" * 7000, n, session=one["session"] + "+") for n, one in enumerate(kept)]
-    return [event("x" * 7000, n, session=f"full{n}") for n in range(400)]
+    return [event("x" * 7000, n, session=f"full{n}") for n in range(16)]
 
 
 def test_as_many_events_are_taken_up_as_there_is_room_for(tmp_path):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with house(tmp_path, **SMALL_ROOM) as h:
             poor = await h.person("FREE")
             await filled(poor)
-            for row in (await listed(poor))[:20]:
+            for row in (await listed(poor))[:10]:
                 await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
-            folder = spooled(h, email(h, poor), *(event("y" * 7000, n, session=f"m{n}") for n in range(100)))
+            folder = spooled(h, email(h, poor), *(event("y" * 7000, n, session=f"m{n}") for n in range(40)))
             await h.parts.spool.take_up()
             left = len(list(folder.iterdir()))
-            assert 50 < left < 100, "there was room for some twenty"
+            assert 20 < left < 40, "there was room for some ten"
 
     run(scenario)
 
 
 @pytest.mark.parametrize("forget", ["now", "soon"])
-def test_a_forgotten_project_does_not_come_back_from_a_spool_for_which_there_was_no_room(tmp_path, forget):
+def test_a_forgotten_project_does_not_come_back_from_a_spool_for_which_there_was_no_room(
+    tmp_path, forget, monkeypatch
+):
+    monkeypatch.setattr(spool, "BATCH", 8)  # so that what is to go is in several
+
     async def scenario():
-        async with house(tmp_path) as h:
+        async with house(tmp_path, **SMALL_ROOM) as h:
             poor = await h.person("FREE")
             secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
             await take(poor, event("boil", project=secret))
             await filled(poor)
-            parboil = [event("parboil" * 1000, n, project=secret, session=f"p{n}") for n in range(200)]
+            parboil = [event("parboil" * 1000, n, project=secret, session=f"p{n}") for n in range(20)]
             folder = spooled(h, email(h, poor), *parboil, event("stays" * 1000))
             rejected = tmp_path / "spool" / "rejected" / folder.name
             rejected.mkdir(parents=True)
