@@ -59,7 +59,7 @@ def forked(words: list[str], environment: dict[str, str], streams: list[Path], c
     """The command in a process of its own, from the one that is prepared. `streams`: files or pipes with a name."""
     with PREPARING:
         before = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = str(ROOT / "tests")  # where the prepared one finds what it imports
+        os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))
         try:
             forkserver.ensure_running()
         finally:
