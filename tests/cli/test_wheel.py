@@ -13,7 +13,6 @@ import httpx
 import pytest
 
 from vademecum.services import local
-from vademecum.services.accounts import OWNER
 
 ROOT = Path(__file__).parents[2]
 START_S = 60
@@ -148,16 +147,17 @@ def test_an_installed_wheel_serves_syncs_and_reads_files(installed):
     process = installed.serve()
     try:
         url = installed.door(process)
-        token = installed.run("vademecum", "token", "create", OWNER, "--data", installed.data)
+        installed.run("vademecum", "user", "add", "ada@example.org", "--data", installed.data)
+        token = installed.run("vademecum", "token", "create", "ada@example.org", "--data", installed.data)
         headers = {"Authorization": f"Bearer {token}"}
-        with httpx.Client(base_url=url, headers=headers, timeout=60) as owner:
-            assert ready(owner)["store"] == "ok"
-            assert "swagger-ui-bundle.js" in owner.get("/schema").text
-            assert owner.get("/schema/files/swagger-ui-bundle.js").status_code == 200
-            assert owner.post("/v1/sync/facts/0/push", json=[{"newDocumentState": ROW}]).json() == []
-            assert owner.get("/v1/sync/facts/0/pull").json()["documents"] == [ROW]
+        with httpx.Client(base_url=url, headers=headers, timeout=60) as ada:
+            assert ready(ada)["store"] == "ok"
+            assert "swagger-ui-bundle.js" in ada.get("/schema").text
+            assert ada.get("/schema/files/swagger-ui-bundle.js").status_code == 200
+            assert ada.post("/v1/sync/facts/0/push", json=[{"newDocumentState": ROW}]).json() == []
+            assert ada.get("/v1/sync/facts/0/pull").json()["documents"] == [ROW]
             file = {"file": ("lease.txt", b"The lease ends in March.")}
-            answer = owner.post("/v1/documents", files=file)
+            answer = ada.post("/v1/documents", files=file)
             assert answer.status_code == 201, answer.text
     finally:
         process.terminate()
