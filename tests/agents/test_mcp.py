@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from cli.home import MODELS, Home, Running
+from cli.home import Home, Running, forked, small_model
 
 ADA, BOB = "ada@example.org", "bob@example.org"
 TOOLS = ["search", "get_observations", "timeline", "recent_context", "remember", "forget"]
@@ -46,16 +48,31 @@ class Shop:
     ids: dict[str, str]
 
     @asynccontextmanager
-    async def agent(self, project: str = "app", email: str = ADA) -> AsyncIterator[Client]:
+    async def agent(
+        self, project: str = "app", email: str = ADA, anew: bool = False
+    ) -> AsyncIterator[Client]:
+        """`anew`: started as an agent does it; else forked, and `cat` is between its streams and ours."""
         words = ["mcp", "--data", str(self.home.data), "--user", email]
         place = self.folder / email / project
         place.mkdir(parents=True, exist_ok=True)
-        command = ["-m", "vademecum.cli.main", *words]
         environment = self.home.environment() | {"HOME": str(self.folder)}
-        async with Client(
-            StdioServerParameters(command=sys.executable, args=command, env=environment, cwd=place)
-        ) as client:
-            yield client
+        if anew:
+            command = StdioServerParameters(
+                command=sys.executable, args=["-m", "vademecum.cli.main", *words], env=environment, cwd=place
+            )
+            async with Client(command) as client:
+                yield client
+            return
+        with tempfile.TemporaryDirectory() as pipes:
+            given, said = (Path(pipes) / name for name in ("given", "said"))
+            for pipe in (given, said):
+                os.mkfifo(pipe)
+            process = forked(words, environment, [given, said, Path(os.devnull)], place)
+            pass_on = f"exec 3<&0; cat <&3 >{given} & exec cat {said}"
+            async with Client(StdioServerParameters(command="sh", args=["-c", pass_on])) as client:
+                yield client
+            process.join(60)
+            assert process.exitcode == 0, "it ends with its input"
 
     @asynccontextmanager
     async def remote(self, token: str, query: str = "") -> AsyncIterator[Client]:
@@ -82,7 +99,8 @@ def event(email: str, project: str, folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("people")
-    home = Home(tmp_path_factory.mktemp("mcp") / "data", {"models": str(MODELS)})
+    models = small_model(tmp_path_factory.mktemp("models"))
+    home = Home(tmp_path_factory.mktemp("mcp") / "data", {"models": str(models)})
     for email in (ADA, BOB):
         home.add(email)
     with home.serving() as server:
@@ -115,7 +133,7 @@ def canaries(told: Told) -> set[str]:
 
 def test_an_agent_is_told_what_tools_there_are_and_that_texts_are_no_orders(shop: Shop) -> None:
     async def go() -> None:
-        async with shop.agent() as client:
+        async with shop.agent(anew=True) as client:
             tools = (await client.list_tools()).tools
             assert [tool.name for tool in tools] == TOOLS
             assert all(tool.description and tool.annotations for tool in tools)

@@ -1,8 +1,8 @@
 """A data folder and the real command `vademecum` on it, with or without a real server beside it.
 
 A command runs in a process of its own with its own streams, environment and exit code. These processes are forked
-from one that has imported the program already: a test calls many commands, and importing is most of a command's time.
-Servers are started anew, as a person does it.
+from one that has imported the program already (`cli.prepared`): a test calls many commands, and importing is most of
+a command's time. So are servers, unless a test is about how they start: those are started anew, as a person does it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -31,22 +34,74 @@ MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", ROOT / ".cache" / "models"
 COMMAND = [sys.executable, "-m", "vademecum.cli.main"]
 START_S = 60.0
 PREPARED = multiprocessing.get_context("forkserver")
-PREPARED.set_forkserver_preload(["vademecum.app", "vademecum.cli.group", "vademecum.cli.door"])
+PREPARED.set_forkserver_preload(["cli.prepared"])
+PREPARING = threading.Lock()
 TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
-def _command(words: list[str], environment: dict[str, str], streams: list[Path]) -> None:
+def _command(words: list[str], environment: dict[str, str], streams: list[Path], cwd: Path) -> None:
     """What the new process does."""
-    for number, path in enumerate(streams):
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+    for number, path in enumerate(streams):  # pipes with a name, too: their ends are one-way
+        descriptor = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND)
         os.dup2(descriptor, number)
         os.close(descriptor)
+    assert "cli.prepared" in sys.modules, "it was not imported, so each process imports the program"
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - multiprocessing has put another in its place
     os.environ.clear()
     os.environ.update(environment)
+    os.chdir(cwd)
     from vademecum.cli.main import main
 
     main(words, prog_name="vademecum")
+
+
+def forked(words: list[str], environment: dict[str, str], streams: list[Path], cwd: Path) -> BaseProcess:
+    """The command in a process of its own, from the one that is prepared. `streams`: files or pipes with a name."""
+    with PREPARING:
+        before = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))
+        try:
+            forkserver.ensure_running()
+        finally:
+            if before is None:
+                del os.environ["PYTHONPATH"]
+            else:
+                os.environ["PYTHONPATH"] = before
+    process = PREPARED.Process(target=_command, args=(words, environment, streams, cwd))
+    process.start()
+    return process
+
+
+class Forked:
+    """A forked process with the methods of one that was started."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        assert process.pid is not None
+        self._process = process
+        self.pid = process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float) -> int:
+        self._process.join(timeout)
+        code = self._process.exitcode
+        assert code is not None, f"it does not end within {timeout} s"
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 @dataclass
@@ -80,7 +135,7 @@ class Running:
     """A server process."""
 
     url: str
-    process: subprocess.Popen[bytes]
+    process: subprocess.Popen[bytes] | Forked
     log: Path
     flags: tuple[str, ...] = ()
 
@@ -122,8 +177,7 @@ class Home:
             for stream in streams:
                 stream.write_text(stdin if stream.name == "stdin" else "")
             arguments = [*map(str, words), "--data", str(data or self.data)]
-            process = PREPARED.Process(target=_command, args=(arguments, environment, streams))
-            process.start()
+            process = forked(arguments, environment, streams, Path.cwd())
             process.join(120)
             assert process.exitcode is not None, f"{words} does not end"
             return Done(process.exitcode, streams[1].read_text(), streams[2].read_text())
@@ -148,16 +202,21 @@ class Home:
     def token(self, email: str) -> str:
         return self.ok("token", "create", email).out.strip()
 
-    def spawn(self, *flags: str) -> tuple[subprocess.Popen[bytes], Path]:
+    def spawn(self, *flags: str, anew: bool = False) -> tuple[subprocess.Popen[bytes] | Forked, Path]:
         log = self.data.with_name(f"{self.data.name}.{time.monotonic_ns()}.log")
         log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        words = ["serve", "--port", "0", "--data", str(self.data), *flags]
+        if not anew:
+            streams = [Path(os.devnull), log, log]
+            return Forked(forked(words, self.environment(), streams, Path.cwd())), log
         with log.open("wb") as file:
-            command = [*COMMAND, "serve", "--port", "0", "--data", str(self.data), *flags]
+            command = [*COMMAND, *words]
             return subprocess.Popen(command, env=self.environment(), stdout=file, stderr=file), log
 
-    def start(self, *flags: str) -> Running:
-        """Start a server and wait until it is ready to answer."""
-        process, log = self.spawn(*flags)
+    def start(self, *flags: str, anew: bool = False) -> Running:
+        """Start a server and wait until it is ready to answer. `anew`: as a person does it, with all its imports."""
+        process, log = self.spawn(*flags, anew=anew)
         began = time.monotonic()
         while (door := local.read(self.data)) is None or door.pid != process.pid:
             said = log.read_text(errors="replace")
@@ -171,8 +230,8 @@ class Home:
         return server
 
     @contextmanager
-    def serving(self, *flags: str) -> Iterator[Running]:
-        self.running = server = self.start(*flags)
+    def serving(self, *flags: str, anew: bool = False) -> Iterator[Running]:
+        self.running = server = self.start(*flags, anew=anew)
         try:
             yield server
         finally:
@@ -180,6 +239,17 @@ class Home:
             if server.process.poll() is None:
                 server.process.kill()
                 server.process.wait(60)
+
+
+def small_model(folder: Path) -> Path:
+    """A folder of models with a random one of 200 kB, for what needs a model and no meaning."""
+    from unit.onnx.bert import write_source
+    from vademecum.engines.onnx import fetch
+
+    with tempfile.TemporaryDirectory() as source:
+        known = write_source(Path(source), name="e5-small-v2", vocab_size=2**10)
+        fetch.prepare_from_folder(known, Path(source), folder)
+    return folder
 
 
 def rows(client: httpx.Client, collection: str, **query: Any) -> list[dict[str, Any]]:

@@ -17,6 +17,21 @@ def home(tmp_path):
     return Home(tmp_path / "data")
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """A folder in which Ada keeps a note, made once, and her account's id."""
+    there = Home(tmp_path_factory.mktemp("begun") / "data")
+    return there.data, there.keep("ada@example.org")
+
+
+@pytest.fixture
+def ada(home, begun):
+    """Ada's account's id; `home` is a copy of that folder."""
+    folder, account = begun
+    shutil.copytree(folder, home.data)
+    return account
+
+
 def checkpoint(client, collection="documents"):
     return client.get(f"/v1/sync/{collection}/0/pull?lwt=0&id=&limit=1000").json()["checkpoint"]
 
@@ -136,8 +151,7 @@ def test_who_left_for_good_does_not_come_back_by_a_restore(home, tmp_path):
     assert not list(home.data.glob(f"users/*/{leaver}"))
 
 
-def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, tmp_path):
-    home.keep("ada@example.org")
+def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, ada, tmp_path):
     copy = tmp_path / "copy"
     home.ok("backup", copy)
     before = home.ok("user", "list").out
@@ -193,11 +207,8 @@ def test_what_was_forgotten_since_a_backup_is_not_on_the_disk_after_its_restore(
         assert not holds(home.data, secret)
 
 
-def test_an_index_that_is_gone_is_made_again(home, tmp_path):
-    home.add("ada@example.org")
-    (tmp_path / "apples.txt").write_text("The orchard has forty apple trees.")
+def test_an_index_that_is_gone_is_made_again(home, ada):
     who = ("--user", "ada@example.org", "--session", "s1")
-    home.ok("import", tmp_path / "apples.txt", *who)
     assert home.ok("search", "apple trees", *who, "--json").json["results"]
     (vectors,) = home.data.glob("users/*/*/vectors")
     shutil.rmtree(vectors)
@@ -226,8 +237,7 @@ def test_the_doctor_finds_nothing_wrong_with_a_healthy_folder(home):
     "pattern, cure",
     [("users/*/*/records.duckdb", "restore"), ("accounts.duckdb", "of a backup in its place")],
 )
-def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(home, pattern, cure):
-    home.keep("ada@example.org")
+def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(home, ada, pattern, cure):
     (file,) = home.data.glob(pattern)
     content = b"this is not a database" * 1000
     file.write_bytes(content)
@@ -240,9 +250,8 @@ def test_a_file_that_cannot_be_read_is_said_by_the_doctor_and_by_every_command(h
     assert file.read_bytes() == content, "a look changes nothing"
 
 
-def test_a_damaged_file_of_one_user_is_cured_by_restore(home, tmp_path):
+def test_a_damaged_file_of_one_user_is_cured_by_restore(home, ada, tmp_path):
     """The refusal names `vademecum restore` as the cure."""
-    ada = home.keep("ada@example.org")
     home.ok("backup", tmp_path / "copy")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
     home.ok("restore", tmp_path / "copy", "--yes")
@@ -250,8 +259,7 @@ def test_a_damaged_file_of_one_user_is_cured_by_restore(home, tmp_path):
     assert listed["ada@example.org"]["usage"]["documents"] == 1
 
 
-def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_others(home):
-    ada = home.keep("ada@example.org")
+def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_others(home, ada):
     home.add("bob@example.org")
     next(home.data.glob(f"users/*/{ada}/records.duckdb")).write_bytes(b"this is not a database" * 1000)
     home.ok("user", "tier", "bob@example.org", "JIVE")
@@ -259,9 +267,8 @@ def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_othe
     assert [one["email"] for one in home.ok("user", "list", "--json").json] == ["bob@example.org"]
 
 
-def test_a_damaged_file_of_the_accounts_is_cured_by_that_of_a_backup(home, tmp_path):
+def test_a_damaged_file_of_the_accounts_is_cured_by_that_of_a_backup(home, ada, tmp_path):
     """The refusal says so, and that the documents stay."""
-    home.keep("ada@example.org")
     home.ok("backup", tmp_path / "copy")
     home.keep("bob@example.org")
     accounts = home.data / "accounts.duckdb"
@@ -273,8 +280,7 @@ def test_a_damaged_file_of_the_accounts_is_cured_by_that_of_a_backup(home, tmp_p
     assert listed["ada@example.org"]["usage"]["documents"] == 1 and "bob@example.org" not in listed
 
 
-def test_backup_and_restore_count_the_same_thing(home, tmp_path):
-    home.keep("ada@example.org")
+def test_backup_and_restore_count_the_same_thing(home, ada, tmp_path):
     home.add("bob@example.org")
     made = home.ok("backup", tmp_path / "copy").out
     assert made.startswith("Records of 1 account, and all 2 accounts, verified: ")

@@ -36,7 +36,7 @@ def server(*answers):
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{httpd.server_port}", sent
@@ -91,7 +91,7 @@ def lost(requests):
             pass
 
     with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
-        thread = threading.Thread(target=httpd.serve_forever)
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{httpd.server_port}"
@@ -117,7 +117,7 @@ def test_a_write_whose_answer_was_lost_is_not_sent_again(tmp_path):
 
 
 def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypatch):
-    monkeypatch.setattr(door, "TURN_S", 1.0)
+    monkeypatch.setattr(door, "TURN_S", 0.5)
     with lost([]) as gone:
         pass
     began = time.monotonic()
@@ -125,4 +125,4 @@ def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypa
         local.publish(tmp_path, local.Door(gone, 1, "secret"))
         with pytest.raises(door.FolderInUse, match="Is it stopping"):
             write(tmp_path)
-    assert time.monotonic() - began >= 1.0
+    assert time.monotonic() - began >= 0.5

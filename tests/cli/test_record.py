@@ -14,6 +14,7 @@ import pytest
 
 from cli.home import COMMAND, ROOT
 
+SOAK = bool(os.environ.get("SOAK"))
 PROJECT = {"name": "engine", "root": "~/dev/engine", "source": "git"}
 LETTERS = string.ascii_letters + string.digits
 
@@ -247,20 +248,33 @@ SECRETS = [
 ]
 
 
+STEPS = ("UserPromptSubmit", "Stop", "PostToolUseFailure")
+PLACES = [*STEPS, "Bash", "Grep", "Read", "Write", "Edit", "MultiEdit", "mcp__x__y"]
+# Each place and each secret; every secret in every place takes long.
+HIDDEN = [(p, s) for p in range(len(PLACES)) for s in range(len(SECRETS)) if SOAK or p % len(SECRETS) == s]
+
+
+def step_with(secret, place):
+    """A step of an agent that has the secret there: its name, and what it says."""
+    shown = f"password={secret} # and more"
+    if place == "UserPromptSubmit":
+        return place, {"prompt": f"{'x ' * 3990}{shown}"}
+    if place == "Stop":
+        return place, {"last_assistant_message": shown, "session_id": shown}
+    if place == "PostToolUseFailure":
+        return place, {"tool_name": shown, "tool_input": {}, "error": shown}
+    names = ("command", "pattern", "path", "file_path", "content", "old_string", "text")
+    deep = [{"api_key": secret, "x": json.dumps({"password": secret})}]
+    more = {"edits": [{"old_string": shown, "new_string": shown}], "deep": deep}
+    return "PostToolUse", {"tool_name": place, "tool_input": dict.fromkeys(names, shown) | more}
+
+
 def test_nothing_secret_reaches_the_disk_wherever_it_stands(agent):
-    for secret in SECRETS:
-        shown = f"password={secret} # and more"
-        agent.tell("UserPromptSubmit", prompt=f"{'x ' * 3990}{shown}")
-        agent.tell("Stop", last_assistant_message=shown, session_id=shown)
-        for name in ("Bash", "Grep", "Read", "Write", "Edit", "MultiEdit", "mcp__x__y"):
-            given = dict.fromkeys(
-                ("command", "pattern", "path", "file_path", "content", "old_string", "text"), shown
-            )
-            more = {"edits": [{"old_string": shown, "new_string": shown}], "deep": [{"api_key": secret, "x": json.dumps({"password": secret})}]}  # fmt: skip
-            agent.tell("PostToolUse", tool_name=name, tool_input=given | more)
-        agent.tell("PostToolUseFailure", tool_name=shown, tool_input={}, error=shown)
+    for place, secret in HIDDEN:
+        name, event = step_with(SECRETS[secret], PLACES[place])
+        agent.tell(name, **event)
     files = agent.files()
-    assert len(files) == 10 * len(SECRETS)
+    assert len(files) == len(HIDDEN)
     for file in files:
         content = file.read_bytes()
         assert not any(secret[at : at + 12].encode() in content for secret in SECRETS for at in range(4, len(secret) - 12)), content  # fmt: skip
@@ -310,14 +324,13 @@ def test_a_hostile_megabyte_is_kept_in_little_time(agent, piece):
 
 
 def test_many_at_a_time_are_all_kept_and_none_is_torn(agent):
+    numbers = range(0, 200, 1 if SOAK else 4)
     with ThreadPoolExecutor(8) as pool:
-        list(
-            pool.map(lambda n: agent.tell("UserPromptSubmit", prompt=f"event {n} " + "word " * n), range(200))
-        )
+        list(pool.map(lambda n: agent.tell("UserPromptSubmit", prompt=f"event {n} " + "word " * n), numbers))
     files = agent.files()
-    assert len(files) == 200 and all(file.suffix == ".json" for file in files)
+    assert len(files) == len(numbers) and all(file.suffix == ".json" for file in files)
     kept = [json.loads(file.read_bytes())["content"] for file in files]
-    assert sorted(kept) == sorted(f"event {n} " + "word " * n for n in range(200))
+    assert sorted(kept) == sorted(f"event {n} " + "word " * n for n in numbers)
 
 
 def in_python(agent, code):
