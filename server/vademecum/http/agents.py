@@ -8,10 +8,10 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound
+from vademecum.http.auth import view_of
 from vademecum.http.memory_answers import Req
 from vademecum.http.observations import AgentProject
 from vademecum.http.problems import problems
-from vademecum.http.rates import is_here
 from vademecum.model.collections import Id
 from vademecum.model.observation import Identity
 from vademecum.services import agent_work, claims
@@ -76,9 +76,9 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     """The project of the name that the folder goes by, made if there is none. Two folders of one name are kept apart,
     and `notice` says so, unless the configuration of both names it."""
     parts: Parts = state.parts
-    limits, exists = parts.limits(request.user), claims.looking(is_here(request))
+    limits, view = parts.limits(request.user), view_of(request)
     async with parts.users.open(request.user.id) as store:
-        project_id = await store.write(lambda draft: claims.project_of(draft, data, limits, exists))
+        project_id = await store.write(lambda draft: claims.project_of(draft, data, limits, view))
         project = await named(store, project_id)
         return Identified(AgentScope(project), project, await claims.notice_of(store, project_id))
 

@@ -127,9 +127,7 @@ class Spool:
         said = {identity for _, identity in read}
         async with self._users.open(account.id) as store:
             gone = await store.write(
-                lambda draft: {
-                    one for one in said if claims.meant(draft, one, claims.is_folder) == project_id
-                }
+                lambda draft: {one for one in said if claims.meant(draft, one, claims.HERE) == project_id}
             )
         await asyncio.to_thread(_unlink, [path for path, identity in read if identity in gone])
 
@@ -166,7 +164,7 @@ class Spool:
     async def _store(self, account: Account, batch: Sequence[_Waiting]) -> None:
         try:
             events = [event for _, event in batch]
-            await receive(self._users, account.id, events, self._limits(account), claims.is_folder)
+            await receive(self._users, account.id, events, self._limits(account), claims.HERE)
         except LimitReached:
             if len(batch) == 1:
                 raise
