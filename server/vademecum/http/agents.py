@@ -1,5 +1,7 @@
 """What coding agents and their programs ask first: which project a folder means, and what is known of it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 import msgspec
@@ -7,6 +9,7 @@ from litestar import get, post
 from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody, QueryParameter
 
+from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound
 from vademecum.http.auth import view_of
 from vademecum.http.memory_answers import Req
@@ -16,7 +19,7 @@ from vademecum.model.collections import Id
 from vademecum.model.observation import Identity
 from vademecum.services import agent_work, claims
 from vademecum.services.agent_context import context
-from vademecum.services.agent_scope import AgentScope, NamedProject, named, scope_called
+from vademecum.services.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
 from vademecum.services.agent_work import ProjectWork, SessionWork
 from vademecum.services.parts import Parts
 from vademecum.services.project_merge import merge
@@ -106,6 +109,14 @@ async def context_route(
     return AgentContext(scope.told, told.briefing.text, told.briefing.tokens, told.notice)
 
 
+@asynccontextmanager
+async def _within(request: Req, state: State, project: str | None) -> AsyncIterator[tuple[UserStore, Scoped]]:
+    """The user's store, and the scope that the address asks for."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        yield store, await scope_called(store, asked_in_address(project))
+
+
 @get(
     "/v1/agents/projects",
     operation_id="listAgentProjects",
@@ -115,9 +126,7 @@ async def context_route(
 )
 async def projects_route(request: Req, state: State, project: AgentProject = None) -> AgentProjects:
     """Every project of the scope with the number of its observations and the time of the last; the latest first."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+    async with _within(request, state, project) as (store, scope):
         return AgentProjects(scope.told, await agent_work.in_projects(store, scope.asked))
 
 
@@ -130,9 +139,7 @@ async def projects_route(request: Req, state: State, project: AgentProject = Non
 )
 async def sessions_route(request: Req, state: State, project: AgentProject = None) -> AgentSessions:
     """What `agentSession` of `listObservations` can be, with how much was done in each and when; the latest first."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+    async with _within(request, state, project) as (store, scope):
         return AgentSessions(scope.told, await agent_work.in_sessions(store, scope.asked))
 
 

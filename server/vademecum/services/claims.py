@@ -8,9 +8,9 @@ knows whether it is gone.
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -43,13 +43,13 @@ class View(NamedTuple):
 def is_gone(claim: Json) -> bool:
     """A claim never moves in doubt: not if another machine made it or shares it, nor if the root cannot be looked at."""
     root: str = claim["root"]
-    if claim.get("machine", ELSEWHERE) != machine(os.path.expanduser("~")) or HIDDEN in root:
+    if claim.get("machine", ELSEWHERE) != machine(str(Path.home())) or HIDDEN in root:
         return False
     try:
-        return not stat.S_ISDIR(os.stat(os.path.expanduser(root)).st_mode)
+        return not stat.S_ISDIR(Path(root).expanduser().stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
         return True
-    except (OSError, ValueError):
+    except (OSError, RuntimeError, ValueError):
         return False
 
 
