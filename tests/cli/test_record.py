@@ -246,12 +246,14 @@ def test_with_a_config_that_does_not_fit_the_folder_gives_its_name_and_that_is_s
 
 
 BIG = "x" * 10_000_000
+BEFORE = '{"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "", "new_string": "'
+PAD = 2**20 - len(BEFORE) - 8  # so much of the second text is read: `ghp_xxxx`
 LARGE = {
     "a prompt": ({"hook_event_name": "UserPromptSubmit", "prompt": BIG}, "prompt", "x" * 7000),
     "an output": ({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": BIG}}, "command", "make"),
     "a list": ({"hook_event_name": "PostToolUse", "tool_name": "mcp__x", "tool_input": {"a": [1, {"b": None}], "c": ["y"] * 3_000_000}}, "command", 'mcp__x {"a": [1, {"b": null}], "c": ["y"'),
     "quotes": ({"hook_event_name": "UserPromptSubmit", "prompt": '"' * 10_000_000}, "prompt", '"' * 7000),
-    "a secret at the cut": ({"hook_event_name": "PostToolUse", "tool_name": "mcp__x", "tool_input": {"a": "b"}, "x": "y" * (2**20 - 200), "z": "ghp_" + BIG}, "command", 'mcp__x {"a": "b"}'),
+    "half a secret at the cut": ({"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "y" * PAD, "new_string": "ghp_" + BIG}}, "edit", "- " + "y" * 300 + "…\n+ \n[cut"),
 }  # fmt: skip
 
 
