@@ -246,7 +246,9 @@ def test_with_a_config_that_does_not_fit_the_folder_gives_its_name_and_that_is_s
 
 
 BIG = "x" * 10_000_000
-BEFORE = '{"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "", "new_string": "'
+BEFORE = (
+    '{"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "", "new_string": "'
+)
 PAD = 2**20 - len(BEFORE) - 8  # so much of the second text is read: `ghp_xxxx`
 LARGE = {
     "a prompt": ({"hook_event_name": "UserPromptSubmit", "prompt": BIG}, "prompt", "x" * 7000),
