@@ -201,12 +201,15 @@ def test_what_is_remembered_is_found_in_its_project_and_forgotten_there(shop: Sh
     async def go() -> None:
         async with shop.agent("app") as app, shop.agent("site") as site:
             kept = (await ask(app, "remember", text="The kiln is fired on Thursdays.")).json
+            scope = (await ask(app, "recent_context")).json["scope"]
+            assert kept["scope"] == scope and scope["project"]["name"] == "app"
             assert "Thursdays" in (await ask(app, "search", query="When is the kiln fired?")).text
             assert "Thursdays" in (await ask(app, "recent_context")).text
             assert "Thursdays" not in (await ask(site, "search", query="When is the kiln fired?")).text
             refused = await ask(site, "forget", id=kept["memory"]["id"])
             assert refused.failed and "NOT_FOUND" in refused.text
-            assert (await ask(app, "forget", id=kept["memory"]["id"])).json["forgotten"]
+            forgotten = (await ask(app, "forget", id=kept["memory"]["id"])).json
+            assert forgotten["forgotten"] and forgotten["scope"] == scope
             assert "Thursdays" not in (await ask(app, "search", query="When is the kiln fired?")).text
 
     asyncio.run(go())

@@ -60,6 +60,12 @@ class Agent:
         (only,) = self.files()
         return json.loads(only.read_bytes())
 
+    def project(self):
+        """Of the one event, without what differs from machine to machine."""
+        project = self.kept()["project"]
+        assert re.fullmatch(r"[0-9a-f]{16}", project.pop("machine"))
+        return project
+
 
 @pytest.fixture
 def agent(tmp_path):
@@ -112,7 +118,8 @@ def test_an_event_is_kept_as_one_file_without_contents(agent, case):
     assert file.stem == kept.pop("id") and re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f-]{21}", file.stem)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", kept.pop("at"))
     named = {"tool": event["tool_name"]} if "tool_name" in event else {}
-    assert kept == {"v": 1, "project": PROJECT, "session": "s-1", "redactions": 0, **named, **expected}
+    assert kept.pop("project") | {"machine": ""} == PROJECT | {"machine": ""}
+    assert kept == {"v": 1, "session": "s-1", "redactions": 0, **named, **expected}
     assert b"CONTENTS" not in file.read_bytes()
 
 
@@ -123,14 +130,14 @@ def test_an_event_is_of_the_project_in_which_the_agent_was_started_wherever_it_w
     started = {"CLAUDE_PROJECT_DIR": str(agent.cwd.parent)}
     agent.run(json.dumps(event | {"tool_input": {"file_path": "../engine/a.py"}}).encode(), **started)
     kept = agent.kept()
-    assert (kept["project"], kept["path"]) == (PROJECT, "a.py")
+    assert (agent.project(), kept["path"]) == (PROJECT, "a.py")
 
 
 def test_a_decision_is_kept_whole_up_to_the_bound(agent):
     said = "We use UTC. " * 1000
     agent.run(json.dumps({"kind": "decision", "content": said, "cwd": str(agent.cwd)}).encode())
     kept = agent.kept()
-    assert (kept["kind"], kept["project"], kept["session"]) == ("decision", PROJECT, "")
+    assert (kept["kind"], agent.project(), kept["session"]) == ("decision", PROJECT, "")
     assert kept["content"] == said[:8000]
 
 
@@ -155,7 +162,6 @@ HOPELESS = {
     "no object": b"[1]",
     "no UTF-8": b"\xff\xfe\xff",
     "too deep": b"[" * 200_000,
-    "10 MB": b'{"hook_event_name": "UserPromptSubmit", "prompt": "' + b"x" * 10_000_000 + b'"}',
     "the root": b'{"hook_event_name": "Stop", "cwd": "/"}',
     "a name that no folder has": b'{"hook_event_name": "Stop", "cwd": "\\u0000"}',
 }
@@ -189,7 +195,7 @@ ODD = [
 def test_an_event_with_odd_values_is_kept_as_far_as_it_can_be(agent, event):
     done = agent.run(json.dumps(event).encode())
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    assert agent.kept()["project"] == PROJECT
+    assert agent.project() == PROJECT
 
 
 def test_a_data_folder_that_is_not_there_is_named_and_not_made(agent):
@@ -233,10 +239,45 @@ def test_options_that_do_not_fit_never_fail_the_agent(agent, words):
         assert not (agent.data / "spool").exists()
 
 
-def test_a_config_that_does_not_fit_is_said_and_nothing_is_filed_elsewhere(agent):
+def test_with_a_config_that_does_not_fit_the_folder_gives_its_name_and_that_is_said(agent):
     (agent.cwd / ".vademecum.toml").write_text("project = 7")
-    assert ".vademecum.toml does not name its project" in refused(agent.run(b'{"hook_event_name": "Stop"}'))
-    assert not (agent.data / "spool").exists()
+    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert ".vademecum.toml does not name its project" in said and "is “engine”" in said
+    assert agent.project() == PROJECT
+
+
+BIG = "x" * 10_000_000
+BEFORE = (
+    '{"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "", "new_string": "'
+)
+PAD = 2**20 - len(BEFORE) - 8  # so much of the second text is read: `ghp_xxxx`
+LARGE = {
+    "a prompt": ({"hook_event_name": "UserPromptSubmit", "prompt": BIG}, "prompt", "x" * 7000),
+    "an output": ({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": BIG}}, "command", "make"),
+    "a list": ({"hook_event_name": "PostToolUse", "tool_name": "mcp__x", "tool_input": {"a": [1, {"b": None}], "c": ["y"] * 3_000_000}}, "command", 'mcp__x {"a": [1, {"b": null}], "c": ["y"'),
+    "quotes": ({"hook_event_name": "UserPromptSubmit", "prompt": '"' * 10_000_000}, "prompt", '"' * 7000),
+    "half a secret at the cut": ({"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "y" * PAD, "new_string": "ghp_" + BIG}}, "edit", "- " + "y" * 300 + "…\n+ \n[cut"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_of_an_event_that_is_too_large_the_beginning_is_kept_and_that_is_said(agent, case):
+    event, kind, content = LARGE[case]
+    done = agent.run(json.dumps(event).encode())
+    assert "larger than 8 MB: its beginning is kept" in refused(done)
+    kept = agent.kept()
+    assert kept["kind"] == kind and kept["content"].startswith(content) and len(kept["content"]) <= 8000
+    assert kept["content"].endswith("[cut: the event was larger than 8 MB]")
+
+
+def test_nothing_secret_in_what_folders_are_called_reaches_the_disk(agent):
+    secret = made("ghp_", 36)
+    folder = agent.home / secret / f"app {secret}"
+    folder.mkdir(parents=True)
+    agent.run(b'{"hook_event_name": "Stop"}', cwd=folder)
+    project = agent.project()
+    assert secret not in json.dumps(agent.kept())
+    assert "[redacted]" in project["name"] and project["root"].count("[redacted]") == 2
 
 
 SECRETS = [

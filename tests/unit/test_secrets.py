@@ -114,6 +114,25 @@ MUST = [
     ("deploy --auth-token '{}' now", "abcd-efgh"),
     ("curl -u ada:{} https://example.org", "swordfish"),
     ("sshpass -p {} ssh ada@example.org", "hunter2"),
+    ("curl -uada:{} https://example.org", "swordfish"),
+    ("curl -sSfuada:{} https://example.org", "4711"),
+    ("curl -X POST 'https://example.org/?a=1&b=2' -u'ada:{}'", "swordfish"),
+    ("curl \\\n  -uada:{} \\\n  https://example.org", "swordfish"),
+    ("curl --user=ada:{} https://example.org", "swordfish"),
+    ("curl --user ada:{} https://example.org", "4711"),
+    ("curl --proxy-user 'ada:{}' https://example.org", "swordfish"),
+    ("git clone https://{}@example.org/ada/engine.git", made("", 40, HEX)),
+    ("git clone https://{}@example.org/ada/engine.git", "s3cret7x"),
+    ("pip install --index-url https://{}:@pypi.example.org/simple x", made("", 24)),
+    ("git push HTTPS://{}@example.org main", "abcdefghijkLMNOPQRSTUVWX"),
+    ("ssh-keygen -t ed25519 -N {} -f key", "swordfish"),
+    ("ssh-keygen -t ed25519 -f key -N '{}'", "correct horse battery staple"),
+    ('ssh-keygen -p -P "{}" -f key', "old horse"),
+    ("mysql -h db -p'{}' shop", "my horse"),
+    ("htpasswd -b /etc/users ada {}", "swordfish"),
+    ("sudo htpasswd -cbB users ada {} && systemctl reload nginx", "swordfish"),
+    ("htpasswd -nbB ada {} > users", "4711"),
+    ("htpasswd -B -C 12 -b users ada '{}' and so on", "correct horse"),
     ("I wrote down {} somewhere", made("", 43)),
     ("I wrote down {} somewhere", made("", 32, string.ascii_lowercase + string.digits)),
     ("seed {}", base64.b64encode(random.Random(5).randbytes(48)).decode()),
@@ -125,6 +144,11 @@ MUST_NOT = [
     "the pin 2024-01-01 and pin 10 of the chip; password rules and password 12",
     "password_validator checks the length",
     "The password is wrong!",
+    "docker run -u1000:1000 x; tar -uf a:b; curl -uada https://example.org:8443/ -o out:put; curl -O --user-agent a:b",
+    "git clone https://ada@example.org/x and https://lovelace1815@example.org, https://x-access-token@example.org",
+    "https://ada.lovelace@example.org:8443 and https://${GITHUB_TOKEN_OF_ADA}@example.org, https://<your-token-1x>@host",
+    "ssh-keygen -t ed25519 -N '' -f key; ssh-keygen -N \"\" -f x; ssh-keygen -N $PASS; ssh-keygen -lf key; ssh-keygen -R example.org",
+    "htpasswd users ada; htpasswd -c users ada; htpasswd -D users ada lovelace; htpasswd -b users ada $PASS; htpasswd -n ada",
     "docker run -u 1000:1000 -u app; grep --user ada; bench --max-tokens 4096 --tokenizer bert --token $TOKEN",
     "pip --password-file ~/.pass --secret <name>",
     "education has become the secret to growth",
@@ -228,7 +252,8 @@ def test_a_known_key_is_found_wherever_it_stands(before: str, after: str) -> Non
 
 HOSTILE = ["eyJ", "eyJ.", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "://a:", "://", "a", "aA1", "password",
            "password:", "password is ", "password is", "sk-", "sk-a", "Bearer ", "Bearer a", "xoxb-", "SG.", "SG.aaaaaaaaaaaaaaaa", "=", " ", "\"", "0123456789:",
-           "api key", "hooks.slack.com/services/", "/", "1/", "A1b/", "пароль", "\u0301", "ghp_", "-", "pin is 1", "0x", "--", "--a", " --a", " --token ", " -u a:", " -u a", "sshpass -p "]  # fmt: skip
+           "api key", "hooks.slack.com/services/", "/", "1/", "A1b/", "пароль", "\u0301", "ghp_", "-", "pin is 1", "0x", "--", "--a", " --a", " --token ", " -u a:", " -u a", "sshpass -p ", "curl ", "curl -u", "curl -ua:", "curl -uuuu", "curl -u a ", "ssh-keygen ", "ssh-keygen -N ", "ssh-keygen -N '", "htpasswd ",
+           "htpasswd -b ", "htpasswd -b '", "http://", "http://a1", "https://aaaaaaaa1a", "https://aaaaaaa1:", "-b "]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

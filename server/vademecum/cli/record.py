@@ -13,50 +13,71 @@ import sys
 import time
 
 from vademecum.cli import spool
-from vademecum.engines.workplace import locate
+from vademecum.engines.workplace import Place, locate, machine
 from vademecum.errors import BadRequest, NotFound
 from vademecum.model.folders import AGENT_FOLDER, default_data
+from vademecum.model.identity import Identity, hidden
 from vademecum.model.ids import uuid7
-from vademecum.model.observed import Act, act
+from vademecum.model.observed import CONTENT_MAX, Act, act
 
 STDIN_MAX = 8 * 2**20
+TOO_LARGE = f"The event is larger than {STDIN_MAX // 2**20} MB: its beginning is kept."
+CUT = f"\n[cut: the event was larger than {STDIN_MAX // 2**20} MB]"
 DRAINED_MAX = 8  # times STDIN_MAX: an agent whose writing is cut off may take that for an error
 
 
 def main(words: list[str]) -> None:
     """Ends the process, at once: nothing is left that Python would have to put in order."""
     try:
-        record(*_options(words))
+        for said in record(*_options(words)):
+            _complain(said)
     except Exception as error:
-        _complain(error)
+        _complain(str(error) or type(error).__name__)
     finally:
         os._exit(0)
 
 
-def record(data: str, email: str) -> None:
-    """Raises whatever there is to complain of."""
-    event = _event(_read())
+def record(data: str, email: str) -> list[str]:
+    """What there is to say of an event that was kept, in a line at most. Raises why one was not."""
+    content = _read()
+    is_cut = len(content) > STDIN_MAX
+    event = _event(_beginning(content) if is_cut else content)
     found = act(event)
     if found is None:
-        return
+        return []
     if not os.path.isdir(data):
         raise NotFound(f"There is no data folder {data}. `vademecum serve` begins one.")
     if email and "@" not in email:
         raise BadRequest(f"{email} is not an account's email.")
     name = uuid7(time.time_ns() // 1_000_000, os.urandom(10))
-    text = json.dumps(_entry(name, found, event.get("cwd")), ensure_ascii=False)
-    spool.put(spool.folder_of(data, email), name, text.encode(errors="replace"))
-
-
-def _entry(name: str, found: Act, cwd: object) -> dict[str, object]:
-    """The event as the server reads it."""
+    cwd = event.get("cwd")
     folder = cwd if isinstance(cwd, str) and cwd else os.getcwd()  # paths are relative to it
-    place = locate(os.environ.get(AGENT_FOLDER) or folder, os.path.expanduser("~"))
+    home = os.path.expanduser("~")
+    place, wrong = _place(os.environ.get(AGENT_FOLDER) or folder, home)
+    found = found._replace(content=found.content[: CONTENT_MAX - len(CUT)] + CUT) if is_cut else found
+    text = json.dumps(_entry(name, found, place, folder), ensure_ascii=False)
+    spool.put(spool.folder_of(data, email), name, text.encode(errors="replace"))
+    said = [TOO_LARGE] if is_cut else []
+    return [" ".join(said + wrong)] if said or wrong else []
+
+
+def _place(folder: str, home: str) -> tuple[Place, list[str]]:
+    """Whose project it is; and what is wrong with its config, without which it goes by the name of its folder: what an
+    agent does now is not done again when that is mended."""
+    try:
+        return locate(folder, home), []
+    except BadRequest as error:
+        place = locate(folder, home, configured=False)
+        return place, [f"{error} Until then its project is “{hidden(*place.identity[:2])[0]}”."]
+
+
+def _entry(name: str, found: Act, place: Place, folder: str) -> dict[str, object]:
+    """The event as the server reads it."""
     entry = {
         "v": 1,
         "id": name,
         "at": _now(),
-        "project": place.identity._asdict(),
+        "project": _project(place.identity, place.home),
         "session": found.session,
         "kind": found.kind,
         "content": found.content,
@@ -67,6 +88,11 @@ def _entry(name: str, found: Act, cwd: object) -> dict[str, object]:
     if found.tool:
         entry["tool"] = found.tool
     return entry
+
+
+def _project(found: Identity, home: str) -> dict[str, str]:
+    name, root = hidden(found.name, found.root)
+    return {"name": name, "root": root, "source": found.source, "machine": machine(home)}
 
 
 def _now() -> str:
@@ -80,8 +106,13 @@ def _read() -> bytes:
         for _ in range(DRAINED_MAX):
             if not sys.stdin.buffer.read(STDIN_MAX):
                 break
-        raise BadRequest(f"The event is larger than {STDIN_MAX // 2**20} MB.")
     return content
+
+
+def _beginning(content: bytes) -> bytes:
+    from vademecum.cli.beginning import beginning  # few events are so large
+
+    return beginning(content)
 
 
 def _event(content: bytes) -> dict[str, object]:
@@ -107,6 +138,6 @@ def _options(words: list[str]) -> tuple[str, str]:
     return os.path.abspath(os.path.expanduser(chosen["--data"])), chosen["--user"].strip()
 
 
-def _complain(error: Exception) -> None:
-    said = " ".join(str(error).split())[:500] or type(error).__name__
+def _complain(said: str) -> None:
+    said = " ".join(said.split())[:500]
     os.write(2, f"vademecum record: {said}\n".encode(errors="replace"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vademecum.engines.workplace import identify
+from vademecum.engines.workplace import identify, machine
 from vademecum.http.mcp.tools import Call, Work
 from vademecum.model.identity import Identity
 
@@ -15,5 +15,7 @@ def identity_of(folder: Path) -> Identity:
 
 
 async def work_in(found: Identity, call: Call) -> Work:
-    answer = await call("POST", "/v1/agents/identify", json=found._asdict())
+    answer = await call(
+        "POST", "/v1/agents/identify", json={**found._asdict(), "machine": machine(str(Path.home()))}
+    )
     return Work(answer["project"]["id"], answer["notice"])

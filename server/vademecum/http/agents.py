@@ -1,5 +1,7 @@
 """What coding agents and their programs ask first: which project a folder means, and what is known of it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 import msgspec
@@ -7,16 +9,17 @@ from litestar import get, post
 from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody, QueryParameter
 
+from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound
+from vademecum.http.auth import view_of
 from vademecum.http.memory_answers import Req
 from vademecum.http.observations import AgentProject
 from vademecum.http.problems import problems
-from vademecum.http.rates import is_here
 from vademecum.model.collections import Id
 from vademecum.model.observation import Identity
 from vademecum.services import agent_work, claims
 from vademecum.services.agent_context import context
-from vademecum.services.agent_scope import AgentScope, NamedProject, named, scope_called
+from vademecum.services.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
 from vademecum.services.agent_work import ProjectWork, SessionWork
 from vademecum.services.parts import Parts
 from vademecum.services.project_merge import merge
@@ -76,9 +79,9 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     """The project of the name that the folder goes by, made if there is none. Two folders of one name are kept apart,
     and `notice` says so, unless the configuration of both names it."""
     parts: Parts = state.parts
-    limits, exists = parts.limits(request.user), claims.looking(is_here(request))
+    limits, view = parts.limits(request.user), view_of(request)
     async with parts.users.open(request.user.id) as store:
-        project_id = await store.write(lambda draft: claims.project_of(draft, data, limits, exists))
+        project_id = await store.write(lambda draft: claims.project_of(draft, data, limits, view))
         project = await named(store, project_id)
         return Identified(AgentScope(project), project, await claims.notice_of(store, project_id))
 
@@ -106,6 +109,14 @@ async def context_route(
     return AgentContext(scope.told, told.briefing.text, told.briefing.tokens, told.notice)
 
 
+@asynccontextmanager
+async def _within(request: Req, state: State, project: str | None) -> AsyncIterator[tuple[UserStore, Scoped]]:
+    """The user's store, and the scope that the address asks for."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        yield store, await scope_called(store, asked_in_address(project))
+
+
 @get(
     "/v1/agents/projects",
     operation_id="listAgentProjects",
@@ -115,9 +126,7 @@ async def context_route(
 )
 async def projects_route(request: Req, state: State, project: AgentProject = None) -> AgentProjects:
     """Every project of the scope with the number of its observations and the time of the last; the latest first."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+    async with _within(request, state, project) as (store, scope):
         return AgentProjects(scope.told, await agent_work.in_projects(store, scope.asked))
 
 
@@ -130,9 +139,7 @@ async def projects_route(request: Req, state: State, project: AgentProject = Non
 )
 async def sessions_route(request: Req, state: State, project: AgentProject = None) -> AgentSessions:
     """What `agentSession` of `listObservations` can be, with how much was done in each and when; the latest first."""
-    parts: Parts = state.parts
-    async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+    async with _within(request, state, project) as (store, scope):
         return AgentSessions(scope.told, await agent_work.in_sessions(store, scope.asked))
 
 

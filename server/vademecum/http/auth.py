@@ -12,7 +12,7 @@ from litestar.types import Message, Scope
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.http.rates import is_here, limit_account, limit_address
-from vademecum.services import local
+from vademecum.services import claims, local
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import COOKIE_DAYS, find_token, keep_alive
 
@@ -21,6 +21,7 @@ MEANT = (
     "x-vademecum-account"  # the id of the account that a request is meant for, from those who hold its rows
 )
 LOCAL_ADMIN = Account("local", "local", "JIGGA", True, None, "")
+LOCAL = "local"
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -79,7 +80,13 @@ def _through_local_door(
     account = parts.accounts.by_email(email) if email else LOCAL_ADMIN
     if account is None:
         raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
-    return account, Token("local", account.id, "api", "command line", "", "")
+    return account, Token(LOCAL, account.id, "api", "command line", "", "")
+
+
+def view_of(connection: ASGIConnection[Any, Account, Token, Any]) -> claims.View:
+    """Only commands of this machine learn which folders it has: an account on the loopback may be anybody's, through a
+    proxy or a tunnel."""
+    return claims.HERE if connection.auth.id == LOCAL else claims.AFAR
 
 
 def entry_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> Cookie:

@@ -9,13 +9,13 @@ from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound
+from vademecum.http.auth import view_of
 from vademecum.http.connected import while_connected
 from vademecum.http.memory_answers import LIMIT, Req, as_stored, told
 from vademecum.http.problems import problems
-from vademecum.http.rates import is_here
 from vademecum.model.collections import Memory, Observation, ObservationKind, Time
 from vademecum.model.observation import EVENTS_MAX, Event
-from vademecum.services import claims, observe
+from vademecum.services import observe
 from vademecum.services.agent_scope import AgentScope, Scoped, scope_called
 from vademecum.services.observation_search import Filter, Hit, is_memory, search
 from vademecum.services.pages import Card, window
@@ -125,8 +125,8 @@ async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> T
     """Each event belongs to the project that its `project` names, which is made if need be. One that was taken up before
     is known by its `id`: sending it again changes nothing. Repeats of a session, kind and path are one row."""
     parts: Parts = state.parts
-    limits, exists = parts.limits(request.user), claims.looking(is_here(request))
-    return Taken(await observe.receive(parts.users, request.user.id, data.events, limits, exists))
+    limits = parts.limits(request.user)
+    return Taken(await observe.receive(parts.users, request.user.id, data.events, limits, view_of(request)))
 
 
 @get(

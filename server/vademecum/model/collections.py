@@ -173,6 +173,7 @@ ObservationKind = Literal[
 OBSERVATION_KINDS: tuple[ObservationKind, ...] = get_args(ObservationKind)
 PATH_MAX = 4096
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
+Mark = Annotated[str, Meta(max_length=64)]  # of a machine
 
 
 class Observation(Row, kw_only=True):
@@ -191,12 +192,14 @@ class Observation(Row, kw_only=True):
 
 
 class Root(Row, kw_only=True):
-    """A folder that is known by a name, and the project which that is."""
+    """A folder that is known by a name, and the project which that is. `machine`: a mark of the one on which alone it was
+    seen; empty if there is none."""
 
     project_id: Id
     name: Name
     root: Path
     source: Literal["config", "git", "folder", "home"]
+    machine: Mark | UnsetType = UNSET
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import posixpath
 from collections import namedtuple
 
+from vademecum.model.secrets import hide_in_path
+
 HOME = "home"
 NAME_MAX = 100
+ROOT_MAX = 4096
 
 
 # Not typing.NamedTuple: `vademecum record` starts at each step of an agent, and importing typing is a tenth of that.
@@ -50,6 +53,11 @@ def is_name(value: object) -> bool:
     all projects."""
     name = value.strip() if isinstance(value, str) else ""
     return 1 <= len(name) <= NAME_MAX and name.isprintable() and name != "*"
+
+
+def hidden(name: str, root: str) -> tuple[str, str]:
+    """An identity's name and root without secrets, cut as they were; hidden once or twice, they are the same."""
+    return hide_in_path(name, NAME_MAX)[0][:NAME_MAX].strip(), hide_in_path(root, ROOT_MAX)[0][:ROOT_MAX]
 
 
 def tilde(path: str, home: str) -> str:

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from vademecum.model.collections import Count, Id, Json, Name, ObservationKind, Path, Time
+from vademecum.model.collections import Count, Id, Json, Mark, Name, ObservationKind, Path, Time
 from vademecum.model.decay import age_days
 from vademecum.model.identity import is_name
 
@@ -25,11 +25,13 @@ Source = Literal["config", "git", "folder", "home"]
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a folder says it is: the name of its project, where its root is, and what said so."""
+    """What a folder says it is: the name of its project, where its root is, and what said so; `machine`: a mark of where
+    that was seen."""
 
     name: Name
     root: Path
     source: Source
+    machine: Mark | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if not is_name(self.name):

@@ -1,12 +1,14 @@
 """Claims: which project a folder means. A row of `roots` says that this root is known by this name, and what project that is.
 
 Two folders that call themselves the same are kept apart and the person is told, unless the configuration of both says
-the name; a root goes by one name at a time. A folder that was moved takes its project along: the root of before is not
-there any more.
+the name; a root goes by one name at a time. A folder that was moved takes its project along: the root of before was
+claimed on this machine alone, and is not there any more. Of what another computer or a container has seen nobody here
+knows whether it is gone.
 """
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,58 +16,89 @@ from typing import NamedTuple
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.engines.workplace import machine
 from vademecum.model import cascade, names
 from vademecum.model.collections import Json, Root
 from vademecum.model.draft import Draft
+from vademecum.model.identity import hidden
 from vademecum.model.limits import Limits
 from vademecum.model.neutral import one_line
 from vademecum.model.observation import Identity
 from vademecum.model.ranking import fold
+from vademecum.model.secrets import HIDDEN
 from vademecum.services import projects, rows
 from vademecum.services.portions import live_keys
 
-Exists = Callable[[str], bool]
+ELSEWHERE = ""  # a machine: not this one, or not this one alone
 
 
-def looking(here: bool) -> Exists:
-    """How to know whether a root is still there. Only who sits at this machine learns what is on it."""
-    return is_folder if here else lambda root: True
+class View(NamedTuple):
+    """What who asks may learn of this machine. `gone`: was the root of a claim here, and is it here no more?
+    `is_here`: is what they say of their machine believed?"""
+
+    gone: Callable[[Json], bool]
+    is_here: bool
 
 
-def is_folder(root: str) -> bool:
-    """Is this root on this machine? What cannot be looked at may be: a claim never moves in doubt."""
+def is_gone(claim: Json) -> bool:
+    """A claim never moves in doubt: not if another machine made it or shares it, nor if the root cannot be looked at."""
+    root: str = claim["root"]
+    if claim.get("machine", ELSEWHERE) != machine(str(Path.home())) or HIDDEN in root:
+        return False
     try:
-        return Path(root).expanduser().is_dir()
-    except (OSError, RuntimeError, ValueError):
+        return not stat.S_ISDIR(Path(root).expanduser().stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
         return True
+    except (OSError, RuntimeError, ValueError):
+        return False
 
 
-def project_of(draft: Draft, identity: Identity, limits: Limits, exists: Exists) -> str:
+HERE = View(is_gone, is_here=True)
+AFAR = View(lambda claim: False, is_here=False)
+
+
+def _seen(identity: Identity, view: View) -> Identity:
+    """As it is stored and compared."""
+    name, root = hidden(identity.name, identity.root)
+    said = identity.machine if view.is_here and identity.machine else ELSEWHERE
+    return msgspec.structs.replace(identity, name=name, root=root, machine=said)
+
+
+def _machine(claim: Json, identity: Identity) -> str:
+    """Where the root of a claim is, after this. What two machines have is of neither."""
+    return str(identity.machine if claim.get("machine", identity.machine) == identity.machine else ELSEWHERE)
+
+
+def project_of(draft: Draft, identity: Identity, limits: Limits, view: View) -> str:
     """The id of the project that a folder means; made, and claimed, if need be. Raises LimitReached."""
+    identity = _seen(identity, view)
     root_id = names.root_id(draft.id_key, identity.name, identity.root)
     key = f"roots/{root_id}"
     own = draft.row(key) if draft.life(key) == "live" else None
-    if own is not None and own["source"] == identity.source:
-        return str(own["projectId"])
     fields = msgspec.to_builtins(identity)
+    if own is not None:
+        fields["machine"] = _machine(own, identity)
+        if all(own.get(name) == value for name, value in fields.items()):
+            return str(own["projectId"])
     others = _rivals(draft, identity)
     if own is None:
         for claim in _live(draft):
             if claim["root"] == identity.root:
                 cascade.kill(draft, f"roots/{claim['id']}")
-        project_id = _found(draft, identity, others, limits, exists)
+        project_id = _found(draft, identity, others, limits, view)
         own = rows.add(draft, "roots", {**fields, "projectId": project_id}, limits, root_id)
     else:
         own = rows.link(draft, "roots", root_id, fields, limits)
     return _joined(draft, own, others, limits)
 
 
-def meant(draft: Draft, identity: Identity, exists: Exists) -> str | None:
+def meant(draft: Draft, identity: Identity, view: View) -> str | None:
     """The project that a folder means, if there is one by now."""
+    identity = _seen(identity, view)
     key = f"roots/{names.root_id(draft.id_key, identity.name, identity.root)}"
     if draft.life(key) == "live":
         return str(draft.row(key)["projectId"])
-    return _known(draft, identity, _rivals(draft, identity), exists).project_id
+    return _known(draft, identity, _rivals(draft, identity), view).project_id
 
 
 class _Known(NamedTuple):
@@ -76,19 +109,19 @@ class _Known(NamedTuple):
     moved: Json | None = None
 
 
-def _known(draft: Draft, identity: Identity, others: list[Json], exists: Exists) -> _Known:
+def _known(draft: Draft, identity: Identity, others: list[Json], view: View) -> _Known:
     shared = next((other for other in others if other["source"] == identity.source == "config"), None)
     if shared is not None:
         return _Known(shared["projectId"], identity.name)
-    standing = [other for other in others if exists(other["root"])]
+    standing = [other for other in others if not view.gone(other)]
     if others and not standing:
         return _Known(others[0]["projectId"], identity.name, moved=others[0])
     name = f"{identity.name} ({one_line(identity.root)})"[:255] if standing else identity.name
     return _Known(_project_called(draft, name), name)
 
 
-def _found(draft: Draft, identity: Identity, others: list[Json], limits: Limits, exists: Exists) -> str:
-    known = _known(draft, identity, others, exists)
+def _found(draft: Draft, identity: Identity, others: list[Json], limits: Limits, view: View) -> str:
+    known = _known(draft, identity, others, view)
     if known.moved is not None:
         cascade.kill(draft, f"roots/{known.moved['id']}")
     return known.project_id or str(projects.create(draft, {"name": known.name}, limits)["id"])

@@ -26,6 +26,7 @@ from vademecum.services.portions import live_keys
 from vademecum.services.scope import project_of
 
 OBSERVATIONS = "observations"
+NAMED_MAX = 255  # characters of a session and of a tool
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -42,23 +43,29 @@ def key_of(observation_id: str) -> str:
 def without_secrets(event: Event) -> Event:
     """Whoever sent it should have hidden them; what slipped through is hidden here."""
     content, hidden = secrets.hide(event.content, CONTENT_MAX)
-    path, more = secrets.hide(event.path or "", PATH_MAX)
-    count = event.redactions + hidden + more
+    path, in_path = secrets.hide_in_path(event.path or "", PATH_MAX)
+    session, in_session = secrets.hide_in_path(event.session, NAMED_MAX)
+    tool, in_tool = secrets.hide(event.tool or "", NAMED_MAX)
     return msgspec.structs.replace(
-        event, content=content[:CONTENT_MAX], path=path[:PATH_MAX] or None, redactions=count
+        event,
+        content=content[:CONTENT_MAX],
+        path=path[:PATH_MAX] or None,
+        session=session[:NAMED_MAX],
+        tool=tool[:NAMED_MAX] or None,
+        redactions=event.redactions + hidden + in_path + in_session + in_tool,
     )
 
 
 async def receive(
-    users: Users, user_id: str, events: Sequence[Event], limits: Limits, exists: Callable[[str], bool]
+    users: Users, user_id: str, events: Sequence[Event], limits: Limits, view: claims.View
 ) -> int:
-    """Take these events up, in one transaction. Returns how many were new. `exists` as in `claims`."""
+    """Take these events up, in one transaction. Returns how many were new."""
     clean = await asyncio.to_thread(lambda: [without_secrets(event) for event in events])
     async with users.open(user_id) as store:
-        return await store.write(lambda draft: take_up(draft, clean, limits, exists))
+        return await store.write(lambda draft: take_up(draft, clean, limits, view))
 
 
-def take_up(draft: Draft, events: Sequence[Event], limits: Limits, exists: Callable[[str], bool]) -> int:
+def take_up(draft: Draft, events: Sequence[Event], limits: Limits, view: claims.View) -> int:
     """Store what these events say. Returns how many were new. Raises LimitReached, and then none is stored."""
     known = draft.known_taken([event.id for event in events])
     fresh: dict[str, Event] = {}
@@ -68,7 +75,7 @@ def take_up(draft: Draft, events: Sequence[Event], limits: Limits, exists: Calla
             fresh.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, draft.now)))
     for event in sorted(fresh.values(), key=lambda event: (event.at, event.id)):
         if event.at > draft.forgotten_at:  # what was forgotten does not come back from a spool
-            _store(draft, event, claims.project_of(draft, event.project, limits, exists), limits)
+            _store(draft, event, claims.project_of(draft, event.project, limits, view), limits)
     draft.taken += fresh
     return len(fresh)
 

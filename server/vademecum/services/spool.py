@@ -1,7 +1,8 @@
 """The spool: events that hooks of agents have written to `<data>/spool/<user>/<id>.json`, taken up while the server runs.
 
 A file goes when its event is in the records, and an event whose file outlived that is known by its id. What is no event,
-or of no user, is set aside under `spool/rejected`, so that it is neither lost nor looked at for ever.
+or of no user, is set aside under `spool/rejected` for a while (spool_bounds), so that it is neither lost at once nor looked at
+for ever.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from vademecum.model.limits import Limits
 from vademecum.model.observation import Event, Identity
 from vademecum.services import claims
 from vademecum.services.observe import receive
+from vademecum.services.spool_bounds import bound
 
 T = TypeVar("T")
 EVERY_S = 1.0
+BOUND_EVERY_S = 3600.0
 PAUSE_S = 30.0  # after what did not work, as when the account is full
 PATIENCE_S = 2.0  # of a request, with what hooks have written just now
 BATCH = 200  # files read and committed at once
@@ -88,7 +91,11 @@ class Spool:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self) -> None:
+        bound_at = 0.0
         while True:
+            if time.monotonic() >= bound_at:
+                await asyncio.to_thread(bound, self._folder, self._folder / REJECTED)
+                bound_at = time.monotonic() + BOUND_EVERY_S
             await self.take_up()
             await asyncio.sleep(EVERY_S)
 
@@ -127,9 +134,7 @@ class Spool:
         said = {identity for _, identity in read}
         async with self._users.open(account.id) as store:
             gone = await store.write(
-                lambda draft: {
-                    one for one in said if claims.meant(draft, one, claims.is_folder) == project_id
-                }
+                lambda draft: {one for one in said if claims.meant(draft, one, claims.HERE) == project_id}
             )
         await asyncio.to_thread(_unlink, [path for path, identity in read if identity in gone])
 
@@ -166,7 +171,7 @@ class Spool:
     async def _store(self, account: Account, batch: Sequence[_Waiting]) -> None:
         try:
             events = [event for _, event in batch]
-            await receive(self._users, account.id, events, self._limits(account), claims.is_folder)
+            await receive(self._users, account.id, events, self._limits(account), claims.HERE)
         except LimitReached:
             if len(batch) == 1:
                 raise
@@ -188,6 +193,7 @@ class Spool:
             folder = self._folder / REJECTED / path.parent.name
             try:
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                os.utime(path, follow_symlinks=False)  # it is kept for a time from now on
                 path.replace(folder / path.name)
             except FileNotFoundError:
                 continue  # taken up, or forgotten, since it was listed

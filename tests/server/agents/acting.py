@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from server.house import Person
+from server.house import House, Person, browser
+from vademecum.engines.workplace import machine
 from vademecum.services.documents import new_id
 
 APP = {"name": "app", "root": "~/dev/app", "source": "git"}
@@ -33,6 +36,18 @@ async def listed(person: Person, project: str = "*", **more: Any) -> list[Row]:
     assert answer.status_code == 200, answer.text
     rows: list[Row] = answer.json()["observations"]
     return rows
+
+
+def commands(h: House, person: Person) -> Person:
+    """The same user, through the door that this machine's own commands take."""
+    client = browser(h)
+    email = quote(h.parts.accounts.accounts[person.id].email)
+    client.headers.update({"Authorization": f"Local {h.parts.local_secret}", "X-Vademecum-User": email})
+    return Person(person.id, client)
+
+
+def this_machine() -> str:
+    return machine(str(Path.home()))
 
 
 async def identify(person: Person, **identity: str) -> Row:

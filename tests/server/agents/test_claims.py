@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from property.rows import project
-from server.agents.acting import APP, event, identify, listed, take
-from server.house import browser, house, refused, run
+from server.agents.acting import APP, commands, event, identify, listed, take, this_machine
+from server.house import Person, browser, house, refused, run
+from vademecum.services import claims
 
 
 def one(tmp_path, scenario):
@@ -134,28 +135,96 @@ def test_folders_whose_configuration_says_one_name_are_one_project_and_that_is_s
 
 def test_a_folder_that_was_moved_takes_its_project_along(tmp_path):
     async def scenario(h, ada):
-        old, new = tmp_path / "old", tmp_path / "new"
+        old, new, here = tmp_path / "old", tmp_path / "new", this_machine()
         old.mkdir()
-        first = await identify(ada, root=str(old))
-        old.rename(new)
-        moved = await identify(ada, root=str(new))
-        assert (moved["project"], moved["notice"]) == (first["project"], None)
-        old.mkdir()  # another folder where the first one was
-        assert (await identify(ada, root=str(old)))["project"]["name"] == f"app ({old})"
+        async with commands(h, ada).client as client:
+            own = Person(ada.id, client)
+            first = await identify(own, root=str(old), machine=here)
+            old.rename(new)
+            moved = await identify(own, root=str(new), machine=here)
+            assert (moved["project"], moved["notice"]) == (first["project"], None)
+            old.mkdir()  # another folder where the first one was
+            third = await identify(own, root=str(old), machine=here)
+            assert third["project"]["name"] == f"app ({old})" and "kept apart" in third["notice"]
 
     one(tmp_path, scenario)
 
 
-def test_from_afar_nobody_learns_which_folders_this_machine_has(tmp_path):
+def as_claimed(*machines):
+    return ", then ".join({None: "said nothing", "": "elsewhere"}.get(one, one) for one in machines)
+
+
+@pytest.mark.parametrize(
+    "claimed", [[None], ["another"], ["this", "another"], ["another", "this"], ["this", None]], ids=lambda one: as_claimed(*one)
+)  # fmt: skip
+def test_a_root_that_another_machine_has_is_not_taken_for_one_that_was_moved_away(tmp_path, claimed):
     async def scenario(h, ada):
-        secret = ada.client.headers["Authorization"]
-        async with browser(h, "192.0.2.7") as afar:
-            afar.headers["Authorization"] = secret
+        async with commands(h, ada).client as client:
+            own, there = Person(ada.id, client), tmp_path / "never here"
+            for seen in claimed:
+                mark = {} if seen is None else {"machine": this_machine() if seen == "this" else seen}
+                first = await identify(own, root=str(there), **mark)
+            found = await identify(own, root=str(tmp_path), machine=this_machine())
+            assert found["project"]["name"] == f"app ({tmp_path})" != first["project"]["name"]
+            assert 'put `project = "app"` into the .vademecum.toml of both' in found["notice"]
+            assert (await identify(own, root=str(there)))["project"] == first["project"]
+
+    one(tmp_path, scenario)
+
+
+def test_a_folder_that_cannot_be_looked_at_is_not_gone(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    known = {"machine": this_machine()}
+    for root, gone in ((tmp_path, False), (tmp_path / "no", True), (tmp_path / "file" / "x", True),
+                       (tmp_path / "loop" / "x", False), ("a\0b", False), ("x" * 300, False),
+                       (tmp_path / "password=[redacted]1a2b", False)):  # fmt: skip
+        assert claims.is_gone({**known, "root": str(root)}) is gone, root
+    assert not claims.is_gone({"root": str(tmp_path / "no")})
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.7"])
+def test_no_account_learns_which_folders_this_machine_has(tmp_path, address):
+    async def scenario(h, ada):
+        async with browser(h, address) as afar:
+            afar.headers["Authorization"] = ada.client.headers["Authorization"]
+            caller, here = Person(ada.id, afar), this_machine()
             for number, other in enumerate((tmp_path, tmp_path / "nothing")):
-                claim = {**APP, "name": f"n{number}", "root": str(other)}
-                await afar.post("/v1/agents/identify", json=claim)
-                found = await afar.post("/v1/agents/identify", json={**claim, "root": "~/elsewhere"})
-                assert found.json()["project"]["name"] == f"n{number} (~/elsewhere)"
+                claim = {"name": f"n{number}", "root": str(other), "machine": here}
+                await identify(caller, **claim)
+                found = await identify(caller, **{**claim, "root": "~/elsewhere"})
+                assert found["project"]["name"] == f"n{number} (~/elsewhere)"
+                claim["name"] = f"m{number}"
+                await take(caller, event(project={**APP, **claim}))
+                await take(caller, event(project={**APP, **claim, "root": "~/elsewhere"}))
+                assert f"m{number} (~/elsewhere)" in await names(ada)
+
+    one(tmp_path, scenario)
+
+
+def test_what_an_account_has_claimed_makes_no_command_look_at_a_folder(tmp_path):
+    async def scenario(h, ada):
+        there, here = str(tmp_path / "nothing"), this_machine()
+        await identify(ada, root=there, machine=here)
+        async with commands(h, ada).client as client:
+            found = await identify(Person(ada.id, client), root=str(tmp_path), machine=here)
+        assert found["project"]["name"] == f"app ({tmp_path})"
+
+    one(tmp_path, scenario)
+
+
+def test_secrets_in_what_folders_are_called_are_not_stored(tmp_path):
+    async def scenario(h, ada):
+        secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+        identity = {"name": f"app {secret}", "root": f"~/{secret}/app"}
+        found = await identify(ada, **identity)
+        assert (await identify(ada, **identity))["project"] == found["project"]
+        await take(ada, event(project={**APP, **identity}))
+        assert [row["projectId"] for row in await listed(ada)] == [found["project"]["id"]]
+        async with h.parts.users.open(ada.id) as store:
+            claim = await store.write(lambda draft: [draft.row(key) for key in draft.keys("roots")])
+        assert len(claim) == 1 and "[redacted]" in claim[0]["name"] and "[redacted]" in claim[0]["root"]
+        assert secret not in str(claim) and secret not in str(await names(ada))
 
     one(tmp_path, scenario)
 

@@ -142,6 +142,17 @@ def test_the_timeline_is_of_one_project_from_old_to_new(tmp_path):
     with_person(tmp_path, scenario)
 
 
+def test_secrets_in_the_names_of_a_session_and_a_tool_are_not_stored_and_random_names_are_left(tmp_path):
+    async def scenario(h: House, ada: Person) -> None:
+        secret, build = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2, "assets/index-BkX9d2LmQz7TfGh3.js"
+        await take(ada, event("x", path=build, session=f"s {secret}", tool=f"mcp__{secret} {secret}"))
+        (row,) = await listed(ada)
+        assert secret not in str(row) and row["path"] == build and row["redactions"] >= 2
+        assert "[redacted]" in row["agentSession"] and "[redacted]" in row["tool"]
+
+    with_person(tmp_path, scenario)
+
+
 def test_secrets_that_were_sent_are_not_stored(tmp_path):
     async def scenario(h: House, ada: Person) -> None:
         secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2

@@ -1,6 +1,7 @@
 """`.vademecum.toml`: `project = "name"` says which project a folder is. Other keys are left to those who know them.
 
-A file that does not say it is an error, never another identity: what belongs to a project would be filed elsewhere.
+A file that does not say it is an error: what belongs to a project would be filed elsewhere. `vademecum record` alone goes on
+without it, and says so, as what it does not keep is lost.
 """
 
 from __future__ import annotations

@@ -30,15 +30,15 @@ def identify(cwd: str, home: str) -> Identity:
     return found
 
 
-def locate(cwd: str, home: str) -> Place:
-    """Raises BadRequest for `/` and for a config that does not fit."""
+def locate(cwd: str, home: str, configured: bool = True) -> Place:
+    """Raises BadRequest for `/` and, unless configs are left out, for one that does not fit."""
     folder, home = os.path.realpath(cwd), os.path.realpath(home)
     if folder == "/":
         raise BadRequest("The folder / is no project. Work in a folder of its own.")
     if folder == home:
         return _place("", home, home, "home", home)
     repository = around(folder)
-    for above in _up_to(folder, repository, home):
+    for above in _up_to(folder, repository, home) if configured else []:
         name = project_of(above)
         if name is not None:
             return _place(name, above, _in_main(above, repository), "config", home)

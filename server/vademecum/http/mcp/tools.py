@@ -113,7 +113,8 @@ async def _recent_context(call: Call, work: Work | None, asked: RecentContext) -
 
 async def _remember(call: Call, work: Work | None, asked: Remember) -> Json:
     given = _given(asked, project=_of(work, asked.project))
-    return await call("POST", "/v1/memories", json=given)
+    kept = await call("POST", "/v1/memories", json=given)
+    return {**kept, "scope": await _scope(call, kept["memory"]["projectId"])}
 
 
 async def _forget(call: Call, work: Work | None, asked: Forget) -> Json:
@@ -125,7 +126,8 @@ async def _forget(call: Call, work: Work | None, asked: Forget) -> Json:
             if refusal.code != NotFound.code:
                 raise
             continue
-        return {**answer, "forgotten": asked.id}
+        scope = answer.get("scope") or await _scope(call, _of(work, asked.project))
+        return {**answer, "scope": scope, "forgotten": asked.id}
     raise NotFound("There is nothing with this id here.")
 
 
@@ -172,6 +174,15 @@ TOOLS: dict[str, Tool] = {
         ),
     )
 }
+
+
+async def _scope(call: Call, project: str | None) -> Json:
+    """As the routes of agents tell it, which those of memory do not."""
+    if project is None:
+        return {"project": None}
+    answer = await call("POST", "/v1/observations/read", json={"ids": [], "project": project})
+    scope: Json = answer["scope"]
+    return scope
 
 
 def _given(asked: msgspec.Struct, **instead: Any) -> Json:

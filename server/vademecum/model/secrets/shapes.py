@@ -40,6 +40,10 @@ _KEYS = {
     "JWT": _key(r"eyJ[\w-]{8,4096}+\.[\w-]{8,16384}+\.[\w-]*+", "eyJ"),
 }
 _URL = Pattern(r"://[^\s/:@]{0,100}:(?P<secret>[^\s/]{1,200})@", hints=("://",))
+# `https://TOKEN@host` and `https://TOKEN:x-oauth-basic@host`: whether it is a token or a name, `_is_token` says.
+_USERINFO = Pattern(
+    r"https?://(?P<secret>[\w.~+=%-]{8,300})(?::[^\s/@]{0,200})?@", re.ASCII | re.IGNORECASE, ("http",)
+)
 _SLACK_HOOK = Pattern(
     r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]{10,})",
     re.ASCII,
@@ -62,13 +66,24 @@ _USER = Pattern(
     re.ASCII,
     ("-u",),
 )
-# `mysql -pX`, `docker login -p X`, `redis-cli -a X`.
+# `mysql -pX`, `docker login -p X`, `redis-cli -a X`, `ssh-keygen -N X`: a word, or all within quotes.
 _COMMAND = Pattern(
     r"(?<![\w-])(?:mysql[a-z]{0,10}\s[^\n|;&]{0,200}?(?<=\s)-p|(?:docker|podman) login\s[^\n|;&]{0,200}?(?<=\s)-p\s"
-    r"|redis-cli\s[^\n|;&]{0,200}?(?<=\s)-a\s)[\"']?(?P<secret>[^\s\"'$<-][^\s\"']{0,200})",
+    r"|redis-cli\s[^\n|;&]{0,200}?(?<=\s)-a\s|ssh-keygen\s[^\n|;&]{0,200}?(?<=\s)-[NP]\s{1,3})"
+    r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{0,200})",
     re.ASCII,
-    ("mysql", " login", "redis-cli"),
+    ("mysql", " login", "redis-cli", "ssh-keygen"),
 )
+# `curl -uname:X` with any other letters before the u, where `_USER` wants a blank; digits are a password here.
+_CURL = Pattern(
+    r"(?<![\w-])curl\s[^|;]{0,300}?(?<=\s)(?:-[A-Za-z#]{0,8}?[uU]\s{0,3}|--(?:proxy-)?user[ =])[\"']?"
+    r"[^\s:\"'/]{1,100}:(?P<secret>[^\s\"']{1,200})",
+    re.ASCII,
+    ("curl",),
+)
+_HTPASSWD = Pattern(r"(?<![\w-])htpasswd\s[^\n|;&]{1,300}", re.ASCII, ("htpasswd",))
+_WORD = Pattern(r"\"[^\"]{0,300}\"|'[^']{0,300}'|[^\s\"']{1,300}")
+TOKEN_MIN = 20  # letters that nobody is called
 _PEM = Pattern(r"-----BEGIN [A-Z0-9 ]{0,40}?PRIVATE KEY(?: BLOCK)?-----", hints=("PRIVATE KEY",))
 
 
@@ -82,13 +97,38 @@ def by_shape(text: str) -> Iterator[Span]:
         (_FLAG, "password of a command"),
         (_USER, "password of a command"),
         (_COMMAND, "password of a command"),
+        (_CURL, "password of a command"),
     ):
         for found in pattern.finditer(text):
             yield Span(*found.span("secret"), kind)
     for found in _BEARER.finditer(text):
         if has_digit(found["secret"]):  # "the bearer notwithstanding" is no token
             yield Span(*found.span("secret"), "bearer token")
+    for found in _USERINFO.finditer(text):
+        if _is_token(found["secret"]):
+            yield Span(*found.span("secret"), "token in an address")
+    yield from _htpasswd(text)
     yield from _pem(text)
+
+
+def _is_token(user: str) -> bool:
+    """What stands before the @ is often a name, with a number after it perhaps."""
+    return has_digit(user.rstrip("0123456789")) or (len(user) >= TOKEN_MIN and user.isalnum())
+
+
+def _htpasswd(text: str) -> Iterator[Span]:
+    """`htpasswd -b FILE USER X`, and without the file after `-n`: the last of the words that are no options."""
+    for command in _HTPASSWD.finditer(text):
+        words = list(_WORD.compiled().finditer(text, command.start() + len("htpasswd"), command.end()))
+        options = "".join(word[0] for word in words if word[0].startswith("-"))
+        if "b" not in options:
+            continue
+        costs = {at + 1 for at, word in enumerate(words) if word[0] in ("-C", "-r")}
+        named = [word for at, word in enumerate(words) if not word[0].startswith("-") and at not in costs]
+        secret = next(iter(named[1 if "n" in options else 2 :]), None)
+        if secret is not None and secret[0][:1] not in "$<>":
+            quoted = secret[0][0] in "\"'"
+            yield Span(secret.start() + quoted, secret.end() - quoted, "password of a command")
 
 
 def _pem(text: str) -> Iterator[Span]:

@@ -1,0 +1,64 @@
+"""What stays in the spool is bounded by age and number, and what is waiting there never goes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from server.agents.test_spool import email, spooled
+from server.house import house, run
+from vademecum.services import spool_bounds
+from vademecum.services.spool_bounds import DAY_S, bound
+
+
+def aged(path: Path, days: float) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    os.utime(path, (time.time() - days * DAY_S,) * 2)
+    return path
+
+
+def test_what_is_old_goes_and_what_waits_or_is_being_written_stays(tmp_path: Path) -> None:
+    rejected, elsewhere = tmp_path / "rejected", aged(tmp_path.parent / "elsewhere" / "a.tmp", 99)
+    stays = [aged(rejected / "owner" / "a.json", 29), aged(tmp_path / "owner" / "b.json", 99),
+             aged(tmp_path / "owner" / "c.json.tmp", 0.9), elsewhere]  # fmt: skip
+    goes = [aged(rejected / "ada" / "a.json", 31), aged(tmp_path / "owner" / "d.json.tmp", 1.1)]
+    folder = aged(rejected / "ada" / "folder.json" / "x", 31).parent
+    os.utime(folder, (0, 0))
+    (tmp_path / "link").symlink_to(elsewhere.parent)
+    bound(tmp_path, rejected)
+    assert all(path.exists() for path in stays)
+    assert not any(path.exists() for path in [*goes, folder])
+
+
+@pytest.mark.parametrize("below", ["rejected/ada/{}.json", "ada/{}.json.tmp"])
+def test_of_too_many_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
+    monkeypatch.setattr(spool_bounds, "FILES_MAX", 3)
+    paths = [aged(tmp_path / below.format(n), n / 100) for n in range(5)]
+    bound(tmp_path, tmp_path / "rejected")
+    assert [path.exists() for path in paths] == [True, True, True, False, False]
+
+
+def test_a_server_that_starts_bounds_them_and_an_old_event_is_kept_from_when_it_was_set_aside(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        old = aged(tmp_path / "spool" / "rejected" / "ada" / "a.json", 31)
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for _ in range(600):
+                if not old.exists():
+                    break
+                await asyncio.sleep(0.05)
+            assert not old.exists()
+            folder = spooled(h, email(h, ada))
+            aged(folder / "odd.json", 99)
+            await h.parts.spool.take_up()
+            bound(tmp_path / "spool", tmp_path / "spool" / "rejected")
+            assert (tmp_path / "spool" / "rejected" / folder.name / "odd.json").exists()
+
+    run(scenario)
