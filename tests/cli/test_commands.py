@@ -80,11 +80,10 @@ def test_the_first_help_shows_examples_and_each_of_them_is_a_real_command():
     examples = re.findall(r"^  \w+: +vademecum (.+)$", shown, re.M)
     assert len(examples) >= 4
     for example in examples:
-        words = example.split()
-        known = main.commands[words[0]]
+        known: click.Command = main
+        words = iter(example.split())
         while isinstance(known, click.Group):
-            words = words[1:]
-            known = known.commands[words[0]]
+            known = known.get_command(click.Context(known), next(words))
         flags = {flag for parameter in known.params for flag in parameter.opts}
         assert set(re.findall(r"--[\w-]+", example)) <= flags
 
