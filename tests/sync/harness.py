@@ -75,6 +75,7 @@ class Harness:
                 except httpx.TransportError:
                     await asyncio.sleep(0.025)
         lines = self.log_path.read_text(errors="replace").splitlines()[-TOLD_LINES:]
+        self.log_path.unlink()
         raise RuntimeError("the server did not start\n" + "\n".join(lines))
 
     async def stop(self, *, kill: bool) -> None:
