@@ -13,7 +13,7 @@ let visit: Visit;
 beforeAll(async () => {
   [ada, bob] = await Promise.all([person(), person()]);
   await withRows(ada);
-  visit = await Visit.of(ada);
+  visit = await Visit.of(ada, { installs: true });
 });
 
 test("signed out by somebody else: the line says so, nothing is lost, and signing in again syncs", async () => {

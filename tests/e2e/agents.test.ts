@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import { violations } from "./accessible.ts";
-import { Device, harness, withServer } from "./app.ts";
-import { SMALL_MODEL } from "./browser.ts";
+import { Device, harness, withOwnServer } from "./app.ts";
 import { push } from "./people.ts";
 import type { Observation } from "../../web/src/model/observations.ts";
 import type { NewUser } from "../sync/harness.ts";
@@ -66,7 +65,7 @@ let device: Device;
 let page: Page;
 let ferry: string;
 
-withServer({ VADEMECUM_MODELS: SMALL_MODEL });
+withOwnServer();
 beforeAll(async () => {
   ada = await harness.user();
   await push(ada, "projects", {
@@ -79,7 +78,7 @@ beforeAll(async () => {
   ]) {
     await harness.call(ada, "/v1/observations", { method: "POST", body: JSON.stringify({ events }) });
   }
-  device = await Device.of(ada);
+  device = await Device.of(ada, { installs: true });
   page = device.page;
   page.setDefaultTimeout(60_000);
   await device.installed();

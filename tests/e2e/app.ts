@@ -4,18 +4,27 @@ import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import type { State } from "../../web/src/app.ts";
 import type { Collections } from "../../web/src/model/rows.ts";
-import { Harness, type NewUser } from "../sync/harness.ts";
-import { Browser, SMALL_MODEL } from "./browser.ts";
+import { Harness, type NewUser, type Settings } from "../sync/harness.ts";
+import { Browser, SMALL_MODEL, type Ways } from "./browser.ts";
 
 export let harness: Harness;
 
-/** For a test file: one server, with the small model. `settings`: environment variables of it. */
-export function withServer(settings: Record<string, string> = {}): void {
-  beforeAll(async () => {
-    harness = await Harness.start({ VADEMECUM_MODELS: SMALL_MODEL, ...settings });
-  });
+/** For a test file: a server with the small model, or with these settings, that other files use, too. */
+export function withServer(settings: Settings = {}): void {
+  withOne(() => Harness.shared({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));
+}
+
+/** For a test file that stops its server or makes it fail, or has settings like no other. */
+export function withOwnServer(settings: Settings = {}): void {
+  withOne(() => Harness.start({ VADEMECUM_MODELS: SMALL_MODEL, ...settings }));
+}
+
+function withOne(server: () => Promise<Harness>): void {
+  beforeAll(async () => void (harness = await server()));
   afterEach(async ({ task }) => {
-    if (task.result?.state === "fail") await Promise.all([...devices].map((device) => device.confess()));
+    if (task.result?.state !== "fail") return;
+    harness.confess();
+    await Promise.all([...devices].map((device) => device.confess()));
   });
   afterAll(async () => {
     await Promise.all([...devices].map((device) => device.stop()));
@@ -33,9 +42,8 @@ export class Device {
     readonly user: NewUser,
   ) {}
 
-  /** `own`: a browser process of its own, with these arguments. */
-  static async of(user: NewUser, own?: readonly string[]): Promise<Device> {
-    const browser = await Browser.start(own);
+  static async of(user: NewUser, ways?: Ways): Promise<Device> {
+    const browser = await Browser.start(ways);
     const link = await harness.ask<{ link: string }>("link", { userId: user.userId });
     const page = await browser.page(harness.url + link.link);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -45,7 +53,7 @@ export class Device {
     return device;
   }
 
-  /** Waits until the app is kept on the device: from then on it opens without a network. */
+  /** Waits until the app is kept on a device that installs it: from then on it opens without a network. */
   async installed(): Promise<void> {
     await this.page.evaluate(async () => {
       await navigator.serviceWorker.ready;

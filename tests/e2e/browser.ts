@@ -29,6 +29,13 @@ afterAll(async () => (await shared)?.close());
 
 const executable = () => execFileSync("tests/e2e/chromium.sh", { encoding: "utf8" }).trim();
 
+export interface Ways {
+  /** It is a process of its own with these arguments, or none, and a profile on the disk. */
+  own?: readonly string[];
+  /** The app may be kept on the device. To put it there takes seconds of both cores, so only tests that need it do. */
+  installs?: boolean;
+}
+
 export class Browser {
   /** Every request of every page, worker and thread. */
   readonly requests: string[] = [];
@@ -49,8 +56,19 @@ export class Browser {
     context.on("weberror", (error) => this.complaints.push(String(error.error())));
   }
 
-  /** With arguments of its own, or none of these, it is a process of its own, with a profile on the disk. */
-  static async start(own?: readonly string[]): Promise<Browser> {
+  static async start({ own, installs = false }: Ways = {}): Promise<Browser> {
+    const browser = await Browser.opened(own);
+    if (!installs) {
+      await browser.context.addInitScript(() => {
+        if ("ServiceWorkerContainer" in self) {
+          ServiceWorkerContainer.prototype.register = () => new Promise(() => {});
+        }
+      });
+    }
+    return browser;
+  }
+
+  private static async opened(own?: readonly string[]): Promise<Browser> {
     if (!own) {
       shared ??= chromium.launch({ executablePath: executable(), args: ARGUMENTS });
       return new Browser(await (await shared).newContext(), undefined);
@@ -81,12 +99,17 @@ export let browser: Browser;
 export let harness: Harness;
 export let user: NewUser;
 
-/** For a test file: one server with the models of a folder, one browser, one user. */
-export function withBrowser(models = MODELS): void {
+/** For a test file: a server that others use, too, or its own with the models of a folder; one browser, one user. */
+export function withBrowser(models?: string): void {
   beforeAll(async () => {
-    harness = await Harness.start({ VADEMECUM_MODELS: models });
+    harness = await (models
+      ? Harness.start({ VADEMECUM_MODELS: models })
+      : Harness.shared({ VADEMECUM_MODELS: MODELS }));
     user = await harness.user();
     browser = await Browser.start();
+  });
+  afterEach(({ task }) => {
+    if (task.result?.state === "fail") harness.confess();
   });
   afterAll(async () => {
     await browser?.stop();

@@ -2,6 +2,7 @@
 
 import { violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
+import type { Ways } from "./browser.ts";
 import { withAssistant, type Rule } from "./scripted.ts";
 
 const HOSTILE = [
@@ -22,8 +23,8 @@ withAssistant(RULES);
 const LEASE = "The rent of the flat in Harbour Street is 940 euros a month, due on the third working day.";
 
 /** Ends with its test: an answer that is still being written would draw on beside the next one. */
-async function reader(): Promise<Device> {
-  const device = await Device.of(await harness.user());
+async function reader(ways?: Ways): Promise<Device> {
+  const device = await Device.of(await harness.user(), ways);
   onTestFinished(() => device.stop());
   await device.drop("lease.txt", LEASE);
   await device.embedded(1);
@@ -136,7 +137,8 @@ test("a page killed in the middle of an answer: what was saved is there, and it 
 });
 
 test("offline the documents answer, and the assistant does when the server is back, if one wants", async () => {
-  const device = await reader();
+  const device = await reader({ installs: true });
+  await device.installed();
   const { page } = device;
   await device.modelReady();
   await device.ask("How much is the rent?");

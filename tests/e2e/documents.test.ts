@@ -4,7 +4,7 @@ import type { Locator, Page } from "playwright-core";
 import { compare } from "../../web/src/model/compare.ts";
 import type { NewUser } from "../sync/harness.ts";
 import { violations } from "./accessible.ts";
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withOwnServer } from "./app.ts";
 
 const AT = "2026-03-01T00:00:00.000Z";
 const TIDES = "About the tides (sample).md";
@@ -13,10 +13,10 @@ let ada: NewUser;
 let phone: Device;
 let laptop: Device;
 
-withServer();
+withOwnServer();
 beforeAll(async () => {
   ada = await harness.user();
-  [phone, laptop] = await Promise.all([Device.of(ada, []), Device.of(ada, [])]);
+  [phone, laptop] = await Promise.all([Device.of(ada, { own: [] }), Device.of(ada, { own: [] })]);
   for (const { page } of [phone, laptop]) page.setDefaultTimeout(60_000);
   await phone.page.setViewportSize({ width: 360, height: 740 });
 });

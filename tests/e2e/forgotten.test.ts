@@ -1,9 +1,9 @@
 /** "Forget everything" on one device: nothing stays on another, not even what only that one knew. */
 
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withOwnServer } from "./app.ts";
 import { soon } from "../soon.ts";
 
-withServer();
+withOwnServer();
 
 type Table = "files" | "lost" | "later" | "accounts";
 
@@ -40,7 +40,7 @@ function forgetEverything({ user }: Device): Promise<{ at: string }> {
 
 let device: Device;
 beforeAll(async () => {
-  device = await Device.of(await harness.user());
+  device = await Device.of(await harness.user(), { installs: true });
   await device.installed();
   await device.reopen();
   await live(device);

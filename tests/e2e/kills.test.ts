@@ -1,8 +1,8 @@
 /** Server and page are killed while they sync, again and again: nothing is lost, nothing is there twice, nothing hangs. */
 
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withOwnServer } from "./app.ts";
 
-withServer();
+withOwnServer();
 
 const ROUNDS = process.env["SOAK"] ? 200 : 5;
 
@@ -21,7 +21,7 @@ test(`${ROUNDS} kills of the server or the page leave every row on both sides, o
   console.log(`SEED=${seed}`);
   const random = dice(seed);
   const user = await harness.user();
-  const device = await Device.of(user);
+  const device = await Device.of(user, { installs: true });
   await device.installed();
   const asked: string[] = [];
   const dropped: string[] = [];

@@ -26,7 +26,7 @@ let other: Device;
 beforeAll(async () => {
   ada = await harness.user();
   await withProject(ada);
-  device = await Device.of(ada);
+  device = await Device.of(ada, { installs: true });
   page = device.page;
   page.setDefaultTimeout(60_000);
   await device.installed();

@@ -4,14 +4,14 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Device, harness, withServer } from "./app.ts";
+import { Device, harness, withOwnServer } from "./app.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "vademecum-models-"));
 const models = join(folder, "models");
 
 beforeAll(() => void execFileSync(".venv/bin/python", ["tests/e2e/small_model.py", join(folder, "later")]));
 afterAll(() => rmSync(folder, { recursive: true }));
-withServer({ VADEMECUM_MODELS: models });
+withOwnServer({ VADEMECUM_MODELS: models });
 
 test("a server that has a model when it is back: the app fetches it and embeds by it", async () => {
   const device = await Device.of(await harness.user());

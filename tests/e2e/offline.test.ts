@@ -18,7 +18,7 @@ const runs = ({ page }: Device) => page.workers().some((worker) => worker.url().
 
 test("while the server answers no page starts the model, and offline the first question finds by meaning", async () => {
   const user = await harness.user();
-  const device = await Device.of(user);
+  const device = await Device.of(user, { installs: true });
   onTestFinished(() => device.stop());
   await device.installed();
   await device.modelReady(); // fetched
@@ -45,7 +45,7 @@ test("while the server answers no page starts the model, and offline the first q
 
 test("what is read and asked offline reaches the other device with its vectors, embedded once", async () => {
   const user = await harness.user();
-  const [one, other] = [await Device.of(user), await Device.of(user)];
+  const [one, other] = [await Device.of(user, { installs: true }), await Device.of(user)];
   await one.installed();
   await one.modelReady();
   await one.offline(true);

@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import type { NewUser } from "../sync/harness.ts";
 import { Device, harness } from "./app.ts";
 import { violations } from "./accessible.ts";
+import type { Ways } from "./browser.ts";
 
 export const PASSWORD = "a long enough password";
 type Afterwards = "Keep what is on this device" | "Wipe this device";
@@ -86,8 +87,8 @@ export class Visit {
   ) {}
 
   /** A new device of theirs, once it has their rows. */
-  static async of(user: Person): Promise<Visit> {
-    const device = await Device.of(user);
+  static async of(user: Person, ways?: Ways): Promise<Visit> {
+    const device = await Device.of(user, ways);
     device.page.setDefaultTimeout(60_000);
     const visit = new Visit(device, device.page);
     await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);

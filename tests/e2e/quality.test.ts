@@ -18,7 +18,10 @@ let port: number;
 
 beforeAll(async () => {
   port = await freePort();
-  device = await Device.of(await harness.user(), [`--remote-debugging-port=${port}`]);
+  device = await Device.of(await harness.user(), {
+    own: [`--remote-debugging-port=${port}`],
+    installs: true,
+  });
   await device.installed();
   await device.drop("lease.txt", LEASE);
   await device.modelReady();

@@ -5,7 +5,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { withServer } from "./app.ts";
+import { withOwnServer } from "./app.ts";
 
 /** As in tests/server/endpoint.py: the first whose `when` stands in the question answers it. */
 export interface Rule {
@@ -36,5 +36,5 @@ export function withAssistant(rules: readonly Rule[]): void {
     );
   });
   afterAll(() => void model?.kill());
-  withServer(settings);
+  withOwnServer(settings);
 }

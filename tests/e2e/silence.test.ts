@@ -6,7 +6,7 @@ withServer();
 
 let device: Device;
 beforeAll(async () => {
-  device = await Device.of(await harness.user());
+  device = await Device.of(await harness.user(), { installs: true });
   await device.installed();
 });
 

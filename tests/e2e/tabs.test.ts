@@ -79,7 +79,7 @@ test("what waits for the assistant is asked by one tab, once", async () => {
 });
 
 test("what a closed tab was at is gone on with by one that is open: a file, and a search index", async () => {
-  const device = await Device.of(await harness.user());
+  const device = await Device.of(await harness.user(), { installs: true });
   await device.modelReady();
   await device.installed();
   await device.page.reload(); // from now on it needs no network

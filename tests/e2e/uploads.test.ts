@@ -16,7 +16,7 @@ let laptop: Device;
 withServer({ VADEMECUM_MODELS: MODELS });
 beforeAll(async () => {
   ada = await harness.user();
-  [phone, laptop] = await Promise.all([Device.of(ada), Device.of(ada)]);
+  [phone, laptop] = await Promise.all([Device.of(ada), Device.of(ada, { installs: true })]);
   await laptop.installed();
   await laptop.modelReady();
   for (const { page } of [phone, laptop]) page.setDefaultTimeout(20_000);

@@ -1,7 +1,7 @@
 /** RxDB's own replication suite, against a running server (attachment cases aside: they are not on this wire). */
 
 import { addRxPlugin } from "rxdb/plugins/core";
-import { RxDBDevModePlugin } from "rxdb/plugins/dev-mode";
+import { disableWarnings, RxDBDevModePlugin } from "rxdb/plugins/dev-mode";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { runReplicationBaseTestSuite, setConfig } from "rxdb/plugins/test-utils";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
@@ -9,6 +9,7 @@ import type { User } from "./harness.ts";
 import { replicatePlain } from "./plain.ts";
 import { harness, withServer } from "./setup.ts";
 
+disableWarnings();
 addRxPlugin(RxDBDevModePlugin);
 const storage = wrappedValidateAjvStorage({ storage: getRxStorageMemory() });
 setConfig({

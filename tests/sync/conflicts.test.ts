@@ -4,7 +4,7 @@ import { document, fact, now, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { harness, laptop, phone, user, withTwoDevices } from "./setup.ts";
 
-withTwoDevices(["documents", "sessions", "entities", "facts", "projects"]);
+withTwoDevices(["documents", "sessions", "entities", "facts", "projects"], true);
 
 /** Both devices hold these rows and are without a network. */
 async function bothHold(collection: string, ...rows: { id: string }[]): Promise<void> {

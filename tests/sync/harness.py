@@ -1,6 +1,6 @@
 """A real server for the tests with the real client, and a door beside it to do what no client may.
 
-Prints one JSON line {"url", "admin"} and serves until its standard input closes. The server is a process of its
+Prints one JSON line {"url", "admin", "log"} and serves until its standard input closes. The server is a process of its
 own, so that it can be killed; the admin door makes users, kills and restarts, backs up and restores, revokes
 tokens, and loses the next answer of a push or of another POST: a proxy in front of the server closes the
 connection after the commit. The proxy can also break a download off: it closes the connection in the middle of an answer.
@@ -11,6 +11,7 @@ And it can let the server die: from a given request on nobody hears anything of 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import secrets
@@ -28,6 +29,7 @@ import httpx
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("server.py")
 START_S = 60  # on cores that many tests share
+TOLD_LINES = 100
 
 
 def free_port() -> int:
@@ -39,6 +41,8 @@ def free_port() -> int:
 class Harness:
     def __init__(self) -> None:
         self.data = Path(tempfile.mkdtemp(prefix="vademecum-sync-"))
+        fd, name = tempfile.mkstemp(prefix="vademecum-sync-", suffix=".log")
+        self.log, self.log_path = os.fdopen(fd, "ab"), Path(name)
         self.port = free_port()
         self.process: asyncio.subprocess.Process | None = None
         self.lose: str | None = None
@@ -52,7 +56,8 @@ class Harness:
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,
             str(SERVER),
-            stdout=sys.stderr,
+            stdout=self.log,
+            stderr=self.log,
             env={
                 **os.environ,
                 "HARNESS_SECRET": self.secret,
@@ -69,11 +74,14 @@ class Harness:
                     return
                 except httpx.TransportError:
                     await asyncio.sleep(0.025)
-        raise RuntimeError("the server did not start")
+        lines = self.log_path.read_text(errors="replace").splitlines()[-TOLD_LINES:]
+        self.log_path.unlink()
+        raise RuntimeError("the server did not start\n" + "\n".join(lines))
 
     async def stop(self, *, kill: bool) -> None:
         assert self.process is not None
-        self.process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # it may be down, or have died by itself
+            self.process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
         await self.process.wait()
 
     async def control(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -131,7 +139,7 @@ class Harness:
             "--data",
             str(self.data),
             stdout=asyncio.subprocess.DEVNULL,
-            stderr=sys.stderr,
+            stderr=self.log,
         )
         if await process.wait():
             raise RuntimeError(f"vademecum {words[0]} failed")
@@ -222,7 +230,13 @@ async def main() -> None:
     door = await asyncio.start_server(lambda r, w: handle_admin(harness, r, w), "127.0.0.1", 0)
     ports = [s.sockets[0].getsockname()[1] for s in (proxy, door)]
     print(
-        json.dumps({"url": f"http://127.0.0.1:{ports[0]}", "admin": f"http://127.0.0.1:{ports[1]}"}),
+        json.dumps(
+            {
+                "url": f"http://127.0.0.1:{ports[0]}",
+                "admin": f"http://127.0.0.1:{ports[1]}",
+                "log": str(harness.log_path),
+            }
+        ),
         flush=True,
     )
     try:
@@ -230,6 +244,7 @@ async def main() -> None:
     finally:
         await harness.stop(kill=True)
         shutil.rmtree(harness.data, ignore_errors=True)
+        harness.log_path.unlink(missing_ok=True)
         os._exit(0)
 
 

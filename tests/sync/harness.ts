@@ -1,6 +1,7 @@
-/** Starts a real server for a test file (see harness.py) and speaks to the door beside it. */
+/** Starts a real server (see harness.py) for a test file or for several, and speaks to the door beside it. */
 
 import { spawn, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { env } from "node:process";
 import { createInterface } from "node:readline";
 
@@ -14,15 +15,37 @@ export interface NewUser extends User {
   link: string;
 }
 
+/** Environment variables of a server. */
+export type Settings = Record<string, string>;
+
+/** Where a server is, the door beside it, and the file that it writes its log to. */
+export interface Place {
+  url: string;
+  admin: string;
+  log: string;
+}
+
+const TOLD_LINES = 100;
+
 export class Harness {
   private constructor(
-    private readonly process: ChildProcess,
-    readonly url: string,
-    private readonly door: string,
+    readonly place: Place,
+    private readonly process?: ChildProcess,
   ) {}
 
-  /** `settings`: environment variables of the server. */
-  static async start(settings: Record<string, string> = {}): Promise<Harness> {
+  get url(): string {
+    return this.place.url;
+  }
+
+  /** The one that all files share which want these settings (see shared.ts). None of them stops it or makes it fail. */
+  static async shared(settings: Settings = {}): Promise<Harness> {
+    const body = JSON.stringify(settings);
+    const answer = await fetch(env["VADEMECUM_SHARED"]!, { method: "POST", body });
+    if (!answer.ok) throw new Error(await answer.text());
+    return new Harness((await answer.json()) as Place);
+  }
+
+  static async start(settings: Settings = {}): Promise<Harness> {
     const process = spawn(".venv/bin/python", ["tests/sync/harness.py"], {
       stdio: ["pipe", "pipe", "inherit"],
       env: { ...env, ...settings },
@@ -31,18 +54,24 @@ export class Harness {
       createInterface({ input: process.stdout }).once("line", resolve);
       process.once("exit", (code) => reject(new Error(`The server ended with ${code}.`)));
     });
-    const { url, admin } = JSON.parse(line) as { url: string; admin: string };
-    return new Harness(process, url, admin);
+    return new Harness(JSON.parse(line) as Place, process);
   }
 
   async stop(): Promise<void> {
-    const ended = new Promise((resolve) => this.process.once("exit", resolve));
-    this.process.stdin?.end();
+    const { process } = this;
+    if (!process) return; // others may be at it
+    const ended = new Promise((resolve) => process.once("exit", resolve));
+    process.stdin?.end();
     await ended;
   }
 
+  /** What the server said last: for a test that failed. */
+  confess(): void {
+    console.error(readFileSync(this.place.log, "utf8").split("\n").slice(-TOLD_LINES).join("\n"));
+  }
+
   async ask<T>(verb: string, body: object = {}): Promise<T> {
-    const answer = await fetch(`${this.door}/${verb}`, { method: "POST", body: JSON.stringify(body) });
+    const answer = await fetch(`${this.place.admin}/${verb}`, { method: "POST", body: JSON.stringify(body) });
     const result = (await answer.json()) as T & { error?: string };
     if (!answer.ok) throw new Error(`${verb}: ${result.error}`);
     return result;

@@ -5,7 +5,7 @@ import { eventually } from "./eventually.ts";
 import { harness, user, withUser } from "./setup.ts";
 
 const NAMES = ["documents", "sessions"];
-withUser();
+withUser(true);
 
 const titles = async (device: Device) =>
   Object.fromEntries((await device.rows("sessions")).map((row) => [row.id, row.title]));

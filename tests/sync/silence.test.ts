@@ -6,7 +6,7 @@ import { Gate } from "./gate.ts";
 import { harness, user, withUser } from "./setup.ts";
 
 const PATIENCE = { pullMs: 400, pushMs: 400, streamMs: 400 };
-withUser();
+withUser(true);
 
 let device: Device;
 beforeEach(async () => {

@@ -199,6 +199,17 @@ test("while no model can be had, refused documents do not ask for it one after t
   expect(asked()).toBeLessThanOrEqual(3);
 });
 
+test("what is still to be looked at when the app is left is not looked for in closed rows", async () => {
+  await insert(records, "documents", { id: "d", status: "pending" });
+  const desk = openUploads(records);
+  const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
+  onTestFinished(() => complaints.mockRestore());
+  await records.close();
+  desk.uploads.embedAgain("d");
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(complaints).not.toHaveBeenCalled();
+});
+
 test("what a server embeds that is busy at the moment is left to it", async () => {
   await insertBrokenOff("refused", "pending");
   const desk = openUploads(records);

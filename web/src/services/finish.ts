@@ -129,7 +129,10 @@ export class Finishing {
   }
 
   #then(work: () => Promise<void>): void {
-    this.#queue = this.#queue.then(work).catch((error: unknown) => console.error(error));
+    const unlessClosed = async () => {
+      if (!this.#house.records.closed) await work(); // the app may have been left while it stood in the queue
+    };
+    this.#queue = this.#queue.then(unlessClosed).catch((error: unknown) => console.error(error));
   }
 }
 

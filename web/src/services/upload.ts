@@ -209,6 +209,7 @@ export class Uploads {
       this.#retries.end(file.id);
       await this.#house.device.files.delete(file.id);
     } catch (error) {
+      if (this.#house.records.closed) return; // the app was left: the file is taken up at the next start
       this.#retries.end(file.id);
       const half = await this.#house.records.documents.findOne(file.id).exec();
       left = !signal.aborted && half !== null; // the next try, or the next start, takes it up again
