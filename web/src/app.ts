@@ -5,7 +5,7 @@
  */
 
 import { proxy, type ProxyMarked } from "comlink";
-import { asyncScheduler, distinctUntilChanged, throttleTime } from "rxjs";
+import { asyncScheduler, distinctUntilChanged, filter, map, throttleTime } from "rxjs";
 import { Device, type KnownAccount, type LostText } from "./engines/device/device.ts";
 import { open as openRecords } from "./engines/records/records.ts";
 import { telling } from "./engines/sync/conflicts.ts";
@@ -252,6 +252,12 @@ export class Desk {
 
   changeSession(id: string, change: Parameters<typeof changeSession>[2]) {
     return changeSession(this.#house, id, change);
+  }
+
+  /** Of each conversation that is deleted, here or elsewhere, its id. */
+  watchDeleted(listener: (sessionId: string) => void) {
+    const dead$ = this.#house.records.sessions.$.pipe(filter(({ documentData }) => documentData._deleted));
+    return follow(dead$.pipe(map(({ documentId }) => documentId)), listener);
   }
 
   deleteSession(id: string) {
