@@ -170,11 +170,10 @@ test("who cancels while the words of a file are counted, or written, keeps none 
   const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue({ countTokens } as any);
   onTestFinished(() => ifHere.mockRestore());
   const desk = openUploads(records);
-  await desk.uploads.add(
-    [new File([TEXT], "counted.txt"), new File([`${TEXT} Daily.`], "written.txt")],
-    null,
-  );
-  const [counted, written] = desk.uploads.tasks$.value.map(({ id }) => id) as [string, string];
+  const [counted, written] = ["counted", "written"] as const;
+  await insert(records, "documents", { id: written, status: "pending" }); // as an earlier page began it
+  for (const id of [counted, written]) desk.files.rows.set(id, waiting(id, `${TEXT} ${id}`));
+  void desk.uploads.resume();
   await soon(() => expect(ifHere).toHaveBeenCalledTimes(1));
   await turns();
   await desk.uploads.cancel(counted);
