@@ -5,7 +5,7 @@
  */
 
 import { proxy, type ProxyMarked } from "comlink";
-import { asyncScheduler, distinctUntilChanged, filter, map, throttleTime } from "rxjs";
+import { asyncScheduler, distinctUntilChanged, throttleTime } from "rxjs";
 import { Device, type KnownAccount, type LostText } from "./engines/device/device.ts";
 import { open as openRecords } from "./engines/records/records.ts";
 import { telling } from "./engines/sync/conflicts.ts";
@@ -33,7 +33,7 @@ import { House } from "./services/house.ts";
 import { dismissLost, keepLost, useLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
 import { Searcher } from "./services/search.ts";
-import { beginSession, changeSession } from "./services/sessions.ts";
+import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
 import type { Task } from "./model/task.ts";
 import { Uploads } from "./services/upload.ts";
@@ -256,8 +256,7 @@ export class Desk {
 
   /** Of each conversation that is deleted, here or elsewhere, its id. */
   watchDeleted(listener: (sessionId: string) => void) {
-    const dead$ = this.#house.records.sessions.$.pipe(filter(({ documentData }) => documentData._deleted));
-    return follow(dead$.pipe(map(({ documentId }) => documentId)), listener);
+    return follow(deleted$(this.#house), listener);
   }
 
   deleteSession(id: string) {
