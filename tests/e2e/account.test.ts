@@ -101,7 +101,7 @@ test("a file that is no export, or not all of it, changes nothing that it should
   const back = await visit.bringIn(
     zipSync({ "facts.jsonl": strToU8(JSON.stringify(fact("f1", "back again"))) }),
   );
-  expect(back.added).toBe(1); // under another id: a deletion is for ever
+  expect(back.added).toBe(1); // under another id: what was deleted stays deleted
   await visit.device.until(async () => (await onServer(bob, "facts", "f1~2"))?.["value"] === "back again");
 });
 

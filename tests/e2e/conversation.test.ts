@@ -70,19 +70,6 @@ test("an answer is stopped, asked again in other words, and the draft of the nex
   await page.reload();
   await box.waitFor();
   expect(await box.inputValue()).toBe("Not sent yet");
-  // As a version kept it that did not say whose a draft is, and of when.
-  await page.evaluate((id) => {
-    localStorage.clear();
-    localStorage.setItem(`draft ${id}`, "Written before the update");
-  }, new URL(page.url()).pathname.split("/").at(-1)!);
-  await page.reload();
-  await box.waitFor();
-  expect(await box.inputValue()).toBe("Written before the update");
-  await box.press("End");
-  await page.keyboard.type(", and after it");
-  await page.reload();
-  await box.waitFor();
-  expect(await box.inputValue()).toBe("Written before the update, and after it");
 });
 
 test("asked again while it is answered: the first answer ends before the second, and Stop stops the second", async () => {

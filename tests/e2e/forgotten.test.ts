@@ -1,4 +1,4 @@
-/** "Forget everything" on one device: nothing stays on another, not even what only that one knew. */
+/** "Forget everything", and a delete, on one device: nothing stays on another, not even what only that one knew. */
 
 import { Device, harness, withOwnServer } from "./app.ts";
 import { soon } from "../soon.ts";
@@ -36,6 +36,11 @@ const drafts = (device: Device) =>
 function forgetEverything({ user }: Device): Promise<{ at: string }> {
   const body = JSON.stringify({ confirm: "forget everything" });
   return harness.call(user, "/v1/forget", { method: "POST", body });
+}
+
+/** Asks the app, as a page does. */
+function tell<T>({ page }: Device, verb: string, ...given: unknown[]): Promise<T> {
+  return page.evaluate(([verb, given]) => (window as any).vademecum[verb](...given), [verb, given] as const);
 }
 
 let device: Device;
@@ -77,6 +82,30 @@ test("what waits on a device that was away goes when it hears of it, and what ot
   const box = page.getByRole("textbox", { name: "Ask about your documents" });
   await soon(async () => expect(await box.inputValue()).toBe(""));
   expect(await harness.live(user, "documents")).toEqual([]);
+});
+
+test("what is deleted leaves none of its words beside the rows, and lost words without a row stay", async () => {
+  const { page, user } = device;
+  const at = new Date().toISOString();
+  const lost = { userId: user.userId, collection: "facts", fields: { value: "mine" }, at };
+  await tell(device, "addFact", "rent", "940");
+  const { id } = (await device.rows("facts")).find(({ key }) => key === "rent")!;
+  await kept(device, "lost", "put", { id: "here", rowId: id, ...lost });
+  await kept(device, "lost", "put", { id: "gone", rowId: "gone", ...lost });
+  await expect(tell(device, "useLost", "gone")).rejects.toThrow("ROW_GONE");
+  await tell(device, "deleteRow", "facts", id);
+  await soon(async () => expect(await kept(device, "lost", "get", "here")).toBeUndefined());
+  expect(await kept(device, "lost", "get", "gone")).toMatchObject({ fields: { value: "mine" } });
+  await tell(device, "ask", "s-gone", "What is the rent?");
+  const prefix = `draft ${user.userId} `;
+  await page.evaluate(
+    ([prefix, at]) => ["other", "s-gone"].forEach((id) => localStorage.setItem(prefix + id, `${at} draft`)),
+    [prefix, at] as const,
+  );
+  await tell(device, "deleteSession", "s-gone");
+  const keys = () => page.evaluate(() => Object.keys(localStorage));
+  await soon(async () => expect(await keys()).not.toContain(`${prefix}s-gone`));
+  expect(await keys()).toContain(`${prefix}other`);
 });
 
 test("what a device makes whose clock is behind the forgetting is made after it", async () => {

@@ -126,4 +126,5 @@ test("a row's vectors are read if they are of this model", () => {
   expect(toBlock({ ...row, embedding }, "m").vectors).toEqual(Float32Array.of(1, 0.5));
   expect(toBlock({ ...row, embedding }, "other").vectors).toBe(null);
   expect(toBlock({ ...row, embedding: null }, "m").vectors).toBe(null);
+  expect(toBlock({ ...row, embedding: "###" }, "m").vectors).toBe(null); // nor is the question lost with it
 });

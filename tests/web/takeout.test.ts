@@ -1,10 +1,14 @@
-/** What of an export is pure: names, lines, rows that fit, and rows under other ids. */
+/** Of an export: names, lines, rows that fit, rows under other ids, and which of its rows are taken in as what. */
 
+import { strToU8, zipSync } from "fflate";
 import { fits, type Schema } from "../../web/src/model/fits.ts";
 import { matcher } from "../../web/src/model/match.ts";
 import { references, renamed } from "../../web/src/model/references.ts";
 import { Lines, textFile } from "../../web/src/model/takeout.ts";
+import { encode } from "../../web/src/model/vectors.ts";
+import { bringIn } from "../../web/src/services/bringIn.ts";
 import facts from "../../schemas/facts.v0.json";
+import { houseOf, insert, openRows, row, stored } from "./device.ts";
 
 const fact = {
   id: "f",
@@ -39,7 +43,7 @@ test("what is required must be there", () => {
   expect(fits(rest, facts as Schema)).toBe(false);
 });
 
-test("a file of text is references as the server names it, and leads nowhere else", () => {
+test("a file of text is named as the server names it, and leads nowhere else", () => {
   expect(textFile("lease 2.pdf", "d1")).toBe("documents/lease 2.pdf (d1).txt");
   expect(textFile("../../etc/passwd", "d")).toBe("documents/.._.._etc_passwd (d).txt");
   expect(new TextEncoder().encode(textFile("ä".repeat(255), "")).length).toBeLessThanOrEqual(120 + 17);
@@ -53,7 +57,7 @@ test("lines come out whole, however the pieces are cut", () => {
   expect(() => lines.feed("x".repeat(20))).toThrow(RangeError);
 });
 
-test("another id goes wherever a row is references", () => {
+test("another id goes wherever a row is named", () => {
   const rename = (target: string, id: string) => (`${target}/${id}` === "documents/d" ? "d~2" : id);
   const block = { id: "d.3", documentId: "d", block: 3 };
   expect(renamed("vectorEmbeddings", block, rename)).toMatchObject({ id: "d~2.3", documentId: "d~2" });
@@ -71,4 +75,53 @@ test("words are found without case and accents, in any order", () => {
   expect(matcher("MULLER kundigung")("Kündigung an Herrn Müller.pdf")).toBe(true);
   expect(matcher("müller rent")("Müller.pdf")).toBe(false);
   expect(matcher("  ")("anything")).toBe(true);
+});
+
+/** An export with these rows of a collection. */
+function zipOf(name: string, ...rows: object[]): Blob {
+  const lines = rows.map((said) => JSON.stringify(row(name, said)));
+  return new Blob([zipSync({ [`${name}.jsonl`]: strToU8(lines.join("\n")) })]);
+}
+
+test("vectors that cannot be read, or are not as many as the chunks, are not taken in", async () => {
+  const records = await openRows();
+  const block = { documentId: "d", model: "m", dims: 2 };
+  const embedding = (...numbers: number[]) => encode(Float32Array.from(numbers));
+  const zip = zipOf(
+    "vectorEmbeddings",
+    { ...block, id: "d.0", block: 0, embedding: embedding(1, 0) },
+    { ...block, id: "d.1", block: 1, embedding: "###" },
+    { ...block, id: "d.2", block: 2, embedding: embedding(1, 0, 0, 1) },
+    { ...block, id: "d.3", block: 3, embedding: null },
+  );
+  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 2, existing: 0, leftOut: 2 });
+  expect((await records.vectorEmbeddings.find().exec()).map(({ id }) => id)).toEqual(["d.0", "d.3"]);
+});
+
+test("what is older than a forgetting is made anew after it, because the server would refuse it", async () => {
+  const house = houseOf(await openRows());
+  const forgottenAt = "2026-02-01T00:00:00.000Z";
+  const later = "2026-02-02T00:00:00.000Z";
+  house.account$.next({ ...house.account, forgottenAt });
+  await bringIn(house, zipOf("facts", { id: "old" }, { id: "new", createdAt: later, updatedAt: later }));
+  const { createdAt, updatedAt } = await stored(house.records, "facts", "old");
+  expect(createdAt).toBe(updatedAt);
+  expect(String(createdAt) > forgottenAt).toBe(true);
+  expect(await stored(house.records, "facts", "new")).toMatchObject({ createdAt: later, updatedAt: later });
+});
+
+test("a row that comes from elsewhere while an export is taken in is here already", async () => {
+  const records = await openRows();
+  const { findByIds } = records.facts;
+  records.facts.findByIds = function (ids) {
+    const found = findByIds.call(this, ids);
+    const exec = async () => {
+      const alive = await found.exec();
+      await insert(records, "facts", { id: "f" });
+      return alive;
+    };
+    return { exec } as typeof found;
+  };
+  const zip = zipOf("facts", { id: "f" }, { id: "g" });
+  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 1, existing: 1, leftOut: 0 });
 });

@@ -3,6 +3,7 @@
 import { deleteDocuments } from "../../web/src/services/delete.ts";
 import type { Records } from "../../web/src/engines/records/records.ts";
 import { isWorthAnotherTry } from "../../web/src/model/task.ts";
+import { Embedding } from "../../web/src/services/embedding.ts";
 import { uploads as words } from "../../web/src/ui/words/uploads.ts";
 import { insert, openRows, stored, T } from "./device.ts";
 import { answering, openUploads, waiting, withBrowserParts, type Desk } from "./uploads.ts";
@@ -28,6 +29,11 @@ async function texts(documentId: string): Promise<string> {
 async function documents(): Promise<string[]> {
   return (await records.documents.find().exec()).map(({ id }) => id).sort();
 }
+
+/** What was set free has gone as far as it can. */
+const turns = async () => {
+  for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
+};
 
 const until = (desk: Desk, id: string, stage: string) => soon(() => expect(desk.task(id)?.stage).toBe(stage));
 
@@ -156,6 +162,56 @@ test("who cancels what was just added deletes all of it", async () => {
   await soon(async () => expect(await documents()).toEqual([]));
   expect(desk.task(id)).toMatchObject({ stage: "cancelled", documentId: null });
   expect(await texts(id)).toBe("");
+});
+
+test("who cancels while the words of a file are counted, or written, keeps none of them", async () => {
+  let count = (_: number[]) => {};
+  const countTokens = () => new Promise<number[]>((resolve) => (count = resolve));
+  const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue({ countTokens } as any);
+  onTestFinished(() => ifHere.mockRestore());
+  const desk = openUploads(records);
+  const [counted, written] = ["counted", "written"] as const;
+  await insert(records, "documents", { id: written, status: "pending" }); // as an earlier page began it
+  for (const id of [counted, written]) desk.files.rows.set(id, waiting(id, `${TEXT} ${id}`));
+  void desk.uploads.resume();
+  await soon(() => expect(ifHere).toHaveBeenCalledTimes(1));
+  await turns();
+  await desk.uploads.cancel(counted);
+  count([1]);
+  await soon(() => expect(ifHere).toHaveBeenCalledTimes(2));
+  await turns();
+  expect(await stored(records, "documents", counted).catch(() => null)).toBeNull(); // not even a tombstone
+  const upsert = records.vectorEmbeddings.bulkUpsert.bind(records.vectorEmbeddings);
+  let isWritten = false;
+  vi.spyOn(records.vectorEmbeddings, "bulkUpsert").mockImplementation(async (rows) => {
+    await desk.uploads.cancel(written);
+    await soon(async () => expect(await documents()).toEqual([]));
+    return upsert(rows).finally(() => (isWritten = true));
+  });
+  count([1]);
+  await soon(() => expect(isWritten).toBe(true));
+  await soon(async () => expect(await texts(written)).toBe(""));
+  expect(await texts(counted)).toBe("");
+  expect(await documents()).toEqual([]);
+  for (const id of [counted, written]) expect(desk.task(id)!.stage).toBe("cancelled");
+});
+
+test("a file whose document had failed is read again, also without a server", async () => {
+  const desk = openUploads(records);
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  for (const block of await records.vectorEmbeddings.find().exec()) await block.remove();
+  const row = (await records.documents.findOne(id).exec())!;
+  await row.incrementalPatch({ status: "failed", statusDetail: "A part of it could not be embedded." });
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const again = desk.uploads.tasks$.value[1]!.id;
+  await until(desk, again, "done");
+  expect(desk.task(again)).toMatchObject({ documentId: id, existing: false });
+  expect(await texts(id)).toBe(TEXT);
+  const document = await stored(records, "documents", id);
+  expect(document["status"]).toBe("ready");
+  expect(document["statusDetail"]).toBeUndefined();
 });
 
 test("what is deleted while it embeds is not called done", async () => {

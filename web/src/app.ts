@@ -33,7 +33,7 @@ import { House } from "./services/house.ts";
 import { dismissLost, keepLost, useLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
 import { Searcher } from "./services/search.ts";
-import { beginSession, changeSession } from "./services/sessions.ts";
+import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
 import type { Task } from "./model/task.ts";
 import { Uploads } from "./services/upload.ts";
@@ -252,6 +252,11 @@ export class Desk {
 
   changeSession(id: string, change: Parameters<typeof changeSession>[2]) {
     return changeSession(this.#house, id, change);
+  }
+
+  /** Of each conversation that is deleted, here or elsewhere, its id. */
+  watchDeleted(listener: (sessionId: string) => void) {
+    return follow(deleted$(this.#house), listener);
   }
 
   deleteSession(id: string) {

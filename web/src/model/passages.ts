@@ -72,7 +72,10 @@ interface Hit {
   score: number;
 }
 
-/** A row as a block. Vectors of another model are never compared: such a row counts as not yet embedded. */
+/**
+ * A row as a block. Vectors of another model are never compared, and broken ones cannot be: such a row counts as not yet
+ * embedded.
+ */
 export function toBlock(
   row: Pick<VectorEmbeddingDoc, "block" | "chunks" | "model" | "dims" | "embedding">,
   model: string,
@@ -81,8 +84,16 @@ export function toBlock(
   return {
     block,
     chunks,
-    vectors: embedding !== null && row.model === model ? decode(embedding, dims) : null,
+    vectors: embedding !== null && row.model === model ? decoded(embedding, dims) : null,
   };
+}
+
+function decoded(embedding: string, dims: number): Float32Array | null {
+  try {
+    return decode(embedding, dims);
+  } catch {
+    return null;
+  }
 }
 
 export class Passages {

@@ -1,6 +1,6 @@
 /**
  * Whether a text holds what looks like a secret. The server knows each secret for what it is and hides it alone
- * (server/vademecum/model/secrets.py); a device only guesses, and rather too often: it leaves the whole line out.
+ * (server/vademecum/model/secrets/); a device only guesses, and rather too often: it leaves the whole line out.
  */
 
 const PREFIXED =

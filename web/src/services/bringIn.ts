@@ -1,6 +1,7 @@
 /**
  * Takes an export in: this app's, or the server's. Its rows become rows of this account; what is here already is left
- * alone. A row whose id was deleted here comes back under a new one, because a deletion is for ever on the server.
+ * alone. A row whose id was deleted here comes back under a new one, so that the deleted row stays deleted. What is older
+ * than the last "forget everything" is made anew now, because the server refuses what was made before it.
  *
  * The file may come from anybody: its names are not used, its rows must fit the schemas, and its sizes are bounded.
  */
@@ -12,6 +13,7 @@ import { fits, type Schema } from "../model/fits.ts";
 import { references, renamed } from "../model/references.ts";
 import type { Collections } from "../model/rows.ts";
 import { Lines, WAITING } from "../model/takeout.ts";
+import { decode } from "../model/vectors.ts";
 import type { House } from "./house.ts";
 
 type Name = keyof Collections;
@@ -102,7 +104,11 @@ class Writer {
     delete row["_deleted"]; // false: the server's export has it as devices send it
     delete row["syncError"];
     if (collection === "documents") row["userId"] = this.#house.account.userId;
-    if (!ID.test(row["id"]) || !fits(row, schemas[collection] as Schema)) return void this.told.leftOut++;
+    if (!ID.test(row["id"]) || !fits(row, schemas[collection] as Schema) || !isReadable(row)) {
+      return void this.told.leftOut++;
+    }
+    const { forgottenAt = "" } = this.#house.account;
+    if (row["createdAt"] < forgottenAt) row["createdAt"] = row["updatedAt"] = this.#house.madeAt();
     if (this.#collection !== collection || this.#rows.length === PORTION) await this.end();
     this.#collection = collection;
     this.#rows.push(row);
@@ -121,8 +127,8 @@ class Writer {
     const fresh = all.filter(({ id }) => !alive.has(id));
     const { success, error } = await (this.#house.records[collection] as any).bulkInsert(fresh);
     this.told.added += success.length;
-    this.told.existing += alive.size + rows.length - all.length;
-    this.told.leftOut += error.length;
+    // RxDB refuses what has come from elsewhere since.
+    this.told.existing += alive.size + rows.length - all.length + error.length;
   }
 
   /** Another name for each id that is a deleted row's here: the same one whenever it is asked for. */
@@ -140,6 +146,16 @@ class Writer {
     const { storageInstance } = this.#house.records[collection] as any;
     const [found] = await storageInstance.findDocumentsById([id], true);
     return found?._deleted === true;
+  }
+}
+
+/** Whether its vectors, if it has any, are as many as its chunks. */
+function isReadable({ embedding, dims, chunks }: Row): boolean {
+  if (typeof embedding !== "string") return true;
+  try {
+    return decode(embedding, dims).length === dims * chunks.length;
+  } catch {
+    return false;
   }
 }
 

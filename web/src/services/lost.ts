@@ -1,7 +1,10 @@
 /** Words of this device that gave way to another device's: kept here until their owner has seen them. */
 
+import type { RxDocument } from "rxdb/plugins/core";
 import type { Device, LostText } from "../engines/device/device.ts";
+import { edit } from "../engines/records/edit.ts";
 import type { Conflict } from "../engines/sync/conflicts.ts";
+import { Coded } from "../model/coded.ts";
 import type { Collections } from "../model/rows.ts";
 import { lostWords } from "../model/words.ts";
 import { now, type House } from "./house.ts";
@@ -27,11 +30,15 @@ export async function keepLost(
 
 /**
  * A row that was refused has its words on this device alone. When another device's version takes its place no conflict
- * is told, because nothing waited to be sent; what the replication writes tells it.
+ * is told, because nothing waited to be sent; what the replication writes tells it. Of a row that dies, here or
+ * elsewhere, no words stay.
  */
 export function watchReplaced(house: House): void {
   for (const [name, collection] of Object.entries(house.records.collections)) {
     collection.eventBulks$.subscribe(({ context, events }) => {
+      const dead = events.filter(({ documentData }) => documentData._deleted);
+      const ids = dead.map(({ documentId }) => documentId);
+      if (ids.length > 0) void house.device.forgetLost(house.account.userId, name, ids);
       if (!context.startsWith(FETCHED)) return; // an edit of one's own
       for (const { previousDocumentData, documentData } of events) {
         const [ours, outcome] = [previousDocumentData as any, documentData as any];
@@ -43,12 +50,13 @@ export function watchReplaced(house: House): void {
   }
 }
 
-/** Puts the words back into their row, as an edit of now. */
+/** Puts the words back into their row, as an edit of now. Without a row they stay here. */
 export async function useLost(house: House, id: string): Promise<void> {
   const lost = await house.device.lost.get(id);
   if (!lost || lost.userId !== house.account.userId) return;
   const row = await house.records.collections[lost.collection as Name].findOne(lost.rowId).exec();
-  await (row as any)?.incrementalModify(({ syncError: _, ...held }: any) => ({
+  if (!row) throw new Coded("ROW_GONE");
+  await edit(row as RxDocument<any>, ({ syncError: _, ...held }) => ({
     ...held,
     ...lost.fields,
     updatedAt: now(),

@@ -1,5 +1,6 @@
 /** Conversations: begin, name. What a delete takes along is in delete.ts. */
 
+import { filter, map, type Observable } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
 import type { SessionDoc } from "../model/rows.ts";
 import { written } from "../model/written.ts";
@@ -34,6 +35,14 @@ export async function changeSession(
   const found = await house.records.sessions.findOne(id).exec();
   // One that was refused goes up again when it is edited.
   if (found) await edit(found, ({ syncError: _, ...row }) => ({ ...row, ...change, updatedAt: now() }));
+}
+
+/** Of each session that is deleted, here or elsewhere, its id. */
+export function deleted$({ records }: House): Observable<string> {
+  return records.sessions.$.pipe(
+    filter(({ documentData }) => documentData._deleted),
+    map(({ documentId }) => documentId),
+  );
 }
 
 /** The beginning of what was said first, cut at a word. */

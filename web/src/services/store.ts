@@ -17,7 +17,7 @@ type WireChunk = VectorEmbeddingDoc["chunks"][number];
 
 /**
  * The document has the id of the file: one that was taken up twice is one document. What an earlier try has stored of it
- * stays as it is.
+ * stays as it is. What `signal` ends may have left some of it behind, for its caller to bury.
  */
 export async function storeText(
   house: House,
@@ -25,18 +25,21 @@ export async function storeText(
   file: WaitingFile,
   about: AboutFile,
   chunks: readonly Chunk[],
+  signal: AbortSignal,
 ): Promise<void> {
   const { documents, vectorEmbeddings } = house.records;
   const tokens = await tokensOf(embedding, chunks);
+  signal.throwIfAborted();
   const counted = chunks.map((one, at) => wired(one, tokens[at]!));
   const existing = await documents.findOne(file.id).exec();
   try {
     // The document comes first: text without one nobody would see, and nobody could delete.
     if (!existing) await documents.insert(documentFor(house, file, about, chunks.length));
-    else await edit<DocumentDoc>(existing, (row) => ({ ...row, ...about, chunkCount: chunks.length }));
+    else await edit<DocumentDoc>(existing, (row) => completed(row, about, chunks.length));
     const held = new Set((await blocksOf(house, file.id)).map(({ id }) => id));
     const blocks = blocksFor(house, file, counted).filter(({ id }) => !held.has(id));
     await vectorEmbeddings.bulkUpsert(blocks); // all of them or none
+    signal.throwIfAborted();
   } catch (error) {
     if (!existing) await deleteDocuments(house, [file.id]);
     throw error;
@@ -62,6 +65,15 @@ function documentFor(house: House, file: WaitingFile, about: AboutFile, chunkCou
     status: "pending",
     ...about,
   };
+}
+
+/** One that had failed is tried again, as the server does with a file that comes again. */
+function completed(
+  { statusDetail: _, ...row }: DocumentDoc,
+  about: AboutFile,
+  chunkCount: number,
+): DocumentDoc {
+  return { ...row, ...about, chunkCount, status: row.status === "failed" ? "pending" : row.status };
 }
 
 function blocksFor(house: House, file: WaitingFile, chunks: readonly WireChunk[]): VectorEmbeddingDoc[] {

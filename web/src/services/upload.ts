@@ -213,8 +213,11 @@ export class Uploads {
       this.#retries.end(file.id);
       const half = await this.#house.records.documents.findOne(file.id).exec();
       left = !signal.aborted && half !== null; // the next try, or the next start, takes it up again
-      if (signal.aborted) this.#tell(file.id, { stage: "cancelled" });
-      else this.#fail(file, error, left);
+      if (!signal.aborted) this.#fail(file, error, left);
+      else {
+        this.#tell(file.id, { stage: "cancelled" });
+        await deleteDocuments(this.#house, [file.id]); // what was being written when it was stopped
+      }
       if (!left) await this.#house.device.files.delete(file.id);
     } finally {
       this.#stops.delete(file.id);
@@ -275,8 +278,9 @@ export class Uploads {
     const documentId = same?.id ?? file.id;
     const isOther = documentId !== file.id; // else of an earlier try, which a closed page broke off
     if (isOther && file.sessionId) await borrow(this.#house, documentId, file.sessionId);
-    // A document that is not pending was whole, and its text comes by the sync.
-    const whole = same && (same.status !== "pending" || (await isWhole(this.#house, same))) ? same : null;
+    // A document that is ready was whole, and its text comes by the sync; one that failed is read again.
+    const isHere = same?.status === "pending" && (await isWhole(this.#house, same));
+    const whole = isHere || same?.status === "ready" ? same : null;
     if (whole && isOther) {
       this.#tell(file.id, { stage: "done", documentId, existing: true });
       return;
@@ -302,7 +306,7 @@ export class Uploads {
     const chunks = chunk(parts);
     if (chunks.length === 0) throw new Unreadable("EMPTY");
     const about = { mimeType, contentHash, size: file.content.size, ...(pageCount ? { pageCount } : {}) };
-    await storeText(this.#house, this.#embedding, { ...file, id: documentId }, about, chunks);
+    await storeText(this.#house, this.#embedding, { ...file, id: documentId }, about, chunks, signal);
     return chunks.length;
   }
 

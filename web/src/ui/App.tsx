@@ -1,9 +1,10 @@
 /** Who is here decides what is shown: the way in, or the desk. */
 
 import { Button, Center, Loader, Stack, Text } from "@mantine/core";
+import { proxy } from "comlink";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { DeskProvider, door, unopened, useAccount, type AtDesk, type RemoteDesk } from "./desk.tsx";
-import { forgetDrafts } from "./draft.ts";
+import { forgetDraft, forgetDrafts } from "./draft.ts";
 import { Shell } from "./Shell.tsx";
 import { forgetting } from "./leaving.ts";
 import { words } from "./words.ts";
@@ -82,6 +83,9 @@ function Opened(entered: AtDesk) {
 async function enter(): Promise<Entered> {
   if (location.pathname === "/sign-in") return { kind: "nobody" }; // whoever is here wants to be somebody else
   const desk = await door.enter();
-  if (desk) window.vademecum = desk;
-  return desk ? { kind: "open", desk, account: await desk.account() } : { kind: "nobody" };
+  if (!desk) return { kind: "nobody" };
+  window.vademecum = desk;
+  const account = await desk.account();
+  void desk.watchDeleted(proxy((sessionId) => forgetDraft(account.userId, sessionId)));
+  return { kind: "open", desk, account };
 }

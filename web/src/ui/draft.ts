@@ -5,22 +5,16 @@ import { nowAfter } from "../model/time.ts";
 import { useDesk } from "./desk.tsx";
 
 const prefixOf = (userId: string) => `draft ${userId} `;
-/** As drafts once were kept: whose they are, and of when, they do not tell. */
-const isOld = (key: string) => /^draft [^ ]+$/u.test(key);
 
 /** It is kept behind the time at which it was written, which has no blank. */
 export function useDraft(id: string): [string, (text: string) => void] {
   const { account } = useDesk();
   const key = prefixOf(account.userId) + id;
-  const old = `draft ${id}`;
-  const [text, setText] = useState(
-    () => localStorage.getItem(old) ?? textOf(localStorage.getItem(key), account.forgottenAt),
-  );
+  const [text, setText] = useState(() => textOf(localStorage.getItem(key), account.forgottenAt));
   return [
     text,
     (changed) => {
       setText(changed);
-      localStorage.removeItem(old);
       if (changed) localStorage.setItem(key, `${nowAfter(account.forgottenAt)} ${changed}`);
       else localStorage.removeItem(key);
     },
@@ -31,10 +25,14 @@ function textOf(kept: string | null, forgottenAt = ""): string {
   return kept === null || kept < forgottenAt ? "" : kept.slice(kept.indexOf(" ") + 1);
 }
 
+/** That of a conversation that is deleted. */
+export function forgetDraft(userId: string, id: string): void {
+  localStorage.removeItem(prefixOf(userId) + id);
+}
+
 /** Those of one account: all, or what was written before everything was forgotten. */
 export function forgetDrafts(userId: string, before?: string): void {
   for (const key of Object.keys(localStorage)) {
-    if (isOld(key)) localStorage.removeItem(key);
     if (!key.startsWith(prefixOf(userId))) continue;
     if (before === undefined || localStorage.getItem(key)! < before) localStorage.removeItem(key);
   }

@@ -12,5 +12,5 @@ export function said(error: unknown): string {
 
 /** A request that found no server, or one that said nothing. */
 export function isUnreachable(error: unknown): boolean {
-  return ["TypeError", "TimeoutError"].includes((error as Error).name);
+  return ["Unreachable", "TimeoutError"].includes((error as Error).name);
 }

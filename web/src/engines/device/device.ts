@@ -116,6 +116,12 @@ export class Device extends Dexie {
     return () => subscription.unsubscribe();
   }
 
+  /** What conflicts took from rows that are deleted by now. */
+  async forgetLost(userId: string, collection: string, rowIds: string[]): Promise<void> {
+    const ofThem = this.lost.where("rowId").anyOf(rowIds);
+    await ofThem.filter((lost) => lost.userId === userId && lost.collection === collection).delete();
+  }
+
   /** What of an account waits or was kept here since before this moment: everything was forgotten then. */
   async forgetBefore(userId: string, moment: string): Promise<void> {
     const isOlder = ({ at = "" }: { at?: string }) => at < moment;

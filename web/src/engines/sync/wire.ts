@@ -23,7 +23,7 @@ export class Refusal extends Error {
 
 export async function open(wire: Wire, path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { "content-type": "application/json", ...wire.headers };
-  const answer = await fetch(wire.base + path, { credentials: "same-origin", ...init, headers });
+  const answer = await fetch(wire.base + path, { credentials: "same-origin", ...init, headers }).catch(lost);
   if (!answer.ok) throw await refusal(answer);
   return answer;
 }
@@ -44,7 +44,8 @@ export function request<T>(
     const answer = await open(wire, path, { ...init, signal });
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
-    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+    const next = () => reader.read().catch(lost);
+    for (let read = await next(); !read.done; read = await next()) {
       heard();
       text += read.value;
     }
@@ -62,8 +63,17 @@ function parsed<T>(text: string): T {
 }
 
 /** Some network answered that wants a sign-in first, or a proxy: the server was not reached. */
-export function foreign(cause?: unknown): TypeError {
-  return new TypeError("The answer is not the server's.", { cause });
+export function foreign(cause?: unknown): Error {
+  return unreachable("The answer is not the server's.", cause);
+}
+
+/** A request that found no server, or lost it on the way, fails with an error that a mistake in the app has, too. */
+function lost(error: unknown): never {
+  throw error instanceof TypeError ? unreachable(error.message, error) : error;
+}
+
+function unreachable(message: string, cause: unknown): Error {
+  return Object.assign(new Error(message, { cause }), { name: "Unreachable" });
 }
 
 /** What it says to an app that is newer than itself: that takes as long as it takes, and is nothing of its load. */

@@ -1,10 +1,12 @@
 /** Words that gave way to another device's. They are kept until somebody has decided. */
 
 import { Blockquote, Box, Button, CopyButton, Group, Stack, Text, Title } from "@mantine/core";
+import { useState } from "react";
 import type { LostText } from "../../engines/device/device.ts";
 import type { Collections } from "../../model/rows.ts";
 import { nameOf } from "../../model/words.ts";
 import { useDesk } from "../desk.tsx";
+import { said } from "../said.ts";
 import { words } from "../words.ts";
 
 export function LostTexts({ lost }: { lost: LostText[] }) {
@@ -24,6 +26,7 @@ export function LostTexts({ lost }: { lost: LostText[] }) {
 
 function Lost({ lost }: { lost: LostText }) {
   const { desk } = useDesk();
+  const [problem, setProblem] = useState<string>();
   const collection = lost.collection as keyof Collections;
   const text = Object.values(lost.fields).join("\n\n");
   const name = nameOf(collection, lost.fields) || words.sync.kind[collection];
@@ -43,13 +46,22 @@ function Lost({ lost }: { lost: LostText }) {
             </Button>
           )}
         </CopyButton>
-        <Button size="compact-sm" variant="light" onClick={() => void desk.useLost(lost.id)}>
+        <Button
+          size="compact-sm"
+          variant="light"
+          onClick={() => void desk.useLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
+        >
           {words.sync.useMine}
         </Button>
         <Button size="compact-sm" variant="subtle" onClick={() => void desk.dismissLost(lost.id)}>
           {words.sync.dismiss}
         </Button>
       </Group>
+      {problem && (
+        <Text role="alert" size="sm">
+          {problem}
+        </Text>
+      )}
     </li>
   );
 }

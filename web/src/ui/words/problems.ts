@@ -4,6 +4,7 @@ import type { Code } from "../../model/coded.ts";
 
 export const problems: Record<Code, string> = {
   OTHER_ACCOUNT: "This address belongs to another account by now. Nothing was changed.",
+  ROW_GONE: "What this was a part of is not here any more. Your words stay until you dismiss them.",
   ZIP_TOO_LARGE: "This file is too large. Nothing was changed.",
   ZIP_TOO_MANY_FILES: "There are too many files in this ZIP. What was read of it before is here.",
   ZIP_INFLATES: "What is in this ZIP is too large. What was read of it before is here.",
