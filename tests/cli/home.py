@@ -7,6 +7,7 @@ a command's time. So are servers, unless a test is about how they start: those a
 
 from __future__ import annotations
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -27,6 +28,7 @@ from typing import Any
 
 import httpx
 
+import vademecum
 from vademecum.services import local
 
 ROOT = Path(__file__).parents[2]
@@ -50,6 +52,7 @@ def _command(words: list[str], environment: dict[str, str], streams: list[Path],
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
+    importlib.reload(vademecum)  # what it does to the environment first of all
     from vademecum.cli.main import main
 
     main(words, prog_name="vademecum")

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from cli.home import Home
-from faults.prepared import forker
 from unit.onnx.bert import write_source
 from vademecum.engines.onnx import fetch, known
 
@@ -30,22 +29,13 @@ def installed(tmp_path_factory):
     return folder
 
 
-class Forking(Home):
-    """Its servers are not started anew: this is about what they are told, not about their start."""
-
-    def spawn(self, *flags):
-        log = self.data.with_name(f"{time.monotonic_ns()}.log")
-        words = ["serve", "--port", "0", "--data", str(self.data), *flags]
-        return forker().start(words, self.environment(), log), log
-
-
 @pytest.fixture(scope="module", params=["running", "alone"])
 def home(request, tmp_path_factory, installed):
     """For all tests of this file: each but the last leaves the small model in use."""
     folder = tmp_path_factory.mktemp("home")
     models = folder / "models"
     shutil.copytree(installed, models)
-    there = Forking(folder / "data", {"models": str(models)})
+    there = Home(folder / "data", {"models": str(models)})
     there.data.mkdir()
     (there.data / "model").write_text(SMALL)
     if request.param == "alone":

@@ -346,4 +346,4 @@ def test_a_server_with_a_model_asks_no_host_and_leaves_nothing_in_the_home_folde
         while time.monotonic() < end:
             assert foreign_sockets(server.process.pid) == []
             time.sleep(0.02)
-    assert list((tmp_path / "home").iterdir()) == []
+    assert list((tmp_path / "home").rglob("*")) == []

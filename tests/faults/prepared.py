@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
+import vademecum
+
 ROOT = Path(__file__).parents[2]
 # Of lancedb what it imports itself: its own module starts a thread, and a thread does not live through a fork.
 IMPORTED = (
@@ -125,6 +127,7 @@ def serve(words: list[str], environment: dict[str, str], log: str) -> NoReturn:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - the one of before has read ahead
     os.environ.clear()
     os.environ.update(environment)
+    importlib.reload(vademecum)  # what it does to the environment first of all
     from vademecum.cli.main import main
 
     main(words, prog_name="vademecum")

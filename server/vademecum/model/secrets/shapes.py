@@ -40,7 +40,7 @@ _KEYS = {
     "JWT": _key(r"eyJ[\w-]{8,4096}+\.[\w-]{8,16384}+\.[\w-]*+", "eyJ"),
 }
 _URL = Pattern(r"://[^\s/:@]{0,100}:(?P<secret>[^\s/]{1,200})@", hints=("://",))
-# `https://TOKEN@host` and `https://TOKEN:x-oauth-basic@host`: whether it is a token or a name, `_is_token` says.
+# An address with `TOKEN@host` or `TOKEN:x-oauth-basic@host`: whether it is a token or a name, `_is_token` says.
 _USERINFO = Pattern(
     r"https?://(?P<secret>[\w.~+=%-]{8,300})(?::[^\s/@]{0,200})?@", re.ASCII | re.IGNORECASE, ("http",)
 )
