@@ -13,6 +13,7 @@ const HOSTILE = [
 const RULES: Rule[] = [
   { when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] },
   { when: "slowly", say: Array.from({ length: 400 }, (_, n) => `word${n} `), pause_s: 0.02 },
+  { when: "think long", first_s: 60 },
   { when: "break off", say: ["It begins, ", "and then "], ends: "broken" },
   { when: "hurt me", say: [HOSTILE] },
 ];
@@ -126,8 +127,15 @@ test("a server killed in the middle of an answer: what came is kept, and the pag
 
 test("a page killed in the middle of an answer: what was saved is there, and it can be asked again", async () => {
   const device = await reader();
+  await device.ask("Please think long.");
+  await device.page.getByText("Reading your documents…").waitFor();
+  await device.page.getByRole("button", { name: "Stop" }).waitFor();
+  await device.reopen();
+  await device.page.getByText("Being answered in another window").waitFor();
+  expect(await device.page.getByText("Reading your documents…").count()).toBe(0); // nobody does here
   await device.ask("Tell me slowly.");
-  const said = async () => (await device.rows("episodes"))[0]!.aiResponse;
+  const slowly = ({ userMessage }: { userMessage: string }) => userMessage === "Tell me slowly.";
+  const said = async () => (await device.rows("episodes")).find(slowly)?.aiResponse ?? "";
   await device.until(async () => (await said()).includes("word1"));
   await device.reopen();
   expect(await said()).toContain("word1");

@@ -179,6 +179,14 @@ test("a question is answered here from its first moment, and Stop is heard whate
   asking.stop(id);
   await soon(() => expect(writes()).toEqual([]));
   expect((await turn(id)).status).toBe("stopped");
+
+  whenAsked = async () => {};
+  says = ["It ", "goes on."].map((text) => `event: delta\ndata: ${JSON.stringify({ text })}\n\n`).join("");
+  const stopping = asking.writing$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
+  await asking.again(id);
+  await soon(() => expect(writes()).toEqual([]));
+  stopping.unsubscribe();
+  expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
 });
 
 test("a model's answer outlives one that is stopped, and one that breaks off", async () => {
