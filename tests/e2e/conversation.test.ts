@@ -13,7 +13,7 @@ const HOSTILE = [
 const RULES: Rule[] = [
   { when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] },
   { when: "slowly", say: Array.from({ length: 400 }, (_, n) => `word${n} `), pause_s: 0.02 },
-  { when: "think long", first_s: 60 },
+  { when: "think long", say: ["At last."], first_s: 60 },
   { when: "break off", say: ["It begins, ", "and then "], ends: "broken" },
   { when: "hurt me", say: [HOSTILE] },
 ];
@@ -150,6 +150,9 @@ test("offline the documents answer, and the assistant does when the server is ba
   await device.ask("How much is the rent?");
   await page.getByText("940 euros", { exact: true }).waitFor();
   await device.offline(true);
+  await page.getByRole("button", { name: "Answer again" }).click();
+  await page.getByText("No new answer came, so this one is kept.").waitFor();
+  await page.getByText("940 euros", { exact: true }).waitFor();
   await device.ask("And when is it due?");
   await page.getByText("Quoted from your documents").waitFor();
   await page.getByRole("button", { name: "Let the assistant answer when the server is back" }).click();
