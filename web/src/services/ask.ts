@@ -227,6 +227,7 @@ export class Asking {
     try {
       return await this.#byAssistant(row, signal);
     } catch (error) {
+      if (signal.aborted) throw error; // nobody waits for it any more
       if (isForNow(error)) return this.#quotes(row);
       if (error instanceof Refusal && error.status < 500 && error.status !== 401) {
         return { ...this.#written(row.id), aiResponse: error.message, status: "failed" };
