@@ -4,7 +4,7 @@
 
 import { citation, type Citation } from "./citation.ts";
 import { excerpt } from "./excerpt.ts";
-import type { Result } from "./passages.ts";
+import type { Found } from "./passages.ts";
 import { verbatim } from "./verbatim.ts";
 import { written } from "./written.ts";
 
@@ -15,13 +15,8 @@ export interface Quoted {
   citations: Citation[];
 }
 
-/** `[1]` after a quotation names the first citation. `searched`: names of the documents that were looked through. */
-export function quoted(
-  query: string,
-  results: readonly Result[],
-  searched: readonly string[],
-  byMeaning: boolean,
-): Quoted {
+/** `[1]` after a quotation names the first citation. */
+export function quoted(query: string, { results, searched, byMeaning }: Found): Quoted {
   if (searched.length === 0) return { aiResponse: written.noDocuments, citations: [] };
   const shown = results.slice(0, QUOTED);
   const said = shown.map(({ text }, at) => `${quotation(excerpt(text, query))}\n>\n> [${at + 1}]`);

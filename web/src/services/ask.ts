@@ -14,7 +14,7 @@ import { written } from "../model/written.ts";
 import { answer, assistant, type Assistant, type Told } from "./assistant.ts";
 import { begun, now, type House } from "./house.ts";
 import { isForNow, patiently } from "./patience.ts";
-import type { Found, Searcher } from "./search.ts";
+import type { Searcher } from "./search.ts";
 import type { Syncing } from "./sync.ts";
 
 /** The answer that is being written, ahead of its row. */
@@ -268,9 +268,9 @@ export class Asking {
       delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
     };
     const asked = () => answer(this.#house.wire, question, listener, signal);
-    const ended = await patiently(asked, signal);
+    const isWhole = await patiently(asked, signal);
     const written = this.#written(row.id);
-    if (ended.kind === "done") return { ...written, status: "done" };
+    if (isWhole) return { ...written, status: "done" };
     if (!written.aiResponse) return this.#quotes(row);
     return { ...written, status: "failed" };
   }
@@ -286,9 +286,7 @@ export class Asking {
 
   async #quoted({ userMessage, sessionId }: EpisodeDoc): Promise<Quoted> {
     if (!this.#house.account.limits.searchesDocuments) return { aiResponse: written.noSearch, citations: [] };
-    const found: Found = await this.#searcher.search(userMessage, sessionId, QUOTED);
-    const names = found.searched.map(({ filename }) => filename);
-    return quoted(userMessage, found.results, names, found.byMeaning);
+    return quoted(userMessage, await this.#searcher.search(userMessage, sessionId, QUOTED));
   }
 
   /** The answer is worth more than what memory adds to it, and does not fail with it. */
