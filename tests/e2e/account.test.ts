@@ -23,7 +23,7 @@ test("signed out by somebody else: the line says so, nothing is lost, and signin
   });
   const id = await visit.ask<string>("addFact", "written", "while signed out");
   await visit.said("signed-out");
-  expect(await visit.line().textContent()).toBe("Signed in elsewhere: sign in to sync 1 change");
+  expect(await visit.line().textContent()).toBe("Signed out: sign in to sync 1 change");
   await visit.page.reload();
   await visit.said("signed-out"); // it opens with what is here
   expect(await visit.values()).toContain("while signed out");

@@ -14,6 +14,7 @@ const HOSTILE = [
 const RULES: Rule[] = [
   { when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] },
   { when: "slowly", say: Array.from({ length: 400 }, (_, n) => `word${n} `), pause_s: 0.02 },
+  { when: "think long", say: ["At last."], first_s: 60 },
   { when: "break off", say: ["It begins, ", "and then "], ends: "broken" },
   { when: "hurt me", say: [HOSTILE] },
 ];
@@ -114,8 +115,15 @@ test("a server killed in the middle of an answer: what came is kept, and the pag
 
 test("a page killed in the middle of an answer: what was saved is there, and it can be asked again", async () => {
   const device = await reader();
+  await device.ask("Please think long.");
+  await device.page.getByText("Reading your documents…").waitFor();
+  await device.page.getByRole("button", { name: "Stop" }).waitFor();
+  await device.reopen();
+  await device.page.getByText("Being answered in another window").waitFor();
+  expect(await device.page.getByText("Reading your documents…").count()).toBe(0); // nobody does here
   await device.ask("Tell me slowly.");
-  const said = async () => (await device.rows("episodes"))[0]!.aiResponse;
+  const slowly = ({ userMessage }: { userMessage: string }) => userMessage === "Tell me slowly.";
+  const said = async () => (await device.rows("episodes")).find(slowly)?.aiResponse ?? "";
   await device.until(async () => (await said()).includes("word1"));
   await device.reopen();
   expect(await said()).toContain("word1");
@@ -131,6 +139,9 @@ test("offline the documents answer, and the assistant does when the server is ba
   await device.ask("How much is the rent?");
   await page.getByText("940 euros", { exact: true }).waitFor();
   await device.offline(true);
+  await page.getByRole("button", { name: "Answer again" }).click();
+  await page.getByText("No new answer came, so this one is kept.").waitFor();
+  await page.getByText("940 euros", { exact: true }).waitFor();
   await device.ask("And when is it due?");
   await page.getByText("Quoted from your documents").waitFor();
   await page.getByRole("button", { name: "Let the assistant answer when the server is back" }).click();

@@ -11,6 +11,7 @@ import { withOwnServer } from "./app.ts";
 export interface Rule {
   when: string;
   say: string[];
+  first_s?: number;
   pause_s?: number;
   status?: number;
   ends?: "done" | "broken" | "silent" | "never";

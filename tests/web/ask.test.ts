@@ -21,12 +21,16 @@ let server: Server;
 let refuses: () => number | undefined;
 /** Called when it is asked, before it answers. */
 let whenAsked: () => Promise<void>;
+/** Called when it is looked whether there is one, before that is said. */
+let whenLooked: () => Promise<void>;
 let asked: number;
 let records: Records;
 let wishes: Map<string, LaterQuestion>;
 let summary$: BehaviorSubject<SyncSummary>;
 let asking: Asking;
+let says: string;
 
+const YES = 'event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: {"finish":"stop"}\n\n';
 const summary = (kind: SyncSummary["kind"]): SyncSummary => ({
   ...{ kind, waiting: 0, waitingOf: {}, syncedAt: null },
 });
@@ -43,15 +47,17 @@ function locks() {
 }
 
 beforeEach(async () => {
-  [refuses, whenAsked, asked] = [() => undefined, async () => {}, 0];
+  [refuses, whenAsked, whenLooked, asked] = [() => undefined, async () => {}, async () => {}, 0];
+  says = YES;
   server = createServer(async ({ url }, response) => {
+    if (url === "/v1/assistant") await whenLooked();
     if (url === "/v1/assistant") return void response.end('{"available":true,"model":"scripted"}');
     asked++;
     await whenAsked();
     const status = refuses();
     response.writeHead(status ?? 200, {});
     if (status) return void response.end('{"code":"ASSISTANT","detail":"It does not answer."}');
-    response.end('event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: {"finish":"stop"}\n\n');
+    response.end(says);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   vi.stubGlobal("navigator", { locks: locks() });
@@ -122,14 +128,82 @@ test("a wish for a turn that is gone is gone with it", async () => {
   expect(asked).toBe(0);
 });
 
-test("a turn that is asked again is nobody's until it is answered, should the page close now", async () => {
+test("a turn that is asked again keeps what it has until it is answered, should the page close now", async () => {
   const id = await quoted("When is the rent due?");
+  const before = await turn(id);
   let meanwhile: object = {};
   whenAsked = async () => void (meanwhile = await turn(id));
   summary$.next(summary("live"));
   await soon(async () => expect((await turn(id)).aiResponse).toBe("Yes."));
-  expect(meanwhile).toMatchObject({ status: "queued", aiResponse: "" });
-  expect(meanwhile).not.toHaveProperty("model");
+  expect(meanwhile).toEqual(before);
+  expect(await turn(id)).not.toHaveProperty("model"); // it is no quotation any more
+});
+
+test.each([
+  ["the server is away", undefined, ""],
+  ["the assistant is away", 502, ""],
+  ["it is refused", 403, "It does not answer."],
+])("a model's answer gives way to another only: %s", async (_, status, why) => {
+  summary$.next(summary("live"));
+  const id = await asking.ask("s", "When is the rent due?");
+  await soon(async () => expect((await turn(id)).status).toBe("done"));
+  const before = await turn(id);
+  refuses = () => status;
+  if (!status) summary$.next(summary("offline"));
+  await asking.again(id);
+  await soon(() => expect(asking.assistant$.value.kept).toEqual({ [id]: why }));
+  expect(await turn(id)).toEqual(before);
+
+  refuses = () => undefined;
+  summary$.next(summary("live"));
+  await asking.again(id);
+  await soon(async () => expect((await turn(id)).updatedAt).not.toBe(before.updatedAt));
+  await soon(() => expect(asking.assistant$.value.kept).toEqual({}));
+});
+
+test("a question is answered here from its first moment, and Stop is heard whatever is waited for", async () => {
+  summary$.next(summary("live"));
+  let goOn = () => {};
+  whenLooked = whenAsked = () => new Promise((resolve) => (goOn = resolve));
+  const writes = () => Object.keys(asking.writing$.value);
+  const id = await asking.ask("s", "When is the rent due?");
+  expect(writes()).toEqual([id]);
+  asking.stop(id);
+  await soon(() => expect(writes()).toEqual([]));
+  expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
+
+  whenLooked = async () => goOn();
+  await asking.again(id, "Which rent?");
+  await soon(() => expect(asked).toBe(1));
+  expect(await turn(id)).toMatchObject({ status: "queued", userMessage: "Which rent?" });
+  asking.stop(id);
+  await soon(() => expect(writes()).toEqual([]));
+  expect((await turn(id)).status).toBe("stopped");
+
+  whenAsked = async () => {};
+  says = ["It ", "goes on."].map((text) => `event: delta\ndata: ${JSON.stringify({ text })}\n\n`).join("");
+  const stopping = asking.writing$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
+  await asking.again(id);
+  await soon(() => expect(writes()).toEqual([]));
+  stopping.unsubscribe();
+  expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
+});
+
+test("a model's answer outlives one that is stopped, and one that breaks off", async () => {
+  summary$.next(summary("live"));
+  const id = await asking.ask("s", "When is the rent due?");
+  await soon(async () => expect((await turn(id)).status).toBe("done"));
+  const before = await turn(id);
+  whenAsked = async () => asking.stop(id);
+  await asking.again(id);
+  await soon(() => expect(asking.writing$.value).toEqual({}));
+  expect(await turn(id)).toEqual(before);
+  expect(asking.assistant$.value.kept).toEqual({}); // who stopped it knows
+  says = 'event: delta\ndata: {"text":"No, "}\n\n';
+  whenAsked = async () => {};
+  await asking.again(id);
+  await soon(() => expect(asking.assistant$.value.kept).toHaveProperty(id));
+  expect(await turn(id)).toEqual(before);
 });
 
 test("what is remembered stands beside the quotations, and is said to be no document", async () => {
@@ -140,5 +214,6 @@ test("what is remembered stands beside the quotations, and is said to be no docu
   const [fromDocuments, remembered] = aiResponse.split("**Remembered, not from your documents:**");
   expect(fromDocuments).toContain("The rent is due in May.");
   expect(remembered).toContain("The rent went up in spring.");
+  expect(fromDocuments).toContain("Searched by words alone"); // this device has no model
   expect(citations).toHaveLength(1);
 });

@@ -1,5 +1,6 @@
-/** What a conflict took away, and what a row is called. */
+/** What a conflict took away, what a row is called, and why there are only quotations. */
 
+import { conversation } from "../../web/src/ui/words/conversation.ts";
 import { lostWords, nameOf } from "../../web/src/model/words.ts";
 
 const base = { id: "f", key: "user.name", value: "Ada", confirmed: false };
@@ -26,3 +27,15 @@ test("a row is called by its first line, cut short", () => {
   expect(nameOf("memories", { text: "x".repeat(500) })).toHaveLength(80);
   expect(nameOf("vectorEmbeddings", {})).toBe("");
 });
+
+test.each([
+  [undefined, 0, "The server has not said yet whether an assistant is set up."],
+  [false, 0, "No assistant is set up."],
+  [true, 0, "The assistant cannot be reached now."],
+  [true, 1, "The assistant cannot be reached now, so here are the passages that fit best."],
+])(
+  "passages are announced where there are some: assistant %s, citations %s",
+  (available, citations, said) => {
+    expect(conversation.noAnswer(available, citations)).toBe(said);
+  },
+);

@@ -53,6 +53,14 @@ export interface Result extends Place {
   also: Place[];
 }
 
+export interface Found {
+  results: Result[];
+  /** Names of the documents that were searched. */
+  searched: string[];
+  /** By meaning too, or by words alone because the model is not here. */
+  byMeaning: boolean;
+}
+
 type Document = Pick<DocumentDoc, "id" | "filename">;
 
 interface Held {

@@ -4,7 +4,7 @@
 
 import { citation, type Citation } from "./citation.ts";
 import { excerpt } from "./excerpt.ts";
-import type { Result } from "./passages.ts";
+import type { Found } from "./passages.ts";
 import { verbatim } from "./verbatim.ts";
 import { written } from "./written.ts";
 
@@ -15,16 +15,14 @@ export interface Quoted {
   citations: Citation[];
 }
 
-/** `[1]` after a quotation names the first citation. `searched`: names of the documents that were looked through. */
-export function quoted(query: string, results: readonly Result[], searched: readonly string[]): Quoted {
-  if (results.length === 0) return { aiResponse: nothing(searched), citations: [] };
+/** `[1]` after a quotation names the first citation. */
+export function quoted(query: string, { results, searched, byMeaning }: Found): Quoted {
+  if (searched.length === 0) return { aiResponse: written.noDocuments, citations: [] };
   const shown = results.slice(0, QUOTED);
-  return {
-    aiResponse: shown
-      .map(({ text }, at) => `${quotation(excerpt(text, query))}\n>\n> [${at + 1}]`)
-      .join("\n\n"),
-    citations: shown.map(citation),
-  };
+  const said = shown.map(({ text }, at) => `${quotation(excerpt(text, query))}\n>\n> [${at + 1}]`);
+  if (shown.length === 0) said.push(written.notFound(searched));
+  if (!byMeaning) said.push(written.wordsOnly);
+  return { aiResponse: said.join("\n\n"), citations: shown.map(citation) };
 }
 
 /** As Markdown that cannot be anything but a quotation, and shows the text as it is. */
@@ -33,8 +31,4 @@ export function quotation(text: string): string {
     .split("\n")
     .map((line) => `> ${line}`)
     .join("\n");
-}
-
-function nothing(searched: readonly string[]): string {
-  return searched.length === 0 ? written.noDocuments : written.notFound(searched);
 }

@@ -7,5 +7,6 @@ export const written = {
   noSearch: "No assistant can be reached, and a FREE account's questions do not look into documents.",
   noDocuments: "This conversation has no documents yet. Add one, and ask again.",
   notFound: (searched: readonly string[]) => `${NOT_FOUND} Searched: ${searched.join(", ")}.`,
+  wordsOnly: "Searched by words alone: the model that understands meaning is not ready on this device.",
   remembered: "Remembered, not from your documents:",
 } as const;

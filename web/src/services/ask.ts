@@ -14,7 +14,7 @@ import { written } from "../model/written.ts";
 import { answer, assistant, type Assistant, type Told } from "./assistant.ts";
 import { begun, now, type House } from "./house.ts";
 import { isForNow, patiently } from "./patience.ts";
-import type { Found, Searcher } from "./search.ts";
+import type { Searcher } from "./search.ts";
 import type { Syncing } from "./sync.ts";
 
 /** The answer that is being written, ahead of its row. */
@@ -29,6 +29,8 @@ export interface AssistantState {
   known: Assistant | null;
   /** Ids of turns. */
   later: string[];
+  /** Turns that keep the answer they had, since the new one came to less; why, where the server said it. */
+  kept: Record<string, string>;
 }
 
 const SAVE_EVERY_MS = 2_000;
@@ -37,6 +39,13 @@ const TOLD_MAX = 50;
 
 type Answered = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
 
+/** An answer gives way to one that is worth as much: a model's, what came of one, quotations, nothing. */
+function worth({ aiResponse, status, model }: Answered): number {
+  if (model === QUOTES) return 1;
+  if (status === "done") return 3;
+  return aiResponse && model ? 2 : 0;
+}
+
 export class Asking {
   /** What is being written in this tab, by the id of its turn. */
   readonly writing$ = new BehaviorSubject<Record<string, Writing>>({});
@@ -44,10 +53,10 @@ export class Asking {
   readonly #syncing: Syncing;
   readonly #searcher: Searcher;
   /** Whether there is an assistant, as far as this device knows, and which turns wait for it. */
-  readonly assistant$ = new BehaviorSubject<AssistantState>({ known: null, later: [] });
+  readonly assistant$ = new BehaviorSubject<AssistantState>({ known: null, later: [], kept: {} });
   /** Those that are under way, or wait for the one before them to end. */
   readonly #answers = new Map<string, { stop: AbortController; ended: Promise<unknown> }>();
-  #saving: Promise<void> = Promise.resolve();
+  #saving: Promise<boolean> = Promise.resolve(true);
   /** What went into the last prompts. */
   readonly #told = new Map<string, Told>();
 
@@ -61,6 +70,10 @@ export class Asking {
         distinctUntilChanged(),
       )
       .subscribe((kind) => void (kind === "live" ? this.#askLater() : this.#look()));
+    house.records.episodes.$.subscribe(({ documentId }) => {
+      const { [documentId]: why, ...kept } = this.assistant$.value.kept;
+      if (why !== undefined) this.#tell({ kept }); // another answer came, here or elsewhere
+    });
     house.forgotten$.subscribe(() => {
       this.#told.clear();
       void this.#look();
@@ -77,21 +90,16 @@ export class Asking {
       citations: [],
       status: "queued",
     };
-    await this.#house.records.episodes.insert(row);
-    void this.#answer(row.id, async () => row);
+    await this.#begin(row.id, async () => {
+      await this.#house.records.episodes.insert(row);
+      return row;
+    });
     return row.id;
   }
 
   /** Answers a turn anew, with other words if they are given. What came after it stays. Resolves when it has begun. */
   again(episodeId: string, userMessage?: string): Promise<void> {
-    return new Promise((begun, failed) => {
-      const anew = async () => {
-        const row = await this.#anew(episodeId, userMessage);
-        begun();
-        return row;
-      };
-      this.#answer(episodeId, anew).then(() => begun(), failed);
-    });
+    return this.#begin(episodeId, () => this.#anew(episodeId, userMessage));
   }
 
   stop(episodeId: string): void {
@@ -132,18 +140,16 @@ export class Asking {
     await this.#look();
   }
 
-  /** The turn as if it had just been asked; null: it is gone. */
+  /** The turn, with the answer that it has until there is a better one; other words have none. Null: it is gone. */
   async #anew(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
     const found = await this.#house.records.episodes.findOne(episodeId).exec();
     if (!found) return null;
-    await edit<EpisodeDoc>(found, ({ model: _, ...row }) => ({
-      ...row,
-      ...(userMessage === undefined ? {} : { userMessage }),
-      aiResponse: "",
-      citations: [],
-      status: "queued",
-      updatedAt: now(),
-    }));
+    if (userMessage !== undefined && userMessage !== found.userMessage) {
+      await edit<EpisodeDoc>(found, ({ model: _, ...row }) => ({
+        ...row,
+        ...{ userMessage, aiResponse: "", citations: [], status: "queued", updatedAt: now() },
+      }));
+    }
     const asked = found.getLatest();
     return asked.deleted ? null : (asked.toMutableJSON() as EpisodeDoc);
   }
@@ -152,7 +158,23 @@ export class Asking {
     const { account, device } = this.#house;
     const known = (await device.accounts.get(account.userId))?.assistant ?? null;
     const waiting = await device.later.where({ userId: account.userId }).toArray();
-    this.assistant$.next({ known, later: waiting.map(({ episodeId }) => episodeId) });
+    this.#tell({ known, later: waiting.map(({ episodeId }) => episodeId) });
+  }
+
+  #tell(change: Partial<AssistantState>): void {
+    this.assistant$.next({ ...this.assistant$.value, ...change });
+  }
+
+  /** Resolves when the turn is ready; its answer follows. */
+  #begin(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<void> {
+    return new Promise((begun, failed) => {
+      const prepared = async () => {
+        const row = await prepare();
+        begun();
+        return row;
+      };
+      this.#answer(episodeId, prepared).then(() => begun(), failed);
+    });
   }
 
   /** One answer a turn: the one before is stopped, and has ended before `prepare` makes the turn ready for this one. */
@@ -163,9 +185,13 @@ export class Asking {
     const write = async () => {
       await before?.ended.catch(() => {}); // told to whoever asked for it
       try {
-        const row = stop.signal.aborted ? null : await prepare();
+        if (stop.signal.aborted) return null;
+        this.#draw(episodeId, {}); // from now on it can be seen, and stopped
+        const row = await prepare();
         return row && (await this.#write(row, stop.signal));
       } finally {
+        const { [episodeId]: _, ...others } = this.writing$.value;
+        this.writing$.next(others);
         if (this.#answers.get(episodeId)?.stop === stop) this.#answers.delete(episodeId);
       }
     };
@@ -178,17 +204,22 @@ export class Asking {
   #write(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
     return navigator.locks.request(`vademecum-answer-${row.id}`, async () => {
       try {
-        const answered = await this.#answered(row, signal);
-        await this.#save(row.id, answered);
+        const stopped = () => ({ ...this.#written(row.id), status: "stopped" as const });
+        const answered = await Promise.race([this.#answered(row, signal), aborted(signal).then(stopped)]);
+        await this.#end(row.id, answered);
         return answered;
       } catch (error) {
-        await this.#save(row.id, { ...this.#written(row.id), status: "failed" }); // it must not wait for ever
+        await this.#end(row.id, { ...this.#written(row.id), status: "failed" }); // it must not wait for ever
         throw error;
-      } finally {
-        const { [row.id]: _, ...others } = this.writing$.value;
-        this.writing$.next(others);
       }
     });
+  }
+
+  /** What comes to less than the answer before is not kept; who asked is told. */
+  async #end(episodeId: string, answered: Answered): Promise<void> {
+    if ((await this.#save(episodeId, answered)) || answered.status === "stopped") return;
+    const why = answered.model ? "" : answered.aiResponse;
+    this.#tell({ kept: { ...this.assistant$.value.kept, [episodeId]: why } });
   }
 
   async #answered(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
@@ -196,7 +227,7 @@ export class Asking {
     try {
       return await this.#byAssistant(row, signal);
     } catch (error) {
-      if (signal.aborted) return { ...this.#written(row.id), status: "stopped" };
+      if (signal.aborted) throw error; // nobody waits for it any more
       if (isForNow(error)) return this.#quotes(row);
       if (error instanceof Refusal && error.status < 500 && error.status !== 401) {
         return { ...this.#written(row.id), aiResponse: error.message, status: "failed" };
@@ -222,14 +253,13 @@ export class Asking {
     await this.#syncing.sent(SENT_MS); // the server tells the assistant what it has of this session
     let saved = Date.now();
     const write = (change: Partial<Writing>) => {
-      const writing = { ...this.#writing(row.id), ...change };
-      this.writing$.next({ ...this.writing$.value, [row.id]: writing });
+      if (signal.aborted) return;
+      this.#draw(row.id, change);
       if (Date.now() - saved < SAVE_EVERY_MS) return;
       saved = Date.now();
       void this.#save(row.id, { ...this.#written(row.id), status: "streaming" });
     };
     const question = { query: row.userMessage, sessionId: row.sessionId, episodeId: row.id };
-    write({});
     const listener = {
       context: (told: Told) => {
         this.#remember(row.id, told);
@@ -238,9 +268,9 @@ export class Asking {
       delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
     };
     const asked = () => answer(this.#house.wire, question, listener, signal);
-    const ended = await patiently(asked, signal);
+    const isWhole = await patiently(asked, signal);
     const written = this.#written(row.id);
-    if (ended.kind === "done") return { ...written, status: "done" };
+    if (isWhole) return { ...written, status: "done" };
     if (!written.aiResponse) return this.#quotes(row);
     return { ...written, status: "failed" };
   }
@@ -256,9 +286,7 @@ export class Asking {
 
   async #quoted({ userMessage, sessionId }: EpisodeDoc): Promise<Quoted> {
     if (!this.#house.account.limits.searchesDocuments) return { aiResponse: written.noSearch, citations: [] };
-    const found: Found = await this.#searcher.search(userMessage, sessionId, QUOTED);
-    const names = found.searched.map(({ filename }) => filename);
-    return quoted(userMessage, found.results, names);
+    return quoted(userMessage, await this.#searcher.search(userMessage, sessionId, QUOTED));
   }
 
   /** The answer is worth more than what memory adds to it, and does not fail with it. */
@@ -277,6 +305,11 @@ export class Asking {
     if (this.#told.size > TOLD_MAX && oldest !== undefined) this.#told.delete(oldest);
   }
 
+  #draw(episodeId: string, change: Partial<Writing>): void {
+    const writing = { ...this.#writing(episodeId), ...change };
+    this.writing$.next({ ...this.writing$.value, [episodeId]: writing });
+  }
+
   #writing(episodeId: string): Writing {
     return this.writing$.value[episodeId] ?? { episodeId, aiResponse: "", citations: [], told: null };
   }
@@ -286,14 +319,24 @@ export class Asking {
     return { aiResponse, citations, ...(told?.model ? { model: told.model } : {}) };
   }
 
-  /** One after the other: what was saved on the way must not come after the end. */
-  #save(episodeId: string, answered: Answered): Promise<void> {
+  /** One after the other: what was saved on the way must not come after the end. False: the answer before stays. */
+  #save(episodeId: string, answered: Answered): Promise<boolean> {
     const save = async () => {
       const found = await this.#house.records.episodes.findOne(episodeId).exec();
-      if (found) await edit<EpisodeDoc>(found, (row) => ({ ...row, ...answered, updatedAt: now() }));
+      if (found && worth(found) > worth(answered)) return false;
+      const change = ({ model: _, ...row }: EpisodeDoc) => ({ ...row, ...answered, updatedAt: now() });
+      if (found) await edit<EpisodeDoc>(found, change);
+      return true;
     };
-    return (this.#saving = this.#saving.catch(() => {}).then(save));
+    return (this.#saving = this.#saving.catch(() => false).then(save));
   }
+}
+
+function aborted(signal: AbortSignal): Promise<unknown> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve(null);
+    signal.addEventListener("abort", resolve, { once: true });
+  });
 }
 
 function cited(told: Told["citations"][number]): Citation {

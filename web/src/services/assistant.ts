@@ -40,8 +40,6 @@ export interface Told {
   model: string | null;
 }
 
-export type Ended = { kind: "done"; finish: string } | { kind: "failed"; code: string; message: string };
-
 export interface AnswerListener {
   context(told: Told): void;
   delta(text: string): void;
@@ -54,14 +52,14 @@ export function assistant(wire: Wire): Promise<Assistant> {
   return request<Assistant>(wire, "/v1/assistant", { signal: AbortSignal.timeout(ASSISTANT_MS) });
 }
 
-/** Throws what the server refuses before the first word; an answer that breaks off has ended `failed`. */
+/** Whether it is whole. Throws what the server refuses before the first word; an answer that breaks off is not. */
 export function answer(
   wire: Wire,
   question: Question,
   listener: AnswerListener,
   signal: AbortSignal,
   silenceMs = STREAM_SILENCE_MS,
-): Promise<Ended> {
+): Promise<boolean> {
   return unlessSilent(silenceMs, signal, (ended, heard) =>
     read(wire, question, listener, { signal, ended, heard }),
   );
@@ -80,7 +78,7 @@ async function read(
   question: Question,
   listener: AnswerListener,
   { signal, ended, heard }: Hearing,
-): Promise<Ended> {
+): Promise<boolean> {
   const init = { method: "POST", body: JSON.stringify(question), signal: ended };
   const response = await open(wire, "/v1/answer", init);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
@@ -92,18 +90,11 @@ async function read(
         const given = JSON.parse(data);
         if (event === "context") listener.context(given as Told);
         else if (event === "delta") listener.delta((given as { text: string }).text);
-        else if (event === "done") return { kind: "done", ...given } as Ended;
-        else if (event === "failed") return { kind: "failed", ...given } as Ended;
+        else if (event === "done" || event === "failed") return event === "done";
       }
     }
   } catch (error) {
     if (signal.aborted) throw error;
   }
-  return BROKEN;
+  return false;
 }
-
-const BROKEN: Ended = {
-  kind: "failed",
-  code: "BROKEN_OFF",
-  message: "The server went away in the middle of this answer. What came is kept.",
-};

@@ -5,19 +5,11 @@
  * there is no room and others were asked about since.
  */
 
-import { Passages, toBlock, type Result } from "../model/passages.ts";
+import { Passages, toBlock, type Found } from "../model/passages.ts";
 import type { DocumentDoc } from "../model/rows.ts";
 import type { Embedding } from "./embedding.ts";
 import { blocksOf } from "./documents.ts";
 import type { House } from "./house.ts";
-
-export interface Found {
-  results: Result[];
-  /** The documents that were searched. */
-  searched: { id: string; filename: string }[];
-  /** By meaning too, or by words alone because the model is not here. */
-  byMeaning: boolean;
-}
 
 /** So many chunks are kept when nothing is asked: with their vectors and words about 100 MB. */
 const CHUNKS_MOST = 20_000;
@@ -71,7 +63,7 @@ export class Searcher {
       const ids = documents.map(({ id }) => id);
       return {
         results: passages.search(query, vector, ids, k),
-        searched: documents.map(({ id, filename }) => ({ id, filename })),
+        searched: documents.map(({ filename }) => filename),
         byMeaning: vector !== null,
       };
     });

@@ -4,7 +4,7 @@ import { Box, Flex, Stack } from "@mantine/core";
 import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { useSearch } from "wouter";
 import type { Citation } from "../../model/citation.ts";
-import { useDesk, useRows, useWriting } from "../desk.tsx";
+import { useAssistant, useDesk, useRows, useWriting } from "../desk.tsx";
 import { Composer } from "./Composer.tsx";
 import { Empty } from "./Empty.tsx";
 import { Head } from "./Head.tsx";
@@ -25,6 +25,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const { desk } = useDesk();
   const turns = useRows("episodes", { selector: { sessionId }, sort: [{ createdAt: "asc" }] });
   const writing = useWriting() ?? {};
+  const assistant = useAssistant();
   const [beside, setBeside] = useState<Beside>(null);
   const [offered, setOffered] = useState<string | null>(null);
   const asked = new URLSearchParams(useSearch());
@@ -68,6 +69,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
                 key={turn.id}
                 turn={turn}
                 writing={writing[turn.id]}
+                assistant={assistant}
                 isLast={at === turns.length - 1}
                 onCitation={onCitation}
                 onPrompt={onPrompt}

@@ -4,21 +4,29 @@ import { Alert, Button, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { QUOTES } from "../../model/citation.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
-import type { Writing } from "../../services/ask.ts";
-import { useAssistant, useDesk } from "../desk.tsx";
+import type { AssistantState, Writing } from "../../services/ask.ts";
+import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
 
 /** After so long without a word, nobody is writing an answer any more. */
 const SILENT_MS = 60_000;
 
-export function Note({ turn, writing }: { turn: EpisodeDoc; writing: Writing | undefined }) {
+interface Props {
+  turn: EpisodeDoc;
+  writing: Writing | undefined;
+  assistant: AssistantState | undefined;
+}
+
+export function Note({ turn, writing, assistant }: Props) {
   if (writing) return null;
   if (turn.syncError) return <Alert color="orange">{turn.syncError.message}</Alert>;
+  const kept = assistant?.kept[turn.id];
+  if (kept !== undefined) return <Said text={`${words.conversation.kept} ${kept}`} />;
   if (turn.status === "failed") return <Alert color="red">{words.conversation.failed}</Alert>;
   if (turn.status === "stopped") return <Said text={words.conversation.stopped} />;
   if (turn.status === "streaming" || (turn.status === "queued" && !turn.model))
     return <Unfinished turn={turn} />;
-  return turn.model === QUOTES ? <Quoted turn={turn} /> : null;
+  return turn.model === QUOTES ? <Quoted turn={turn} assistant={assistant} /> : null;
 }
 
 function Said({ text }: { text: string }) {
@@ -41,14 +49,15 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
 }
 
 /** Quotations say why there is no more, and offer to ask the assistant later. */
-function Quoted({ turn }: { turn: EpisodeDoc }) {
+function Quoted({ turn, assistant }: Omit<Props, "writing">) {
   const { desk } = useDesk();
-  const assistant = useAssistant();
   const waits = assistant?.later.includes(turn.id) ?? false;
-  if (!assistant?.known?.available) return <Said text={words.conversation.noAssistant} />;
+  const available = assistant?.known?.available;
+  const noAnswer = words.conversation.noAnswer(available, turn.citations.length);
+  if (!available) return <Said text={noAnswer} />;
   return (
     <>
-      <Said text={waits ? words.conversation.laterOn : words.conversation.assistantAway} />
+      <Said text={waits ? words.conversation.laterOn : noAnswer} />
       <Button size="compact-sm" variant="subtle" px={0} onClick={() => void desk.askLater(turn.id, !waits)}>
         {waits ? words.conversation.laterOff : words.conversation.later}
       </Button>

@@ -4,7 +4,7 @@ import { Box, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from "@manti
 import { lazy, memo, Suspense, useState } from "react";
 import { QUOTES, type Citation } from "../../model/citation.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
-import type { Writing } from "../../services/ask.ts";
+import type { AssistantState, Writing } from "../../services/ask.ts";
 import { words } from "../words.ts";
 import { Actions } from "./Actions.tsx";
 import { Edit } from "./Edit.tsx";
@@ -17,12 +17,13 @@ interface Props {
   turn: EpisodeDoc;
   /** It is being answered in this tab. */
   writing: Writing | undefined;
+  assistant: AssistantState | undefined;
   isLast: boolean;
   onCitation(citation: Citation): void;
   onPrompt(episodeId: string): void;
 }
 
-export const Turn = memo(function Turn({ turn, writing, isLast, onCitation, onPrompt }: Props) {
+export const Turn = memo(function Turn({ turn, writing, assistant, isLast, onCitation, onPrompt }: Props) {
   const [editing, setEditing] = useState(false);
   const { aiResponse, citations } = writing ?? turn;
   const isQuotes = !writing && turn.model === QUOTES;
@@ -50,10 +51,10 @@ export const Turn = memo(function Turn({ turn, writing, isLast, onCitation, onPr
             <Answer text={aiResponse} citations={citations} onCitation={onCitation} />
           </Suspense>
         ) : (
-          (writing || turn.status === "queued") && <Thinking />
+          writing && <Thinking />
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
-        <Note turn={turn} writing={writing} />
+        <Note turn={turn} writing={writing} assistant={assistant} />
         {!writing && !editing && (
           <Group mt={4}>
             <Actions

@@ -14,7 +14,6 @@ export const agents = {
   tryAgain: "Try again",
   none: "No agent has worked in this project yet. Once one is set up to record, its work is listed here by day.",
   noneFit: "Nothing of it fits what is chosen here.",
-  showAll: "Show everything",
   namesake: "Another folder has this name",
 
   filters: "What is shown",
@@ -66,6 +65,5 @@ export const agents = {
   inProject: (n: number, lastAt: string, now: number) => `Agents: ${done(n)}, the last ${ago(lastAt, now)}`,
   onlyAgents: "Only where agents work",
   listAway: "Where agents work is known to the server, which does not answer now.",
-  noneOfAgents: "Agents work in none of your projects.",
   day: date,
 } as const;

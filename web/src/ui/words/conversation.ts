@@ -11,8 +11,15 @@ export const conversation = {
   question: "Question",
   answer: "Answer",
   quoted: "Quoted from your documents",
-  noAssistant: "No assistant is set up, so here are the passages that fit best.",
-  assistantAway: "The assistant cannot be reached now, so here are the passages that fit best.",
+  /** Why there are quotations, or not even those. `available`: whether an assistant is set up, where it is known. */
+  noAnswer: (available: boolean | undefined, citations: number) =>
+    (available
+      ? "The assistant cannot be reached now"
+      : available === false
+        ? "No assistant is set up"
+        : "The server has not said yet whether an assistant is set up") +
+    (citations ? ", so here are the passages that fit best." : "."),
+  kept: "No new answer came, so this one is kept.",
   stopped: "Stopped. What came is kept.",
   failed: "This answer broke off. What came is kept.",
   interrupted: "This answer was interrupted. What came is kept.",
@@ -51,11 +58,9 @@ export const conversation = {
   include: "Include",
   includeOne: (name: string) => `Include ${name}`,
   notNow: "Not now",
-  wordsOnly: "Found by words alone: the model that understands meaning is not on this device yet.",
 
   prompt: {
     title: "What went into the prompt",
-    none: "This answer was quoted on this device. No prompt was made.",
     gone: "What went into this prompt is no longer here: it is kept until the app is closed.",
     state: "What is known",
     volatile: "Conversation and memory",

@@ -16,7 +16,6 @@ export const reading = {
   noSessions: "No conversation uses it: it is not searched until one does.",
   lend: "Use it in a conversation",
   choose: "Choose a conversation",
-  noneLeft: "No other conversation",
   giveBack: (title: string) => `Take it out of ${title}`,
   unknownSession: "A conversation that is not on this device yet",
 } as const;

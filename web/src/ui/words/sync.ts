@@ -9,7 +9,7 @@ export const sync = {
   line: {
     starting: () => "Looking for the server…",
     "signed-out": (n: number) =>
-      n ? `Signed in elsewhere: sign in to sync ${changes(n)}` : "Signed in elsewhere: sign in to sync",
+      n ? `Signed out: sign in to sync ${changes(n)}` : "Signed out: sign in to sync",
     outdated: () => "Update available",
     behind: (n: number) =>
       n ? `The server is older than this app: ${changes(n)} waiting` : "The server is older than this app",
