@@ -40,11 +40,17 @@ test("a conversation is renamed by F2, and its deletion can be undone", async ()
     async () => (await onServer(ada, "sessions", "s-pump"))?.["title"] === "Heat pump offers",
   );
   const renamed = visit.page.getByRole("link", { name: "Heat pump offers" });
+  const { clock, mouse } = visit.page;
+  await clock.install();
   await renamed.press("Delete");
   await renamed.waitFor({ state: "detached" });
+  await visit.page.getByRole("button", { name: "Undo" }).hover(); // as long as it is there it undoes
+  await clock.runFor(10_000);
   await visit.press("Undo");
   await renamed.press("Delete");
   await renamed.waitFor({ state: "detached" });
+  await mouse.move(0, 0);
+  await clock.runFor(10_000);
   await visit.device.until(async () => (await onServer(ada, "sessions", "s-pump"))?.["_deleted"] === true);
   expect(await visit.device.rows("sessions")).toHaveLength(1);
 });

@@ -3,7 +3,7 @@
 import { fits, type Schema } from "../../web/src/model/fits.ts";
 import { matcher } from "../../web/src/model/match.ts";
 import { references, renamed } from "../../web/src/model/references.ts";
-import { Lines, textFile } from "../../web/src/model/takeout.ts";
+import { Lines, textFile, waitingFile } from "../../web/src/model/takeout.ts";
 import facts from "../../schemas/facts.v0.json";
 
 const fact = {
@@ -42,6 +42,7 @@ test("what is required must be there", () => {
 test("a file of text is references as the server names it, and leads nowhere else", () => {
   expect(textFile("lease 2.pdf", "d1")).toBe("documents/lease 2.pdf (d1).txt");
   expect(textFile("../../etc/passwd", "d")).toBe("documents/.._.._etc_passwd (d).txt");
+  expect(waitingFile("../passwd", 1)).toBe("files/1 .._passwd");
   expect(new TextEncoder().encode(textFile("ä".repeat(255), "")).length).toBeLessThanOrEqual(120 + 17);
 });
 
