@@ -1,7 +1,13 @@
 /** A "no" of the app itself. Of an error only its name and its message come out of the worker: the code is the message. */
 
 export type Code =
-  "OTHER_ACCOUNT" | "ZIP_TOO_LARGE" | "ZIP_TOO_MANY_FILES" | "ZIP_INFLATES" | "ZIP_DAMAGED" | "NOT_AN_EXPORT";
+  | "FULL"
+  | "OTHER_ACCOUNT"
+  | "ZIP_TOO_LARGE"
+  | "ZIP_TOO_MANY_FILES"
+  | "ZIP_INFLATES"
+  | "ZIP_DAMAGED"
+  | "NOT_AN_EXPORT";
 
 export class Coded extends Error {
   override name = "Coded";

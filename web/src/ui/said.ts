@@ -1,13 +1,11 @@
 /** An error in words for people. Only its name and its message come out of the worker. */
 
 import type { Code } from "../model/coded.ts";
-import { isFull } from "../model/full.ts";
 import { words } from "./words.ts";
 import { problems } from "./words/problems.ts";
 
 export function said(error: unknown): string {
   if (isUnreachable(error)) return words.places.unreachable;
-  if (isFull(error)) return words.places.full;
   const { name, message } = error as Error;
   return name === "Coded" ? problems[message as Code] : message;
 }

@@ -35,6 +35,5 @@ export const places = {
   newer: "A new version is here. What you are writing is kept.",
   loadVersion: "Load the new version",
   later: "Later",
-  full: "This browser has no room left. Nothing was changed.",
   unreachable: "The server does not answer. Nothing was changed.",
 } as const;

@@ -3,6 +3,7 @@
 import type { Code } from "../../model/coded.ts";
 
 export const problems: Record<Code, string> = {
+  FULL: "This browser has no room left. Nothing was stored.",
   OTHER_ACCOUNT: "This address belongs to another account by now. Nothing was changed.",
   ZIP_TOO_LARGE: "This file is too large. Nothing was changed.",
   ZIP_TOO_MANY_FILES: "There are too many files in this ZIP. What was read of it before is here.",
