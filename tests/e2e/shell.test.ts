@@ -1,6 +1,6 @@
 /** Everything around the conversations: places, finding, the line about sync, facts. */
 
-import { zipSync, strToU8 } from "fflate";
+import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import { harness, withServer } from "./app.ts";
 import { fact, onServer, person, push, session, Visit, withRows, type Person } from "./people.ts";
 
@@ -68,6 +68,11 @@ test("the text that lost a conflict is kept, shown and can be used after all", a
   await visit.ask("syncNow");
   await visit.said("lost");
   expect(await visit.values()).toContain("the phone's words");
+  const zip = await visit.page.evaluate(async () => {
+    const taken: Blob = await (window as any).vademecum.takeOut();
+    return [...new Uint8Array(await taken.arrayBuffer())];
+  });
+  expect(strFromU8(unzipSync(new Uint8Array(zip))["lost.jsonl"]!)).toContain("the laptop's words");
   await visit.line().click();
   await visit.page.getByText("the laptop's words").waitFor();
   await visit.accessible();
