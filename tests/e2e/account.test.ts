@@ -1,6 +1,7 @@
 /** Who is here and what this device keeps: signed out, taken out, wiped, brought in, shared by two, forgotten. */
 
-import { strToU8, zipSync } from "fflate";
+import { readFileSync } from "node:fs";
+import { strToU8, unzipSync, zipSync } from "fflate";
 import { harness, withServer } from "./app.ts";
 import { fact, onServer, PASSWORD, person, Visit, withRows, type Person } from "./people.ts";
 
@@ -39,6 +40,8 @@ test("signed out by somebody else: the line says so, nothing is lost, and signin
   await visit.page.keyboard.press("Escape");
 });
 
+const UTF_32 = "fffe00004100000042000000"; // only the server reads it
+
 test("all is taken out without a network, the device is wiped, and another account takes it in", async () => {
   const names = ["documents", "vectorEmbeddings", "sessions", "facts"] as const;
   const bare = ({ _meta, _rev, _attachments, userId, ...row }: any) => row;
@@ -48,7 +51,12 @@ test("all is taken out without a network, the device is wiped, and another accou
   await visit.accessible();
   const other = await visit.otherTab();
   await visit.device.offline(true);
+  await visit.page.evaluate(
+    (bytes) => (window as any).vademecum.addFiles([new File([new Uint8Array(bytes)], "utf32.txt")], null),
+    [...Buffer.from(UTF_32, "hex")],
+  );
   await visit.askToSignOut("Wipe this device");
+  await visit.page.getByText("would be lost: 1 file.").waitFor();
   await visit.page.getByText("The server does not answer. Nothing was changed.").waitFor();
   await visit.accessible();
   await visit.page.getByRole("dialog").getByRole("button", { name: "Cancel" }).last().click();
@@ -57,6 +65,9 @@ test("all is taken out without a network, the device is wiped, and another accou
   const downloading = visit.page.waitForEvent("download");
   await visit.press("Export everything");
   const file = await (await downloading).path();
+  const taken = unzipSync(readFileSync(file));
+  expect(Buffer.from(taken["files/1 utf32.txt"]!).toString("hex")).toBe(UTF_32);
+  await visit.ask("cancelUpload", (await visit.device.state()).uploads[0]!.id);
   await visit.device.offline(false);
   await visit.ask("syncNow");
   await visit.said("synced");

@@ -59,6 +59,10 @@ test("what comes, and what is added, waits on a full device and is whole when th
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   const tray = page.getByRole("region", { name: "Files being added" });
   await tray.getByText("This browser has no room left for lease.txt. Nothing was stored.").waitFor();
+  await device.ask("How much is the rent?");
+  await page.getByText("This browser has no room left. Nothing was stored.").waitFor();
+  const box = page.getByRole("textbox", { name: "Ask about your documents" });
+  expect(await box.inputValue()).toBe("How much is the rent?");
   await page.getByRole("button", { name: "No room left on this device" }).click();
   await page.getByText("Everything here is safe, and so is the rest on the server").last().waitFor();
   expect(await violations(page, BOTH)).toEqual([]);
@@ -70,6 +74,9 @@ test("what comes, and what is added, waits on a full device and is whole when th
   await page.keyboard.press("Escape");
   await device.until(async () => (await device.rows("sessions")).some(({ id }) => id === "later"));
   await device.until(async () => (await device.rows("sessions")).length >= many.length + 1);
+  await box.press("Enter");
+  await device.until(async () => (await device.rows("episodes")).length === 1);
+  expect(await box.inputValue()).toBe("");
   await tray.getByRole("button", { name: "Try again with lease.txt" }).click();
   await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);
   await said("synced");

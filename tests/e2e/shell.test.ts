@@ -1,6 +1,6 @@
 /** Everything around the conversations: places, finding, the line about sync, facts. */
 
-import { zipSync, strToU8 } from "fflate";
+import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import { harness, withServer } from "./app.ts";
 import { fact, onServer, person, push, session, Visit, withRows, type Person } from "./people.ts";
 
@@ -40,11 +40,17 @@ test("a conversation is renamed by F2, and its deletion can be undone", async ()
     async () => (await onServer(ada, "sessions", "s-pump"))?.["title"] === "Heat pump offers",
   );
   const renamed = visit.page.getByRole("link", { name: "Heat pump offers" });
+  const { clock, mouse } = visit.page;
+  await clock.install();
   await renamed.press("Delete");
   await renamed.waitFor({ state: "detached" });
+  await visit.page.getByRole("button", { name: "Undo" }).hover(); // as long as it is there it undoes
+  await clock.runFor(10_000);
   await visit.press("Undo");
   await renamed.press("Delete");
   await renamed.waitFor({ state: "detached" });
+  await mouse.move(0, 0);
+  await clock.runFor(10_000);
   await visit.device.until(async () => (await onServer(ada, "sessions", "s-pump"))?.["_deleted"] === true);
   expect(await visit.device.rows("sessions")).toHaveLength(1);
 });
@@ -62,6 +68,11 @@ test("the text that lost a conflict is kept, shown and can be used after all", a
   await visit.ask("syncNow");
   await visit.said("lost");
   expect(await visit.values()).toContain("the phone's words");
+  const zip = await visit.page.evaluate(async () => {
+    const taken: Blob = await (window as any).vademecum.takeOut();
+    return [...new Uint8Array(await taken.arrayBuffer())];
+  });
+  expect(strFromU8(unzipSync(new Uint8Array(zip))["lost.jsonl"]!)).toContain("the laptop's words");
   await visit.line().click();
   await visit.page.getByText("the laptop's words").waitFor();
   await visit.accessible();

@@ -27,6 +27,14 @@ test("somebody else signs in in another tab: the rows of the two never mix", asy
   expect(await keys(device.rows("facts"))).toEqual(["after", "before"]);
   await expect(device.page.evaluate(() => (window as any).vademecum.forgetEverything())).rejects.toThrow();
   expect(await keys(harness.live(bob, "facts"))).toEqual(["of Bob"]);
+  const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
+  await device.page.goto(`${harness.url}/sign-in`);
+  await device.page.getByRole("button", { name: `Open ${email} without signing in` }).click();
+  await device.page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  expect(await keys(device.rows("facts"))).toEqual(["after", "before"]);
+  await device.page.reload(); // it was chosen once
+  await device.page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  expect(await keys(device.rows("facts"))).toEqual(["of Bob"]);
 });
 
 test("a tab that does not sync itself: the assistant knows the documents of what is asked there", async () => {

@@ -33,10 +33,10 @@ async function live(): Promise<void> {
 }
 
 /** What failed waits until somebody wakes it. */
-function patient(): Sync {
+function patient(known = memory()): Sync {
   const wire = { base: gate.url, headers: { authorization: `Bearer ${user.token}` } };
   const { collections } = device.db;
-  return new Sync({ wire, collections, known: memory(), retryMs: 60_000, waitForLeadership: false });
+  return new Sync({ wire, collections, known, retryMs: 60_000, waitForLeadership: false });
 }
 
 test("a row that speaks of a full disk is no full disk, when its push fails", async () => {
@@ -131,6 +131,26 @@ test("a server that is restored and gone at once is left alone between the tries
   gate.refuses = () => undefined;
   device.sync.reSync();
   await eventually("it is there", async () => (await harness.rows(user, "sessions")).length === 2);
+});
+
+test("no room for what is known of the server, at first and when it was restored: it goes on once there is", async () => {
+  const known = memory();
+  const save = vi.spyOn(known, "save");
+  const full = new DOMException("The disk is full.", "QuotaExceededError");
+  save.mockRejectedValueOnce(full);
+  device.sync = patient(known);
+  const started = device.sync.start().catch(console.error);
+  await eventually("it is full", () => kind() === "full");
+  device.sync.reSync();
+  await started;
+  await eventually("it is live", () => kind() === "live");
+  gate.refuses = (path) => (path.includes("/push") ? { status: 409, code: "EPOCH" } : undefined);
+  save.mockRejectedValueOnce(full);
+  await device.insert("sessions", session("s"));
+  await eventually("it is full again", () => kind() === "full");
+  gate.refuses = () => undefined;
+  device.sync.reSync();
+  await eventually("it is there", isOnServer);
 });
 
 /** As the browser's storage does: what was closed is not asked. RxDB's in memory answers all the same. */

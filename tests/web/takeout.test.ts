@@ -4,7 +4,7 @@ import { strToU8, zipSync } from "fflate";
 import { fits, type Schema } from "../../web/src/model/fits.ts";
 import { matcher } from "../../web/src/model/match.ts";
 import { references, renamed } from "../../web/src/model/references.ts";
-import { Lines, textFile } from "../../web/src/model/takeout.ts";
+import { Lines, textFile, waitingFile } from "../../web/src/model/takeout.ts";
 import { encode } from "../../web/src/model/vectors.ts";
 import { bringIn } from "../../web/src/services/bringIn.ts";
 import facts from "../../schemas/facts.v0.json";
@@ -46,6 +46,7 @@ test("what is required must be there", () => {
 test("a file of text is named as the server names it, and leads nowhere else", () => {
   expect(textFile("lease 2.pdf", "d1")).toBe("documents/lease 2.pdf (d1).txt");
   expect(textFile("../../etc/passwd", "d")).toBe("documents/.._.._etc_passwd (d).txt");
+  expect(waitingFile("../passwd", 1)).toBe("files/1 .._passwd");
   expect(new TextEncoder().encode(textFile("ä".repeat(255), "")).length).toBeLessThanOrEqual(120 + 17);
 });
 

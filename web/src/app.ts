@@ -201,6 +201,12 @@ export class Desk {
     return proxy(watchLost(this.#house, listener));
   }
 
+  /** The ids of files that are no documents yet. */
+  watchFiles(listener: ((ids: string[]) => void) & ProxyMarked): Stop & ProxyMarked {
+    const { account, device } = this.#house;
+    return proxy(device.watchFiles(account.userId, listener));
+  }
+
   async find(query: string) {
     // Loaded when it is first wanted.
     this.#finder ??= import("./services/find.ts").then(({ Finder }) => new Finder(this.#house.records));

@@ -1,6 +1,16 @@
 /** Where the app runs. */
 
-import { expose } from "comlink";
+import { expose, transferHandlers } from "comlink";
 import { Door } from "./app.ts";
+import { Coded } from "./model/coded.ts";
+import { isFull } from "./model/full.ts";
+
+// Of an error only its name and its message come out: that there is no room is often said by what it wraps.
+const thrown = transferHandlers.get("throw")!;
+transferHandlers.set("throw", {
+  ...thrown,
+  serialize: (error) =>
+    thrown.serialize(isFull((error as { value: unknown }).value) ? { value: new Coded("FULL") } : error),
+});
 
 expose(new Door());

@@ -1,6 +1,7 @@
 /** A "no" of the app itself. Of an error only its name and its message come out of the worker: the code is the message. */
 
 export type Code =
+  | "FULL"
   | "OTHER_ACCOUNT"
   | "ROW_GONE"
   | "ZIP_TOO_LARGE"

@@ -3,19 +3,30 @@
 export const WAITING = "waiting.jsonl";
 const NAME_BYTES = 120; // file systems count bytes: 255 with the id
 
-export const README = `This is everything that this device keeps of you.
+export const LOST = "lost.jsonl";
+export const README = `This is what this device keeps of you.
 
 account.json               your account (no secrets)
 <collection>.jsonl         one row a line, as your devices sync it
 documents/<name>.txt       the text of each document
+lost.jsonl                 your words that gave way to another device's, one text a line
+files/<number> <name>      files that wait to be read
 
-To take it in again: Settings, "Bring in an export". Or push each row as \`newDocumentState\` to
-/v1/sync/<collection>/0/push. The \`userId\` of a document must be the id of the account that it is pushed to.
+Not in it: what you are typing, and which questions wait for the assistant.
+
+To take the rows in again: Settings, "Bring in an export"; then add the files, as any others. Or push each
+row as \`newDocumentState\` to /v1/sync/<collection>/0/push. The \`userId\` of a document must be the id of the account
+that it is pushed to.
 `;
 
 /** The file of a document's text. */
 export function textFile(filename: string, id: string): string {
   return `documents/${safe(filename)} (${id}).txt`;
+}
+
+/** A file that waits to be read. Two may have the same name. */
+export function waitingFile(filename: string, number: number): string {
+  return `files/${number} ${safe(filename)}`;
 }
 
 /** Without what leads elsewhere, and short. */

@@ -29,11 +29,15 @@ export function wireOf(wire: Wire, { userId }: Pick<KnownAccount, "userId">): Wi
 }
 
 /**
- * The account to open: whom the server knows this browser as, else, when the server is away or has signed it out, who
- * used this device last. Undefined: nobody, so one has to sign in.
+ * The account to open: the one that was just chosen, else whom the server knows this browser as, else, when the server
+ * is away or has signed it out, who used this device last. Undefined: nobody, so one has to sign in.
  */
 export async function whoIsHere(device: Device, wire: Wire): Promise<KnownAccount | undefined> {
   const last = await device.lastAccount();
+  if (last?.isWanted) {
+    await device.accounts.update(last.userId, { isWanted: false }).catch(console.error); // no room is no reason
+    return last;
+  }
   // Who has used this device need not wait for a network that takes and gives nothing.
   const init = last ? { signal: AbortSignal.timeout(PATIENCE_MS) } : {};
   try {
@@ -104,9 +108,9 @@ export async function keptAccounts(device: Device): Promise<KnownAccount[]> {
   return device.accounts.orderBy("usedAt").reverse().toArray();
 }
 
-/** Opens this account, of those kept here, the next time that the server does not say who it is. */
+/** Opens this account, of those kept here, the next time: also when the server says that somebody else is here. */
 export async function useKept(device: Device, userId: string): Promise<void> {
-  await device.accounts.update(userId, { usedAt: now() });
+  await device.accounts.update(userId, { usedAt: now(), isWanted: true });
 }
 
 /** Takes an account from this device; its rows must be closed. The server keeps what it has. */

@@ -6,7 +6,7 @@
 import { Zip, ZipDeflate } from "fflate";
 import type { RxCollection } from "rxdb/plugins/core";
 import { join } from "../model/chunk.ts";
-import { README, textFile } from "../model/takeout.ts";
+import { LOST, README, textFile, waitingFile } from "../model/takeout.ts";
 import { childIds, type House } from "./house.ts";
 
 const PORTION = 100;
@@ -30,7 +30,22 @@ export async function takeOut(house: House): Promise<Blob> {
       archive.file(textFile(filename, id)).end(await textOf(house, id));
     }
   }
+  await takeOutKept(house, archive);
   return archive.close();
+}
+
+/** What this device alone has, besides rows: words that gave way in a conflict, and files that wait. */
+async function takeOutKept({ account, device }: House, archive: Archive): Promise<void> {
+  const { userId } = account;
+  const lost = await device.lost.where({ userId }).toArray();
+  archive.file(LOST).end(lost.map((text) => `${JSON.stringify(text)}\n`).join(""));
+  let number = 0;
+  for (const id of await device.files.where({ userId }).primaryKeys()) {
+    const waiting = await device.files.get(id);
+    if (!waiting) continue;
+    const content = new Uint8Array(await waiting.content.arrayBuffer());
+    archive.file(waitingFile(waiting.name, ++number)).end(content);
+  }
 }
 
 /** A mark of this device says nothing elsewhere. */
@@ -66,12 +81,13 @@ class Archive {
     if (this.#bytes > FOLD_BYTES) this.#fold();
   });
 
-  file(name: string): { write(text: string): void; end(text?: string): void } {
+  file(name: string): { write(text: string): void; end(content?: string | Uint8Array): void } {
     const entry = new ZipDeflate(name, { level: 6 });
     this.#zip.add(entry);
     return {
       write: (text) => entry.push(this.#text.encode(text)),
-      end: (text = "") => entry.push(this.#text.encode(text), true),
+      end: (content = "") =>
+        entry.push(typeof content === "string" ? this.#text.encode(content) : content, true),
     };
   }
 

@@ -91,6 +91,12 @@ export function useLost(): LostText[] | undefined {
   return useWatched<LostText[]>((listener) => stopper(desk.watchLost(listener as never)), "lost");
 }
 
+/** The ids of files that wait on this device alone. */
+export function useFiles(): string[] | undefined {
+  const { desk } = useDesk();
+  return useWatched<string[]>((listener) => stopper(desk.watchFiles(listener as never)), "files");
+}
+
 export function useUploads(): Task[] | undefined {
   const { desk } = useDesk();
   return useWatched<Task[]>((listener) => stopper(desk.watchUploads(listener)), "uploads");

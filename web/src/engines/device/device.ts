@@ -9,6 +9,8 @@ export interface KnownAccount {
   tier: "FREE" | "JIVE" | "JIGGA";
   limits: Limits;
   usedAt: string;
+  /** Somebody wants to see its rows next, whoever the server says is here. */
+  isWanted?: boolean;
   /** What of the limits was taken when the server was last asked. */
   usage?: Usage;
   /** Of the server's data; another one means that it was restored (see engines/sync). */

@@ -107,9 +107,11 @@ export class Sync {
     this.#forgetting = new Forgetting(options.collections, options.known);
   }
 
-  async start(): Promise<void> {
-    const { epoch } = await this.#options.known.load();
-    await this.#begin(epoch ?? (await this.#askEpoch()));
+  start(): Promise<void> {
+    return this.#insist(async () => {
+      const { epoch } = await this.#options.known.load();
+      await this.#begin(epoch ?? (await this.#askEpoch()));
+    });
   }
 
   async stop(): Promise<void> {
@@ -300,16 +302,25 @@ export class Sync {
   async #makeWay(full: unknown, epoch: string): Promise<void> {
     if (this.#stopped || this.#generation.signal.aborted) return;
     this.#halt();
-    this.#wait(full);
+    await this.#waitForRoom(full);
+    await Promise.allSettled([...this.#replications.values()].map((each) => each.cancel()));
+    await this.#insist(() => this.#begin(epoch));
+  }
+
+  /** Tries again for as long as it fails, as when there is not even room for what is known of the server. */
+  async #insist(begin: () => Promise<void>): Promise<void> {
     while (!this.#stopped) {
-      await pause(ROOM_MS, AbortSignal.any([this.#stopping.signal, this.#wake.signal]));
       try {
-        await Promise.allSettled([...this.#replications.values()].map((each) => each.cancel()));
-        return await this.#begin(epoch);
+        return await begin();
       } catch (error) {
-        this.#wait(error); // as when there is not even room for what is known of the server
+        await this.#waitForRoom(error);
       }
     }
+  }
+
+  async #waitForRoom(error: unknown): Promise<void> {
+    this.#wait(error);
+    await pause(ROOM_MS, AbortSignal.any([this.#stopping.signal, this.#wake.signal]));
   }
 
   /**
@@ -330,12 +341,12 @@ export class Sync {
     this.#halt();
     const next = await this.#askEpoch();
     if (this.#stopped) return;
-    await Promise.all(
+    await Promise.allSettled(
       [...this.#replications.values()].map((replication) =>
-        next === epoch ? replication.cancel() : replication.remove(),
+        next === epoch ? replication.cancel() : replication.remove().catch(() => replication.cancel()),
       ),
     );
-    await this.#begin(next);
+    await this.#insist(() => this.#begin(next));
   }
 
   /** An empty page names the epoch. Asked until the server answers; empty: stopped before it did. */

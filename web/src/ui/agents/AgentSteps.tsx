@@ -2,11 +2,11 @@
 
 import { Alert, Button, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { notifications } from "@mantine/notifications";
 import { useRef, useState } from "react";
 import { EVERYTHING, type Observation, type Wanted } from "../../model/observations.ts";
 import { isUnreachable, said } from "../said.ts";
 import { Section } from "../Section.tsx";
+import { tell, tellError } from "../tell.ts";
 import { agents as words } from "../words/agents.ts";
 import classes from "./agents.module.css";
 import { DeleteStep } from "./DeleteStep.tsx";
@@ -16,10 +16,6 @@ import { useAgentWork } from "./useAgentWork.ts";
 import { useSteps, type Asked } from "./useSteps.ts";
 
 const TYPING_MS = 250;
-
-const tell = (message: string) => notifications.show({ message, withCloseButton: false });
-const tellError = (error: unknown) =>
-  notifications.show({ color: "orange", message: said(error), withCloseButton: false });
 
 export default function AgentSteps({ projectId }: { projectId: string }) {
   const [wanted, setWanted] = useState<Wanted>(EVERYTHING);

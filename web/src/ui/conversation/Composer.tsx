@@ -2,10 +2,11 @@
 
 import { ActionIcon, Box, FileButton, Group, Textarea } from "@mantine/core";
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
-import type { KeyboardEvent } from "react";
+import { useRef, type KeyboardEvent } from "react";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
 import { useDraft } from "../draft.ts";
+import { stored } from "../tell.ts";
 import { words } from "../words.ts";
 
 interface Props {
@@ -19,13 +20,17 @@ interface Props {
 export function Composer({ sessionId, answering, last, onAsk }: Props) {
   const { desk } = useDesk();
   const [text, setText] = useDraft(sessionId);
+  const box = useRef<HTMLTextAreaElement>(null);
+  const sending = useRef(false);
   const stop = () => void (answering && desk.stop(answering));
 
   async function send() {
     const message = text.trim();
-    if (!message || answering) return;
-    setText("");
-    await onAsk(message);
+    if (!message || answering || sending.current) return;
+    sending.current = true;
+    // What was typed meanwhile stays.
+    await stored(onAsk(message), () => (box.current?.value ?? text) === text && setText(""));
+    sending.current = false;
   }
 
   function onKey(event: KeyboardEvent) {
@@ -51,6 +56,7 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
           )}
         </FileButton>
         <Textarea
+          ref={box}
           flex={1}
           autosize
           maxRows={8}

@@ -44,8 +44,8 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const answering = turns?.find(({ id }) => writing[id]);
 
   async function ask(message: string) {
-    setOffered(message);
     await desk.ask(sessionId, message);
+    setOffered(message);
   }
 
   return (

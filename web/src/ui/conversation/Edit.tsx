@@ -4,6 +4,7 @@ import { Button, Group, Stack, Textarea } from "@mantine/core";
 import { useState } from "react";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
+import { stored } from "../tell.ts";
 import { words } from "../words.ts";
 
 export function Edit({ turn, onDone }: { turn: EpisodeDoc; onDone(): void }) {
@@ -11,8 +12,8 @@ export function Edit({ turn, onDone }: { turn: EpisodeDoc; onDone(): void }) {
   const [text, setText] = useState(turn.userMessage);
 
   function send() {
-    if (text.trim()) void desk.answerAgain(turn.id, text.trim());
-    onDone();
+    if (text.trim()) void stored(desk.answerAgain(turn.id, text.trim()), onDone);
+    else onDone();
   }
 
   return (

@@ -3,6 +3,7 @@
 import { Button, Group, Stack, Textarea } from "@mantine/core";
 import type { FormEvent } from "react";
 import type { EntityDoc } from "../../model/rows.ts";
+import { stored } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { entities as words } from "../words/entities.ts";
 
@@ -18,8 +19,10 @@ export function NotesForm({
   function save(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();
     const given = String(new FormData(event.currentTarget).get("notes")).trim();
-    onDone();
-    void memory((desk) => desk.noteEntity(id, given));
+    void stored(
+      memory((desk) => desk.noteEntity(id, given)),
+      onDone,
+    );
   }
 
   return (

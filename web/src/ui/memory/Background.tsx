@@ -1,22 +1,16 @@
 /** What the assistant's model does behind the answers: whether it does, what waits, what failed. */
 
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
-import { notifications } from "@mantine/notifications";
 import type { Jobs } from "../../services/jobs.ts";
-import { said } from "../said.ts";
 import { Section } from "../Section.tsx";
+import { tell, tellError } from "../tell.ts";
 import { jobs as words } from "../words/jobs.ts";
 import { FailedJob } from "./FailedJob.tsx";
 import { useJobs } from "./useJobs.ts";
 
 export function Background() {
   const { jobs, look, retry } = useJobs();
-  const again = (id?: string) =>
-    void retry(id).then(
-      () => notifications.show({ message: words.retried, withCloseButton: false }),
-      (error: unknown) =>
-        notifications.show({ color: "orange", message: said(error), withCloseButton: false }),
-    );
+  const again = (id?: string) => void retry(id).then(() => tell(words.retried), tellError);
   return (
     <Section title={words.title} hint={words.hint}>
       {jobs === undefined && <Skeleton h={80} />}

@@ -4,6 +4,7 @@ import { Badge, Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 import type { FactDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
+import { stored } from "../tell.ts";
 import { memory as words } from "../words/memory.ts";
 import { FactForm } from "./FactForm.tsx";
 
@@ -12,19 +13,13 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
   const [editing, setEditing] = useState(false);
   const { id, key, value, confirmed, confidence, sourceRemoved } = fact;
 
-  async function save(key: string, value: string) {
-    setEditing(false);
-    await desk.changeFact(id, { key, value, confirmed: true });
-  }
+  const save = (key: string, value: string) =>
+    void stored(desk.changeFact(id, { key, value, confirmed: true }), () => setEditing(false));
 
   if (editing) {
     return (
       <li>
-        <FactForm
-          fact={fact}
-          onSave={(key, value) => void save(key, value)}
-          onCancel={() => setEditing(false)}
-        />
+        <FactForm fact={fact} onSave={save} onCancel={() => setEditing(false)} />
       </li>
     );
   }

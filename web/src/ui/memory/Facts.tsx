@@ -4,6 +4,7 @@ import { Button, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useDesk, useRows } from "../desk.tsx";
 import { Section } from "../Section.tsx";
+import { stored } from "../tell.ts";
 import { memory as words } from "../words/memory.ts";
 import { Fact } from "./Fact.tsx";
 import { FactForm } from "./FactForm.tsx";
@@ -15,10 +16,7 @@ export function Facts() {
   const [adding, setAdding] = useState(false);
   const sources = new Map(documents?.map(({ id, filename }) => [id, filename]));
 
-  async function add(key: string, value: string) {
-    setAdding(false);
-    await desk.addFact(key, value);
-  }
+  const add = (key: string, value: string) => void stored(desk.addFact(key, value), () => setAdding(false));
 
   return (
     <Section title={words.facts} hint={words.factsHint}>
@@ -30,7 +28,7 @@ export function Facts() {
         ))}
       </Stack>
       {adding ? (
-        <FactForm onSave={(key, value) => void add(key, value)} onCancel={() => setAdding(false)} />
+        <FactForm onSave={add} onCancel={() => setAdding(false)} />
       ) : (
         <Group>
           <Button variant="default" onClick={() => setAdding(true)}>

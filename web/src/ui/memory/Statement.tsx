@@ -7,6 +7,7 @@ import { fading } from "../../model/fading.ts";
 import type { Remembered } from "../../model/history.ts";
 import type { MemoryDoc } from "../../model/rows.ts";
 import { useUndoable } from "../places/useUndoable.tsx";
+import { stored } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { since } from "../words/measures.ts";
 import { memory as words } from "../words/memory.ts";
@@ -27,15 +28,19 @@ export function Statement({ remembered: { current, earlier }, now, placed }: Pro
   const [opened, setOpened] = useState(false);
   const { id, text, projectId = null } = current;
 
+  const done = () => setEditing(false);
   function save(changed: string) {
-    setEditing(false);
-    if (changed !== text) void memory((desk) => desk.rewordMemory(id, changed));
+    if (changed === text) return done();
+    void stored(
+      memory((desk) => desk.rewordMemory(id, changed)),
+      done,
+    );
   }
 
   if (editing) {
     return (
       <li>
-        <StatementForm text={text} where={projectId} onSave={save} onCancel={() => setEditing(false)} />
+        <StatementForm text={text} where={projectId} onSave={save} onCancel={done} />
       </li>
     );
   }

@@ -7,6 +7,7 @@ import { matcher } from "../../model/match.ts";
 import { useRows } from "../desk.tsx";
 import { usePending } from "../places/pending.ts";
 import { Section } from "../Section.tsx";
+import { stored } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { useNow } from "../useNow.ts";
 import type { Where } from "../WhereSelect.tsx";
@@ -61,10 +62,11 @@ function Add({ where }: { where: Where | undefined }) {
   const memory = useMemoryDesk();
   const [adding, setAdding] = useState(false);
 
-  function add(text: string, projectId: string | null) {
-    setAdding(false);
-    void memory((desk) => desk.addMemory(text, projectId));
-  }
+  const add = (text: string, projectId: string | null) =>
+    void stored(
+      memory((desk) => desk.addMemory(text, projectId)),
+      () => setAdding(false),
+    );
 
   return (
     <Box>

@@ -1,5 +1,5 @@
 /**
- * A deletion that can still be undone: it waits some seconds behind a notification.
+ * What is being deleted, and can still be brought back: it is deleted when the notice of it goes (see useUndoable).
  *
  * If the page goes away meanwhile nothing is deleted. Losing what one wanted to keep is worse than having to delete
  * something twice, and the one who closed the page saw that it could be undone.
@@ -7,9 +7,6 @@
 
 import { useSyncExternalStore } from "react";
 
-export const PATIENCE_MS = 7_000;
-
-const timers = new Map<string, ReturnType<typeof setTimeout>>();
 const listeners = new Set<() => void>();
 let ids: ReadonlySet<string> = new Set();
 
@@ -18,20 +15,11 @@ export function usePending(): ReadonlySet<string> {
   return useSyncExternalStore(subscribe, () => ids);
 }
 
-export function deleteSoon(id: string, commit: () => Promise<void>): void {
-  undo(id);
-  const timer = setTimeout(() => void commit().finally(() => undo(id)), PATIENCE_MS);
-  timers.set(id, timer);
-  tell();
-}
-
-export function undo(id: string): void {
-  clearTimeout(timers.get(id));
-  if (timers.delete(id)) tell();
-}
-
-function tell(): void {
-  ids = new Set(timers.keys());
+export function setPending(id: string, isPending: boolean): void {
+  const changed = new Set(ids);
+  if (isPending) changed.add(id);
+  else changed.delete(id);
+  ids = changed;
   for (const listener of listeners) listener();
 }
 

@@ -3,8 +3,11 @@
 import { Button, Group, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useLocation } from "wouter";
+import { tellError } from "../tell.ts";
 import { words } from "../words.ts";
-import { deleteSoon, PATIENCE_MS, undo } from "./pending.ts";
+import { setPending } from "./pending.ts";
+
+const PATIENCE_MS = 7_000;
 
 interface Undoable {
   id: string;
@@ -20,17 +23,21 @@ export function useUndoable(): (undoable: Undoable) => void {
   const [location, go] = useLocation();
   return ({ id, message, address, away = "/", commit }) => {
     const wasOpen = location === address;
-    deleteSoon(id, commit);
+    let isWanted = true;
+    setPending(id, true);
     if (wasOpen) go(away);
     const bringBack = () => {
-      undo(id);
+      isWanted = false;
       notifications.hide(id);
       if (wasOpen) go(address!);
     };
+    const end = async () => isWanted && commit().catch(tellError);
     notifications.show({
       id,
       autoClose: PATIENCE_MS,
       withCloseButton: false,
+      // As long as "Undo" is there it undoes: the notice waits under a pointer, and behind other notices.
+      onClose: () => void end().finally(() => setPending(id, false)),
       message: (
         <Group justify="space-between" wrap="nowrap">
           <Text size="sm">{message}</Text>

@@ -6,6 +6,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { newId } from "../../model/ids.ts";
 import type { ProjectDoc } from "../../model/rows.ts";
+import { stored } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { projects as words } from "../words/projects.ts";
 import { DeleteProject } from "./DeleteProject.tsx";
@@ -19,10 +20,11 @@ export function ProjectHead({ project, brief }: { project: ProjectDoc; brief: bo
   const { id, name, description } = project;
   const done = () => setDoing("nothing");
 
-  function save(name: string, description: string) {
-    done();
-    void memory((desk) => desk.changeProject(id, { name, description }));
-  }
+  const save = (name: string, description: string) =>
+    void stored(
+      memory((desk) => desk.changeProject(id, { name, description })),
+      done,
+    );
 
   const title = (
     <Title order={2} dir="auto">

@@ -21,6 +21,7 @@ import type { ProjectDoc } from "../../model/rows.ts";
 import type { AgentProject } from "../../services/observations.ts";
 import { useAgentProjects } from "../agents/useAgentWork.ts";
 import { useRows } from "../desk.tsx";
+import { tellError } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { useNow } from "../useNow.ts";
 import { agents } from "../words/agents.ts";
@@ -34,10 +35,8 @@ export function ProjectList() {
   const [, go] = useLocation();
   const [adding, setAdding] = useState(false);
 
-  async function add(name: string, description: string) {
-    const id = await memory((desk) => desk.addProject(name, description));
-    go(`/projects/${id}`);
-  }
+  const add = (name: string, description: string) =>
+    void memory((desk) => desk.addProject(name, description)).then((id) => go(`/projects/${id}`), tellError);
 
   return (
     <Container size="sm" py="lg">
@@ -55,12 +54,7 @@ export function ProjectList() {
             {words.hint}
           </Text>
         </Box>
-        {adding && (
-          <ProjectForm
-            onSave={(name, description) => void add(name, description)}
-            onCancel={() => setAdding(false)}
-          />
-        )}
+        {adding && <ProjectForm onSave={add} onCancel={() => setAdding(false)} />}
         <Rows />
       </Stack>
     </Container>

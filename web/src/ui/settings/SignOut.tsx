@@ -2,7 +2,7 @@
 
 import { Alert, Button, Group, Modal, Radio, Stack } from "@mantine/core";
 import { useState } from "react";
-import { useDesk, useRefused, useSync } from "../desk.tsx";
+import { useDesk, useFiles, useLost, useRefused, useSync } from "../desk.tsx";
 import { leaveTo, wipe } from "../leaving.ts";
 import { said } from "../said.ts";
 import { settings as words } from "../words/settings.ts";
@@ -11,7 +11,13 @@ const AFTERWARDS = "/sign-in";
 
 export function SignOut({ onClose }: { onClose: () => void }) {
   const { desk } = useDesk();
-  const unsent = (useSync()?.waiting ?? 0) + (useRefused()?.length ?? 0);
+  const [sync, refused, files, lost] = [useSync(), useRefused(), useFiles(), useLost()];
+  const isKnown = sync && sync.kind !== "starting" && refused && files && lost;
+  const loss = words.wouldLose(
+    (sync?.waiting ?? 0) + (refused?.length ?? 0),
+    files?.length ?? 0,
+    lost?.length ?? 0,
+  );
   const [then, setThen] = useState("keep");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
@@ -49,7 +55,9 @@ export function SignOut({ onClose }: { onClose: () => void }) {
             <Radio value="wipe" label={words.signOutWipe} description={words.signOutWipeHint} />
           </Stack>
         </Radio.Group>
-        {wiping && unsent > 0 && <Alert color="orange">{words.wouldLose(unsent)}</Alert>}
+        {wiping && (loss || !isKnown) && (
+          <Alert color="orange">{[loss, isKnown ? "" : words.mayLose].join(" ")}</Alert>
+        )}
         {problem && (
           <Alert color="red" role="alert">
             {problem}

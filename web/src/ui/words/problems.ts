@@ -3,6 +3,7 @@
 import type { Code } from "../../model/coded.ts";
 
 export const problems: Record<Code, string> = {
+  FULL: "This browser has no room left. Nothing was stored.",
   OTHER_ACCOUNT: "This address belongs to another account by now. Nothing was changed.",
   ROW_GONE: "What this was a part of is not here any more. Your words stay until you dismiss them.",
   ZIP_TOO_LARGE: "This file is too large. Nothing was changed.",

@@ -30,7 +30,17 @@ export const settings = {
   signOutKeepHint: "Whoever uses this device can read it, and it opens without a network.",
   signOutWipe: "Wipe this device",
   signOutWipeHint: "The server keeps what it has.",
-  wouldLose: (n: number) => `${count(n, "change", "changes")} never reached the server and would be lost.`,
+  /** Empty: nothing. */
+  wouldLose(changes: number, files: number, texts: number): string {
+    const lost = [
+      changes && count(changes, "change", "changes"),
+      files && count(files, "file", "files"),
+      texts && `${count(texts, "text", "texts")} kept from another version`,
+    ].filter(Boolean);
+    return lost.length ? `On this device alone, and would be lost: ${lost.join(", ")}.` : "";
+  },
+  mayLose:
+    "The server has not answered yet: whether it has everything is not known. What it lacks would be lost.",
   devices: "Accounts on this device",
   thisOne: "In use",
   remove: "Remove from this device",
