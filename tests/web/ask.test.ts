@@ -71,7 +71,8 @@ beforeEach(async () => {
   const house = new House(ACCOUNT, records, deviceOf(wishes), { base });
   summary$ = new BehaviorSubject(summary("offline"));
   const syncing = { summary$, sent: async () => true } as unknown as Syncing;
-  asking = new Asking(house, syncing, new Searcher(house, new Embedding(house)));
+  const searcher = new Searcher(house, new Embedding(house));
+  asking = new Asking(house, syncing, async () => searcher);
 });
 
 afterEach(() => {

@@ -11,9 +11,9 @@ import { open as openRecords } from "./engines/records/records.ts";
 import { telling } from "./engines/sync/conflicts.ts";
 import type { Wire } from "./engines/sync/wire.ts";
 import { follow, type Stop } from "./follow.ts";
+import { lazily } from "./lazily.ts";
 import { named } from "./model/lookup.ts";
 import type { Progress } from "./model/library.ts";
-import type { MemoryDesk } from "./memoryDesk.ts";
 import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "./model/rows.ts";
 import * as accounts from "./services/account.ts";
 import { Asking, type AssistantState, type Writing } from "./services/ask.ts";
@@ -27,12 +27,10 @@ import {
 import { borrow, chunks$, giveBack } from "./services/documents.ts";
 import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
-import type { Finder } from "./services/find.ts";
 import type { Receipt } from "./services/forget.ts";
 import { House } from "./services/house.ts";
 import { dismissLost, keepLost, useLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
-import { Searcher } from "./services/search.ts";
 import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
 import type { Task } from "./model/task.ts";
@@ -95,13 +93,23 @@ export class Desk {
   readonly #house: House;
   readonly #syncing: Syncing;
   readonly #embedding: Embedding;
-  readonly #searcher: Searcher;
   readonly #asking: Asking;
   readonly #uploads: Uploads;
   readonly #refused: Refused;
   readonly #unwatch: Stop;
-  #finder: Promise<Finder> | undefined;
-  #memory: Promise<MemoryDesk & ProxyMarked> | undefined;
+  readonly #searcher = lazily(async () => {
+    const { Searcher } = await import("./services/search.ts");
+    return new Searcher(this.#house, this.#embedding);
+  });
+  readonly #finder = lazily(async () => {
+    const { Finder } = await import("./services/find.ts");
+    return new Finder(this.#house.records);
+  });
+  /** The rest of what is remembered, and projects. */
+  readonly memory = lazily(async () => {
+    const { MemoryDesk } = await import("./memoryDesk.ts");
+    return proxy(new MemoryDesk(this.#house));
+  });
   /** The projects of sessions that are no rows yet. */
   readonly #projects = new Map<string, string>();
 
@@ -109,7 +117,6 @@ export class Desk {
     this.#house = house;
     this.#syncing = new Syncing(house);
     this.#embedding = new Embedding(house);
-    this.#searcher = new Searcher(house, this.#embedding);
     this.#asking = new Asking(house, this.#syncing, this.#searcher);
     this.#uploads = new Uploads(house, this.#syncing, this.#embedding, (id) => this.#begin(id));
     this.#refused = new Refused(house);
@@ -208,10 +215,7 @@ export class Desk {
   }
 
   async find(query: string) {
-    // Loaded when it is first wanted.
-    this.#finder ??= import("./services/find.ts").then(({ Finder }) => new Finder(this.#house.records));
-    this.#finder.catch(() => (this.#finder = undefined)); // to be tried again
-    return (await this.#finder).find(query);
+    return (await this.#finder()).find(query);
   }
 
   // -- conversations ----------------------------------------------------------------------------------------
@@ -249,7 +253,7 @@ export class Desk {
   /** It is open. `projectId`: where it belongs from its first message on, if it is none yet. */
   prepare(sessionId: string, projectId?: string | null) {
     if (projectId) this.#projects.set(sessionId, projectId);
-    return this.#searcher.prepare(sessionId);
+    return this.#searcher().then((searcher) => searcher.prepare(sessionId));
   }
 
   #begin(sessionId: string, about = "") {
@@ -317,13 +321,6 @@ export class Desk {
 
   changeFact(id: string, change: Parameters<typeof changeFact>[2]) {
     return changeFact(this.#house, id, change);
-  }
-
-  /** The rest of it, and projects. Loaded when a page first wants it. */
-  memory(): Promise<MemoryDesk & ProxyMarked> {
-    this.#memory ??= import("./memoryDesk.ts").then(({ MemoryDesk }) => proxy(new MemoryDesk(this.#house)));
-    this.#memory.catch(() => (this.#memory = undefined)); // to be tried again
-    return this.#memory;
   }
 
   deleteProject(id: string, withSessions = false) {

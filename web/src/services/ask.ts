@@ -51,7 +51,7 @@ export class Asking {
   readonly writing$ = new BehaviorSubject<Record<string, Writing>>({});
   readonly #house: House;
   readonly #syncing: Syncing;
-  readonly #searcher: Searcher;
+  readonly #searcher: () => Promise<Searcher>;
   /** Whether there is an assistant, as far as this device knows, and which turns wait for it. */
   readonly assistant$ = new BehaviorSubject<AssistantState>({ known: null, later: [], kept: {} });
   /** Those that are under way, or wait for the one before them to end. */
@@ -60,7 +60,7 @@ export class Asking {
   /** What went into the last prompts. */
   readonly #told = new Map<string, Told>();
 
-  constructor(house: House, syncing: Syncing, searcher: Searcher) {
+  constructor(house: House, syncing: Syncing, searcher: () => Promise<Searcher>) {
     this.#house = house;
     this.#syncing = syncing;
     this.#searcher = searcher;
@@ -286,7 +286,8 @@ export class Asking {
 
   async #quoted({ userMessage, sessionId }: EpisodeDoc): Promise<Quoted> {
     if (!this.#house.account.limits.searchesDocuments) return { aiResponse: written.noSearch, citations: [] };
-    return quoted(userMessage, await this.#searcher.search(userMessage, sessionId, QUOTED));
+    const searcher = await this.#searcher();
+    return quoted(userMessage, await searcher.search(userMessage, sessionId, QUOTED));
   }
 
   /** The answer is worth more than what memory adds to it, and does not fail with it. */
