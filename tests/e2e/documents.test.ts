@@ -16,7 +16,8 @@ let laptop: Device;
 withOwnServer();
 beforeAll(async () => {
   ada = await harness.user();
-  [phone, laptop] = await Promise.all([Device.of(ada, { own: [] }), Device.of(ada, { own: [] })]);
+  const ways = { own: [], installs: true }; // the server dies in some of the tests
+  [phone, laptop] = await Promise.all([Device.of(ada, ways), Device.of(ada, ways)]);
   for (const { page } of [phone, laptop]) page.setDefaultTimeout(60_000);
   await phone.page.setViewportSize({ width: 360, height: 740 });
 });

@@ -35,7 +35,9 @@ export async function read(name: string, bytes: ArrayBuffer, options: ReadOption
   // It could not be loaded; or it died without a word, as for want of memory.
   worker.addEventListener("error", (event) =>
     reject(
-      started ? new Unreadable("PARSE_MEMORY") : new Error(`The reader did not start: ${event.message}`),
+      started
+        ? new Unreadable("PARSE_MEMORY")
+        : new Error(event.message || "The reader could not be loaded."),
     ),
   );
   try {
