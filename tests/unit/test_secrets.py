@@ -123,7 +123,7 @@ MUST = [
     ("curl --proxy-user 'ada:{}' https://example.org", "swordfish"),
     ("git clone https://{}@example.org/ada/engine.git", made("", 40, HEX)),
     ("git clone https://{}@example.org/ada/engine.git", "s3cret7x"),
-    ("pip install --index-url https://{}:@pypi.example.org/simple x", made("", 24)),
+    ("pip install --index-url https://{}:@packages.example.org/x y", made("", 24)),
     ("git push HTTPS://{}@example.org main", "abcdefghijkLMNOPQRSTUVWX"),
     ("ssh-keygen -t ed25519 -N {} -f key", "swordfish"),
     ("ssh-keygen -t ed25519 -f key -N '{}'", "correct horse battery staple"),

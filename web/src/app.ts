@@ -17,13 +17,7 @@ import type { Progress } from "./model/library.ts";
 import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "./model/rows.ts";
 import * as accounts from "./services/account.ts";
 import { Asking, type AssistantState, type Writing } from "./services/ask.ts";
-import {
-  deleteDocuments,
-  deleteProject,
-  deleteRow,
-  deleteSession,
-  type Deletable,
-} from "./services/delete.ts";
+import * as deletion from "./services/delete.ts";
 import { borrow, chunks$, giveBack } from "./services/documents.ts";
 import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
@@ -270,7 +264,7 @@ export class Desk {
   }
 
   deleteSession(id: string) {
-    return deleteSession(this.#house, id);
+    return deletion.deleteSession(this.#house, id);
   }
 
   // -- documents --------------------------------------------------------------------------------------------
@@ -306,7 +300,7 @@ export class Desk {
   }
 
   deleteDocuments(ids: string[]) {
-    return deleteDocuments(this.#house, ids);
+    return deletion.deleteDocuments(this.#house, ids);
   }
 
   usage() {
@@ -324,11 +318,11 @@ export class Desk {
   }
 
   deleteProject(id: string, withSessions = false) {
-    return deleteProject(this.#house, id, withSessions);
+    return deletion.deleteProject(this.#house, id, withSessions);
   }
 
-  deleteRow(collection: Deletable, id: string) {
-    return deleteRow(this.#house, collection, id);
+  deleteRow(collection: deletion.Deletable, id: string) {
+    return deletion.deleteRow(this.#house, collection, id);
   }
 
   // -- this device ------------------------------------------------------------------------------------------
