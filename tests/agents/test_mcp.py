@@ -18,7 +18,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from cli.home import Home, Running, forked, small_model
+from cli.home import Home, Running, small_model
+from forked import forked
 
 ADA, BOB = "ada@example.org", "bob@example.org"
 TOOLS = ["search", "get_observations", "timeline", "recent_context", "remember", "forget"]

@@ -1,110 +1,36 @@
 """A data folder and the real command `vademecum` on it, with or without a real server beside it.
 
 A command runs in a process of its own with its own streams, environment and exit code. These processes are forked
-from one that has imported the program already (`cli.prepared`): a test calls many commands, and importing is most of
+from one that has imported the program already (see `forked`): a test calls many commands, and importing is most of
 a command's time. So are servers, unless a test is about how they start: those are started anew, as a person does it.
 """
 
 from __future__ import annotations
 
-import importlib
 import json
-import multiprocessing
 import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import forkserver
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-import vademecum
+from forked import Forked, forked
 from vademecum.services import local
 
 ROOT = Path(__file__).parents[2]
 MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", ROOT / ".cache" / "models"))
 COMMAND = [sys.executable, "-m", "vademecum.cli.main"]
 START_S = 60.0
-PREPARED = multiprocessing.get_context("forkserver")
-PREPARED.set_forkserver_preload(["cli.prepared"])
-PREPARING = threading.Lock()
 TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-
-
-def _command(words: list[str], environment: dict[str, str], streams: list[Path], cwd: Path) -> None:
-    """What the new process does."""
-    for number, path in enumerate(streams):  # pipes with a name, too: their ends are one-way
-        descriptor = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND)
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    assert "cli.prepared" in sys.modules, "it was not imported, so each process imports the program"
-    sys.stdin = open(0, closefd=False)  # noqa: SIM115 - multiprocessing has put another in its place
-    os.environ.clear()
-    os.environ.update(environment)
-    os.chdir(cwd)
-    importlib.reload(vademecum)  # what it does to the environment first of all
-    from vademecum.cli.main import main
-
-    main(words, prog_name="vademecum")
-
-
-def forked(words: list[str], environment: dict[str, str], streams: list[Path], cwd: Path) -> BaseProcess:
-    """The command in a process of its own, from the one that is prepared. `streams`: files or pipes with a name."""
-    with PREPARING:
-        before = os.environ.get("PYTHONPATH")
-        os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))
-        try:
-            forkserver.ensure_running()
-        finally:
-            if before is None:
-                del os.environ["PYTHONPATH"]
-            else:
-                os.environ["PYTHONPATH"] = before
-    process = PREPARED.Process(target=_command, args=(words, environment, streams, cwd))
-    process.start()
-    return process
-
-
-class Forked:
-    """A forked process with the methods of one that was started."""
-
-    def __init__(self, process: BaseProcess) -> None:
-        assert process.pid is not None
-        self._process = process
-        self.pid = process.pid
-
-    @property
-    def returncode(self) -> int | None:
-        return self._process.exitcode
-
-    def poll(self) -> int | None:
-        return self._process.exitcode
-
-    def wait(self, timeout: float) -> int:
-        self._process.join(timeout)
-        code = self._process.exitcode
-        assert code is not None, f"it does not end within {timeout} s"
-        return code
-
-    def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
-
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from faults.prepared import Forked, forker
+from forked import Forked, forked
 from vademecum.services import local
 from vademecum.services.local import Door
 
@@ -64,7 +64,9 @@ class Served:
         environment = {**ours, **theirs, **where}
         words = ["serve", "--port", "0", "--data", str(self.data)]
         if not anew:
-            self.process = forker().start(words, environment, self.log)
+            self.log.touch()
+            streams = [Path(os.devnull), self.log, self.log]
+            self.process = Forked(forked(words, environment, streams, Path.cwd()))
             return self.process
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "vademecum.cli.main", *words]

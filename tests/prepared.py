@@ -1,4 +1,4 @@
-"""What the processes of `cli.home` are forked from: the program, imported and used once, so that none of them does it."""
+"""What the processes of `forked` are forked from: the program, imported and used once, so that none of them does it."""
 
 import gc
 import importlib
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lance_namespace  # noqa: F401 - most of what the index imports at the first search
 
-import cli.home  # noqa: F401 - where their work is
+import forked  # noqa: F401 - where their work is
 import vademecum.cli
 from vademecum.app import create_app
 from vademecum.cli.serve import GC_EVERY
