@@ -1,11 +1,10 @@
-/** At the very end of a run a line for each test that failed, because a CI shows the tail of what was said. */
+/** At the very end of a run what failed and where, because a CI shows the tail of what was said. */
 
 import type { Reporter, TestModule } from "vitest/node";
 
 interface Failure {
-  /** Of a file whose tests could not even be collected. */
   name: string;
-  errors: readonly { message?: string }[];
+  errors: readonly { message?: string; stacks?: readonly { file: string; line: number }[] }[];
 }
 
 export default class Failures implements Reporter {
@@ -29,5 +28,6 @@ function failuresOf(module: TestModule): Failure[] {
 
 function told(module: TestModule, { name, errors }: Failure): string {
   const [first] = (errors[0]?.message ?? "").split("\n");
-  return `FAILED ${module.relativeModuleId} > ${name}: ${first}`;
+  const line = errors[0]?.stacks?.find(({ file }) => file.endsWith(module.relativeModuleId))?.line;
+  return `FAILED ${module.relativeModuleId}${line ? `:${line}` : ""} > ${name}: ${first}`;
 }

@@ -37,6 +37,27 @@ test("somebody else signs in in another tab: the rows of the two never mix", asy
   expect(await keys(device.rows("facts"))).toEqual(["of Bob"]);
 });
 
+test("an account that another tab has open is not removed from the device; once that is closed, it is", async () => {
+  const [alice, bob] = [await harness.user(), await harness.user()];
+  const device = await Device.of(alice);
+  await device.page.evaluate(() => (window as any).vademecum.addFact("kept", "until nobody has it open"));
+  const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
+  const other = await device.open(bob.link);
+  await other.getByRole("button", { name: "Sign in" }).click();
+  await other.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+  await other.goto(`${harness.url}/settings`);
+  await other.getByRole("button", { name: `Remove ${email} from this device` }).click();
+  const sure = other.getByRole("alert").getByRole("button", { name: "Remove from this device" });
+  await sure.click();
+  await other.getByText("Another tab of this browser still has this account open.").waitFor();
+  expect(await device.rows("facts")).toHaveLength(1);
+  await device.page.close();
+  await sure.click();
+  await sure.waitFor({ state: "detached" });
+  const names = async () => (await indexedDB.databases()).map(({ name }) => name);
+  expect(`${await other.evaluate(names)}`).not.toContain(alice.userId);
+});
+
 test("a tab that does not sync itself: the assistant knows the documents of what is asked there", async () => {
   const device = await Device.of(await harness.user());
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
@@ -102,7 +123,7 @@ test("what a closed tab was at is gone on with by one that is open: a file, and 
   await add("utf32.txt", Buffer.from("fffe00004100000042000000", "hex")); // only the server reads it
   await tray(second).getByText(kept).waitFor();
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
-  await add("logbook.txt", Buffer.from(Array.from({ length: 24 }, (_, n) => day(n)).join("\n\n")));
+  await add("logbook.txt", Buffer.from(Array.from({ length: 600 }, (_, n) => day(n)).join("\n\n")));
   await tray(second)
     .getByText(/^Embedding \d+ of \d+$/u)
     .waitFor();

@@ -26,6 +26,7 @@ import { House } from "./services/house.ts";
 import { dismissLost, keepLost, useLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
 import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
+import * as presence from "./services/presence.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
 import type { Task } from "./model/task.ts";
 import { Uploads } from "./services/upload.ts";
@@ -42,7 +43,10 @@ export class Door {
 
   async enter(): Promise<(Desk & ProxyMarked) | null> {
     const account = await accounts.whoIsHere(this.#device, wire);
-    return account ? proxy(await this.#open(account)) : null;
+    if (!account) return null;
+    const leave = await presence.enter(account.userId);
+    const isHere = (await this.#device.accounts.get(account.userId)) !== undefined; // not removed meanwhile
+    return isHere ? proxy(await this.#open(account, leave)) : null;
   }
 
   async signIn(email: string, password: string): Promise<void> {
@@ -61,17 +65,16 @@ export class Door {
     return accounts.useKept(this.#device, userId);
   }
 
-  /** Its rows must not be open, here or in another tab. */
   removeKept(userId: string): Promise<void> {
     return accounts.wipe(this.#device, userId);
   }
 
-  async #open(account: KnownAccount): Promise<Desk> {
+  async #open(account: KnownAccount, leave: () => void): Promise<Desk> {
     const device = this.#device;
     const records = await openRecords(account.userId, (name) =>
       telling((conflict) => keepLost(device, account.userId, name, conflict)),
     );
-    return new Desk(new House(account, records, device, accounts.wireOf(wire, account)));
+    return new Desk(new House(account, records, device, accounts.wireOf(wire, account), leave));
   }
 }
 
@@ -386,10 +389,10 @@ export class Desk {
   async close(): Promise<void> {
     this.#unwatch();
     await this.#syncing.stop();
-    await this.#house.records.close();
+    await this.#house.close();
   }
 
-  /** The same, and takes the account from this device. No other tab may have its rows open. */
+  /** The same, and takes the account from this device. */
   async wipe(): Promise<void> {
     await this.close();
     await accounts.wipe(this.#house.device, this.#house.account.userId);

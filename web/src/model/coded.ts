@@ -2,6 +2,7 @@
 
 export type Code =
   | "FULL"
+  | "OPEN_ELSEWHERE"
   | "OTHER_ACCOUNT"
   | "ROW_GONE"
   | "ZIP_TOO_LARGE"

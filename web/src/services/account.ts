@@ -5,6 +5,7 @@ import { remove as removeRecords } from "../engines/records/records.ts";
 import { Refusal, request, send, type Wire } from "../engines/sync/wire.ts";
 import { Coded } from "../model/coded.ts";
 import { now, type House } from "./house.ts";
+import { alone } from "./presence.ts";
 
 const PATIENCE_MS = 3_000;
 
@@ -113,10 +114,12 @@ export async function useKept(device: Device, userId: string): Promise<void> {
   await device.accounts.update(userId, { usedAt: now(), isWanted: true });
 }
 
-/** Takes an account from this device; its rows must be closed. The server keeps what it has. */
-export async function wipe(device: Device, userId: string): Promise<void> {
-  await removeRecords(userId);
-  await device.forget(userId);
+/** Takes an account from this device, when no tab has it open. The server keeps what it has. */
+export function wipe(device: Device, userId: string): Promise<void> {
+  return alone(userId, async () => {
+    await removeRecords(userId);
+    await device.forget(userId);
+  });
 }
 
 /** What the server says takes its place beside what this device knows, which may change at the same moment. */

@@ -16,6 +16,7 @@ export class House {
     readonly records: Records,
     readonly device: Device,
     readonly wire: Wire,
+    readonly leave: () => void = () => {},
   ) {
     this.account$ = new BehaviorSubject(account);
   }
@@ -32,6 +33,12 @@ export class House {
       skip(1),
       filter((moment) => moment !== undefined),
     );
+  }
+
+  /** Its rows are closed, and another tab may take the account from the device. */
+  async close(): Promise<void> {
+    await this.records.close();
+    this.leave();
   }
 
   /** When what is made now was made. */

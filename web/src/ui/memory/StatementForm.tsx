@@ -1,7 +1,8 @@
 /** A statement by hand: a new one, or other words for one. */
 
-import { Button, Group, Paper, Stack, Textarea } from "@mantine/core";
-import { useState, type FormEvent } from "react";
+import { Paper, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { Form } from "../Form.tsx";
 import { WhereSelect, type Where } from "../WhereSelect.tsx";
 import { memory as words } from "../words/memory.ts";
 
@@ -17,35 +18,25 @@ interface Props {
 export function StatementForm({ text, where, choose = false, onSave, onCancel }: Props) {
   const [chosen, setChosen] = useState(where);
 
-  function save(event: FormEvent<HTMLFormElement>) {
-    event.preventDefault();
-    const given = String(new FormData(event.currentTarget).get("text")).trim();
+  function save(given: string) {
     if (given) onSave(given, chosen);
   }
 
   return (
     <Paper withBorder p="sm">
-      <form onSubmit={save} onKeyDown={({ key }) => key === "Escape" && onCancel()}>
-        <Stack gap="sm">
-          <Textarea
-            name="text"
-            label={words.statement}
-            defaultValue={text}
-            maxLength={10_000}
-            dir="auto"
-            autosize
-            autoFocus
-            required
-          />
-          {choose && <WhereSelect label={words.statementWhere} value={chosen} onChange={setChosen} />}
-          <Group gap="xs">
-            <Button type="submit">{words.save}</Button>
-            <Button variant="default" onClick={onCancel}>
-              {words.cancel}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <Form onSave={(given) => save(given("text"))} onCancel={onCancel}>
+        <Textarea
+          name="text"
+          label={words.statement}
+          defaultValue={text}
+          maxLength={10_000}
+          dir="auto"
+          autosize
+          autoFocus
+          required
+        />
+        {choose && <WhereSelect label={words.statementWhere} value={chosen} onChange={setChosen} />}
+      </Form>
     </Paper>
   );
 }

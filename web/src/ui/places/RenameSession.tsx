@@ -1,9 +1,10 @@
 /** Enter names the conversation anew, Esc leaves its name. */
 
 import { TextInput } from "@mantine/core";
-import { useState, type FormEvent } from "react";
+import { useRef, useState, type FormEvent } from "react";
 import type { SessionDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
+import { stored } from "../tell.ts";
 import { words } from "../words.ts";
 
 const TITLE_MAX = 255;
@@ -11,12 +12,17 @@ const TITLE_MAX = 255;
 export function RenameSession({ session, onDone }: { session: SessionDoc; onDone: () => void }) {
   const { desk } = useDesk();
   const [title, setTitle] = useState(session.title);
+  const storing = useRef(false);
 
   function save(event?: FormEvent) {
     event?.preventDefault();
     const changed = title.trim();
-    if (changed && changed !== session.title) void desk.changeSession(session.id, { title: changed });
-    onDone();
+    if (!changed || changed === session.title) return onDone();
+    if (storing.current) return; // Enter, and then the field that loses the focus
+    storing.current = true;
+    void stored(desk.changeSession(session.id, { title: changed }), onDone).finally(
+      () => (storing.current = false),
+    );
   }
 
   return (

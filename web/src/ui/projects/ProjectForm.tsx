@@ -1,8 +1,8 @@
 /** A project by hand: a new one, or another name for one. */
 
-import { Button, Group, Paper, Stack, Textarea, TextInput } from "@mantine/core";
-import type { FormEvent } from "react";
+import { Paper, Textarea, TextInput } from "@mantine/core";
 import type { ProjectDoc } from "../../model/rows.ts";
+import { Form } from "../Form.tsx";
 import { projects as words } from "../words/projects.ts";
 
 interface Props {
@@ -12,42 +12,32 @@ interface Props {
 }
 
 export function ProjectForm({ project, onSave, onCancel }: Props) {
-  function save(event: FormEvent<HTMLFormElement>) {
-    event.preventDefault();
-    const given = new FormData(event.currentTarget);
-    onSave(String(given.get("name")).trim(), String(given.get("description")).trim());
-  }
-
   return (
     <Paper withBorder p="md">
-      <form onSubmit={save} onKeyDown={({ key }) => key === "Escape" && onCancel()}>
-        <Stack gap="sm">
-          <TextInput
-            name="name"
-            label={words.name}
-            defaultValue={project?.name}
-            maxLength={255}
-            pattern=".*\S.*"
-            dir="auto"
-            autoFocus
-            required
-          />
-          <Textarea
-            name="description"
-            label={words.description}
-            defaultValue={project?.description}
-            maxLength={10_000}
-            dir="auto"
-            autosize
-          />
-          <Group gap="xs">
-            <Button type="submit">{project ? words.save : words.create}</Button>
-            <Button variant="default" onClick={onCancel}>
-              {words.cancel}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
+      <Form
+        onSave={(given) => onSave(given("name"), given("description"))}
+        onCancel={onCancel}
+        {...(project ? {} : { save: words.create })}
+      >
+        <TextInput
+          name="name"
+          label={words.name}
+          defaultValue={project?.name}
+          maxLength={255}
+          pattern=".*\S.*"
+          dir="auto"
+          autoFocus
+          required
+        />
+        <Textarea
+          name="description"
+          label={words.description}
+          defaultValue={project?.description}
+          maxLength={10_000}
+          dir="auto"
+          autosize
+        />
+      </Form>
     </Paper>
   );
 }

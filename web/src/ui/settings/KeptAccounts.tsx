@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 import type { KnownAccount } from "../../engines/device/device.ts";
 import { door, useDesk } from "../desk.tsx";
 import { forgetDrafts } from "../draft.ts";
+import { said } from "../said.ts";
 import { Section } from "../Section.tsx";
 import { settings as words } from "../words/settings.ts";
 
@@ -34,12 +35,19 @@ export function KeptAccounts() {
 function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRemoved: () => void }) {
   const [asking, setAsking] = useState(false);
   const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string>();
 
   async function remove() {
     setBusy(true);
-    await door.removeKept(userId);
-    forgetDrafts(userId);
-    onRemoved();
+    setProblem(undefined);
+    try {
+      await door.removeKept(userId);
+      forgetDrafts(userId);
+      onRemoved();
+    } catch (error) {
+      setProblem(said(error));
+      setBusy(false);
+    }
   }
 
   return (
@@ -58,7 +66,7 @@ function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRe
       </Group>
       {asking && (
         <Alert color="red" mt="xs" role="alert">
-          <Text size="sm">{words.removeSure(email)}</Text>
+          <Text size="sm">{problem ?? words.removeSure(email)}</Text>
           <Group gap="xs" mt="xs">
             <Button size="compact-md" color="red" loading={busy} onClick={() => void remove()}>
               {words.remove}

@@ -41,8 +41,6 @@ export const entities = {
   noNotes: "Nothing is noted.",
   edit: "Edit notes",
   editOf: (name: string) => `Edit notes: ${name}`,
-  save: "Save",
-  cancel: "Cancel",
   remove: "Delete",
   removeOf: (name: string) => `Delete: ${name}, with all connections`,
   removeEdge: (sentence: string) => `Delete the connection: ${sentence}`,

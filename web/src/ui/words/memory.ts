@@ -21,8 +21,6 @@ export const memory = {
   key: "About",
   keyHint: "Such as user.name",
   value: "What is true",
-  save: "Save",
-  cancel: "Cancel",
   confirm: "Confirm",
   confirmed: "Confirmed",
   edit: "Edit",

@@ -17,7 +17,6 @@ export const places = {
   actionsOf: (title: string) => `Rename, move or delete “${title}”`,
   rename: "Rename",
   newTitle: "New title",
-  save: "Save",
   cancel: "Cancel",
   delete: "Delete",
   deleted: (title: string) => `“${title}” is being deleted. Its documents stay.`,

@@ -11,8 +11,6 @@ export const projects = {
   add: "New project",
   name: "Name",
   description: "What it is about",
-  save: "Save",
-  cancel: "Cancel",
   create: "Create",
   edit: "Edit",
   editOf: (name: string) => `Edit ${name}`,
