@@ -1,7 +1,6 @@
-"""The plan of 58 cases for documents and memory within sessions: those that no other test shows, each under its name.
+"""What a session knows: its own window of turns, made anew for every question, and what outlives a restart or a return.
 
-Where the plan wants the talk gone after a reload (A1a, A2b, E12a, G4a), ours is kept, for it belongs to its person:
-what is volatile is the prompt's window, which is made anew for every question, of its own session's turns alone.
+Talk is kept when the page is loaded again, for it belongs to its person; only the prompt's window is volatile.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -49,7 +48,7 @@ async def begun(person: Person) -> None:
     assert (await person.upload("lease.txt", LEASE, "s1")).status_code == 201
 
 
-def test_a1a_b_a2a_after_a_restart_the_session_its_documents_and_its_window_are_as_they_were(
+def test_after_a_restart_the_session_its_documents_and_its_window_are_as_they_were(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -70,7 +69,7 @@ def test_a1a_b_a2a_after_a_restart_the_session_its_documents_and_its_window_are_
     run(scenario)
 
 
-def test_a1c_g3_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_again(tmp_path: Path) -> None:
+def test_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_again(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, model=True) as h:
             ada = await h.person()
@@ -101,7 +100,7 @@ def test_a1c_g3_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_ag
     run(scenario)
 
 
-def test_a2b_e12_g4_a_new_conversation_has_an_empty_window_and_is_told_facts_documents_and_memory(
+def test_a_new_conversation_has_an_empty_window_and_is_told_facts_documents_and_memory(
     tmp_path: Path,
 ) -> None:
     """Of the talk before it is told what memory recalls, marked as such, and nothing as if it were its own."""
@@ -125,7 +124,7 @@ def test_a2b_e12_g4_a_new_conversation_has_an_empty_window_and_is_told_facts_doc
     run(scenario)
 
 
-def test_a3_a_new_session_of_the_same_person_has_no_documents_and_the_pool_shows_all_six(
+def test_a_new_session_of_the_same_person_has_no_documents_and_the_pool_shows_all_six(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -142,7 +141,7 @@ def test_a3_a_new_session_of_the_same_person_has_no_documents_and_the_pool_shows
     run(scenario)
 
 
-def test_b5c_two_sessions_that_share_a_document_share_no_window(tmp_path: Path) -> None:
+def test_two_sessions_that_share_a_document_share_no_window(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -161,7 +160,7 @@ def test_b5c_two_sessions_that_share_a_document_share_no_window(tmp_path: Path) 
     run(scenario)
 
 
-def test_e13_what_was_said_is_told_from_what_was_said_with_its_session_and_its_source(tmp_path: Path) -> None:
+def test_what_was_said_is_told_from_what_was_said_with_its_session_and_its_source(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -177,7 +176,7 @@ def test_e13_what_was_said_is_told_from_what_was_said_with_its_session_and_its_s
     run(scenario)
 
 
-def test_g1_a_document_is_not_told_in_the_session_it_came_from_once_that_has_returned_it(
+def test_a_document_is_not_told_in_the_session_it_came_from_once_that_has_returned_it(
     tmp_path: Path,
 ) -> None:
     async def scenario() -> None:
@@ -196,9 +195,7 @@ def test_g1_a_document_is_not_told_in_the_session_it_came_from_once_that_has_ret
 
 
 @pytest.mark.parametrize("path", ["/v1/documents/{}/sessions/s1", "/v1/documents/{}"])
-def test_rag_i_adv_4_5_a_document_returned_or_deleted_during_the_question_is_left_out(
-    tmp_path: Path, path: str
-) -> None:
+def test_a_document_returned_or_deleted_during_the_question_is_left_out(tmp_path: Path, path: str) -> None:
     """Between what the index found and what the records still have."""
 
     async def scenario() -> None:

@@ -1,57 +1,9 @@
-"""The plan for documents that sessions borrow (`facts/memory.md`, C1), case by case, on the running product: what each
-case asks is shown by the tests that PLAN names. Those of context, reloads and topics (A, B5c, E, G1–G4, RAG) are with
-the tests of context.
-"""
-
-from pathlib import Path
-
-import pytest
+"""Documents that sessions borrow: what each session finds, what a deletion leaves, and the limit of documents."""
 
 from property.rows import block, document, fact
 from server.house import house, refused, run
 
-TESTS = Path(__file__).parents[1]
 LEASE = "The tenant must give three months of notice before the lease ends."
-HERE, DOCUMENTS = "server/test_session_plan.py", "server/test_documents.py"
-CASCADE, LIMITS, PROMPT = "server/test_cascade.py", "server/test_limits.py", "unit/test_prompt.py"
-
-PLAN = {
-    "B4a": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
-    "B4b": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
-    "B4c": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
-    "B5a": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
-    "B5b": (HERE, "test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_once"),
-    "C6a": (HERE, "test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked"),
-    "C6b": (CASCADE, "test_what_goes_and_what_stays"),
-    "C6c": (HERE, "test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked"),
-    "C6d": (HERE, "test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked"),
-    "C6e": (HERE, "test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked"),
-    "C6f": (CASCADE, "test_a_pushed_delete_does_what_the_route_does"),
-    "C7a": (DOCUMENTS, "test_a_deleted_session_leaves_the_documents"),
-    "C7b": (CASCADE, "test_what_goes_and_what_stays"),
-    "C7c": (CASCADE, "test_what_goes_and_what_stays"),
-    "C7d": (HERE, "test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_pulled_again"),
-    "C7e": (HERE, "test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_pulled_again"),
-    "C8a": (CASCADE, "test_what_goes_and_what_stays"),
-    "C8b": (CASCADE, "test_what_goes_and_what_stays"),
-    "C9": ("server/test_erasure.py", "test_forget_everything_answers_with_a_true_receipt"),
-    "D10a": (PROMPT, "test_the_prompt_is_what_the_shared_cases_say"),
-    "D10b": (PROMPT, "test_no_budget_is_exceeded_and_nothing_is_lost_or_mistaken"),
-    "D10c": (PROMPT, "test_no_budget_is_exceeded_and_nothing_is_lost_or_mistaken"),
-    "D11": (PROMPT, "test_no_budget_is_exceeded_and_nothing_is_lost_or_mistaken"),
-    "F14a": (DOCUMENTS, "test_the_101st_document_is_refused_in_words"),
-    "F14b": (HERE, "test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted"),
-    "F14c": (HERE, "test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted"),
-    "F15": (HERE, "test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted"),
-    "G5a": (HERE, "test_vectors_belong_to_a_document_and_name_no_session"),
-    "G5b": (HERE, "test_vectors_belong_to_a_document_and_name_no_session"),
-}
-
-
-@pytest.mark.parametrize("case", PLAN)
-def test_each_case_of_the_plan_has_its_test(case):
-    file, name = PLAN[case]
-    assert f"def {name}(" in (TESTS / file).read_text(), case
 
 
 def house_of_ada(tmp_path, scenario):
