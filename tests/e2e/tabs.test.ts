@@ -123,7 +123,7 @@ test("what a closed tab was at is gone on with by one that is open: a file, and 
   await add("utf32.txt", Buffer.from("fffe00004100000042000000", "hex")); // only the server reads it
   await tray(second).getByText(kept).waitFor();
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
-  await add("logbook.txt", Buffer.from(Array.from({ length: 600 }, (_, n) => day(n)).join("\n\n")));
+  await add("logbook.txt", Buffer.from(Array.from({ length: 150 }, (_, n) => day(n)).join("\n\n")));
   await tray(second)
     .getByText(/^Embedding \d+ of \d+$/u)
     .waitFor();
