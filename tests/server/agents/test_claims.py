@@ -151,6 +151,10 @@ def test_what_one_root_is_called_on_two_machines_is_two_claims_that_leave_each_o
                 "on 0": meant[0], "on 1": meant[1]
             }  # fmt: skip
             assert len(await names(ada)) == 2
+            beside = await identify(own, **{**said[0], "root": "~/other"})
+            await identify(own, **said[1])
+            again = await identify(own, **{**said[0], "root": "~/other"})
+            assert again["notice"] == beside["notice"] and "Two folders" in beside["notice"]
 
     one(tmp_path, scenario)
 
