@@ -129,8 +129,8 @@ def test_a_folder_that_gives_itself_another_name_calls_itself_the_first_no_more_
             back = await identify(own, root=str(there), **mark)
             assert back["project"]["id"] == younger["id"] and "kept apart" in back["notice"]
             for name, meant in (("app2", found["project"]["id"]), ("app", younger["id"])):
-                await take(own, event(project={**APP, "name": name, "root": str(there), **mark}))
-                assert (await listed(ada))[0]["projectId"] == meant
+                await take(own, event(name, project={**APP, "name": name, "root": str(there), **mark}))
+                assert {row["content"]: row["projectId"] for row in await listed(ada)}[name] == meant
 
     one(tmp_path, scenario)
 
