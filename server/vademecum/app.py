@@ -133,8 +133,10 @@ async def open_worker(
     known: Memories,
     clock: Callable[[], str],
     backstage: Backstage,
+    *,
+    works: bool,
 ) -> AsyncIterator[Summaries]:
-    """Who does the jobs that need a language model, if there is one."""
+    """Who does the jobs that need a language model, if there is one, and if this process `works` at them."""
 
     def again(user_id: str, delay_s: float) -> None:
         backstage.ask("work", user_id, delay_s)
@@ -150,7 +152,8 @@ async def open_worker(
         extraction = Extraction(users, endpoint, limits, known, longest_s)
         doers = {"extract": extraction.work, "summarise": summaries.work}
     worker = Worker(users, doers, settings.extraction_daily, clock, again)
-    backstage.add(UserQueue("work", settings.data / "jobs", worker.work, parallel=2, idle=not doers))
+    idle = not (doers and works)
+    backstage.add(UserQueue("work", settings.data / "jobs", worker.work, parallel=2, idle=idle))
     try:
         yield summaries
     finally:
@@ -223,8 +226,10 @@ async def open_parts(
     registry: Registry,
     clock: Callable[[], str] = now_iso,
     migrations: Path | None = None,
+    *,
+    works: bool = True,
 ) -> AsyncIterator[Parts]:
-    """Everything a server needs, opened in order and closed in reverse."""
+    """Everything a server needs, opened in order and closed in reverse. `works`: as in `create_app`."""
     migrations = migrations or migrations_folder()
     settings.data.mkdir(parents=True, exist_ok=True)
     instance = Instance()
@@ -251,7 +256,7 @@ async def open_parts(
         embedding = EmbedJob(users, inference, Teller(hub), lambda user_id: backstage.ask("embed", user_id))
         index_job = add_jobs(backstage, settings, indexer, embedding, reembedding, eraser)
         spool = open_spool(settings, accounts, users, clock, backstage)
-        worker = open_worker(settings, accounts, users, known, clock, backstage)
+        worker = open_worker(settings, accounts, users, known, clock, backstage, works=works)
         summaries = await stack.enter_async_context(worker)
         backstage.start(settings.data)
         stack.push_async_callback(backstage.close)
@@ -305,9 +310,11 @@ async def serving(
     registry: Registry,
     clock: Callable[[], str] = now_iso,
     migrations: Path | None = None,
+    *,
+    works: bool = True,
 ) -> AsyncIterator[None]:
     """The life of the application: its parts are open for as long as the block runs."""
-    async with open_parts(settings, registry, clock, migrations) as parts:
+    async with open_parts(settings, registry, clock, migrations, works=works) as parts:
         app.state.parts = parts
         await finish_leaving(parts)
         anew = asyncio.create_task(parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts)))
@@ -322,8 +329,11 @@ def create_app(
     registry: Registry | None = None,
     clock: Callable[[], str] = now_iso,
     migrations: Path | None = None,
+    *,
+    works: bool = True,
 ) -> Litestar:
-    """The ASGI application. `registry`: the collections it serves."""
+    """The ASGI application. `registry`: the collections it serves. `works`: does it ask a language model for the jobs that
+    are due? What ends in a moment leaves them to a server: each question that it cuts off is paid for and counts."""
     served = registry or Registry()
     return App(
         route_handlers=[
@@ -354,7 +364,7 @@ def create_app(
             *page_routes(),
         ],
         dependencies=SCOPED,
-        lifespan=[lambda app: serving(app, settings, served, clock, migrations)],
+        lifespan=[lambda app: serving(app, settings, served, clock, migrations, works=works)],
         middleware=[Authentication],
         before_send=[renew_cookie, protect],
         exception_handlers=HANDLERS,

@@ -4,13 +4,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 
 import httpx
 import pytest
 
 from cli.home import ROOT, Home, upload
+from property.rows import episode, session
 from server.endpoint import MODEL
+from server.extracting import REPLY
 
 KEY = "sk-canary-0123456789"
 CANARY = "Zanzibarquokka"
@@ -129,3 +132,32 @@ def test_a_server_that_is_stopped_ends_its_answers_with_a_word(tmp_path):
                     rest = list(lines)
             assert "event: failed" in rest and '"STOPPING"' in "".join(rest)
             assert server.process.wait(60) == 0
+
+
+def test_a_command_without_a_server_leaves_what_is_to_be_extracted_to_the_next_server(tmp_path):
+    """It ends in a moment: the question would be paid for, cut off, and count as an attempt."""
+    home = home_with(tmp_path, "http://127.0.0.1:9")
+    with home.serving() as server:
+        home.add("ada@example.org")
+        with server.client(home.token("ada@example.org")) as ada:
+            for collection, row in (("sessions", session("s1")), ("episodes", episode("e1", "s1"))):
+                sent = [{"newDocumentState": row}]
+                assert ada.post(f"/v1/sync/{collection}/0/push", json=sent).json() == []
+        server.end()
+    with scripted(tmp_path, {"say": [REPLY], "first_s": 0.5}) as url:
+
+        def asked():
+            return len(httpx.get(f"{url}/asked", trust_env=False).json())
+
+        home.settings["assistant_url"] = url
+        time.sleep(1.5)  # until the job is due again
+        for _ in range(3):
+            home.ok("context", "--user", "ada@example.org", "--folder", tmp_path)
+            assert asked() == 0
+        with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+            for _ in range(300):
+                if (job := ada.get("/v1/jobs").json()["jobs"][0])["state"] == "done":
+                    break
+                time.sleep(0.1)
+            assert (job["state"], job["attempts"], asked()) == ("done", 1, 1)
+            server.end()

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from property.rows import episode, fact, memory, session
+from server.agents.acting import event, take
 from server.changing import opened
 from server.house import House, Person, house, run
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.services import extract, remember
+from vademecum.model.draft import Draft
+from vademecum.services import claims, extract, remember
 
 ROWS = 300
 IN_A_SCOPE = {"sessionId": "s1"}
@@ -104,5 +106,35 @@ def test_the_facts_that_a_proposal_is_held_against_are_looked_for_in_a_thread(
                 looked = noted(monkeypatch, UserStore, "live")
                 assert await extract._facts(store, {"user.k7"}) == {"user.k7": ["facts/f7"]}
                 assert len(looked) < ROWS / 2
+
+    run(scenario)
+
+
+def test_what_is_to_be_known_of_many_folders_of_one_name_is_gathered_in_a_thread_and_not_of_all_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            read: list[str] = []
+            row = Draft.row
+
+            def counted(draft: Draft, key: str) -> Any:
+                read.append(key)
+                return row(draft, key)
+
+            monkeypatch.setattr(Draft, "row", counted)
+            folders = [{"name": "app", "root": f"~/{n}/app", "source": "git"} for n in range(ROWS)]
+            await take(ada, *(event(project=folder) for folder in folders))
+            assert len(read) < 20 * ROWS, "what is claimed is read once, not for each folder anew"
+            in_the_loop = [noted(monkeypatch, claims, name) for name in ("_notices", "_plain")]
+            said: list[str] = []
+            cure = claims._cure
+            monkeypatch.setattr(claims, "_cure", lambda folder: said.append(folder) or cure(folder))
+            answer = await ada.call("GET", "/v1/agents/projects", params={"project": "*"})
+            notices = [one["notice"] for one in answer.json()["projects"]]
+            assert len(notices) == ROWS and all("kept apart" in notice for notice in notices)
+            assert max(map(len, notices)) < 1000 and claims.MORE in notices[0]
+            assert in_the_loop == [[], []] and len(said) < 10 * ROWS
 
     run(scenario)

@@ -301,9 +301,10 @@ def test_an_edit_moves_updated_at_and_an_edit_that_changes_nothing_writes_nothin
             assert (await ada.live("summaries"))["u1"] == row
             async with h.parts.users.open(ada.id) as store:
                 seq = store.seq
-                same = await ada.call(
-                    "PATCH", "/v1/summaries/u1", json={"content": "anew"}, params={"project": "*"}
-                )
+            same = await ada.call(
+                "PATCH", "/v1/summaries/u1", json={"content": "anew"}, params={"project": "*"}
+            )
+            async with h.parts.users.open(ada.id) as store:
                 assert (same.json(), store.seq) == (row, seq)
 
     run(scenario)

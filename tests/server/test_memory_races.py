@@ -17,8 +17,8 @@ def meanwhile(monkeypatch, change):
     """Once, between the look-up and the write, this happens."""
     look_up, left = Memories.look_up, [change]
 
-    async def look_up_slowly(self, store, home, texts):
-        known = await look_up(self, store, home, texts)
+    async def look_up_slowly(self, user_id, home, texts):
+        known = await look_up(self, user_id, home, texts)
         while left:
             await left.pop()()
         return known

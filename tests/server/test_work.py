@@ -176,9 +176,11 @@ def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_abo
             late = jobs.later(h.parts.clock(), 600)
             heard = msgspec.structs.replace(job, state="waiting", due=late, found="what was said")
             await store.write(lambda draft: draft.jobs.update({job.id: heard}))
-            await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))
+        await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))
+        async with h.parts.users.open(ada.id) as store:
             assert (await store.survey_jobs(1))[0][0].found == "what was said"
-            await ada.push("facts", {**fact("f2"), "_deleted": True}, assumed=fact("f2"))
+        await ada.push("facts", {**fact("f2"), "_deleted": True}, assumed=fact("f2"))
+        async with h.parts.users.open(ada.id) as store:
             assert (await store.survey_jobs(1))[0] == [jobs.heard(heard, "")]
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

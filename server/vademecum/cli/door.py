@@ -97,7 +97,7 @@ async def _own_app(settings: Settings) -> AsyncIterator[Desk]:
     from vademecum.services import logs
 
     logs.configure(logging.CRITICAL)  # a command says its own answer and nothing else
-    app = create_app(settings)
+    app = create_app(settings, works=False)
     async with app.lifespan():
         transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
         async with httpx.AsyncClient(

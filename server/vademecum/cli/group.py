@@ -20,6 +20,7 @@ COMMANDS = {
     "forget": ("library", "forget"),
     "record": ("hooks", "record"),
     "context": ("context", "context"),
+    "claim": ("claim", "claim"),
     "mcp": ("mcp", "mcp"),
     "backup": ("operate", "backup"),
     "restore": ("operate", "restore"),

@@ -60,7 +60,7 @@ class Merged(msgspec.Struct):
 
 
 class Identified(msgspec.Struct):
-    """`notice`: a sentence for the person, when another folder calls itself the same."""
+    """`notice`: a sentence for the person, when another folder or project is called the same."""
 
     scope: AgentScope
     project: NamedProject
@@ -76,8 +76,8 @@ class Identified(msgspec.Struct):
     responses=problems(LimitReached),
 )
 async def identify_route(request: Req, data: JSONBody[Identity], state: State) -> Identified:
-    """The project of the name that the folder goes by, made if there is none. Two folders of one name are kept apart,
-    and `notice` says so, unless the configuration of both names it."""
+    """A project of its own, made if there is none, until its person has joined it with another (`mergeProjects`). One that
+    was there before is called otherwise, whatever the folder calls itself, and `notice` says so."""
     parts: Parts = state.parts
     limits, view = parts.limits(request.user), view_of(request)
     async with parts.users.open(request.user.id) as store:

@@ -193,13 +193,14 @@ class Observation(Row, kw_only=True):
 
 class Root(Row, kw_only=True):
     """A folder that is known by a name, and the project which that is. `machine`: a mark of the one on which alone it was
-    seen; empty if there is none."""
+    seen; empty if there is none. `former`: the folder goes by another name by now."""
 
     project_id: Id
     name: Name
     root: Path
     source: Literal["config", "git", "folder", "home"]
     machine: Mark | UnsetType = UNSET
+    former: bool | UnsetType = UNSET
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class ProjectWork(msgspec.Struct, frozen=True, rename="camel"):
-    """`notice`: a sentence for the person, when another folder calls itself the same."""
+    """`notice`: a sentence for the person, when another folder or project is called the same."""
 
     project: NamedProject
     observations: int

@@ -1,15 +1,21 @@
 """Claims: which project a folder means. A row of `roots` says that this root is known by this name, and what project that is.
 
-Two folders that call themselves the same are kept apart and the person is told, unless the configuration of both says
-the name; a root goes by one name at a time. A folder that was moved takes its project along: the root of before was
-claimed on this machine alone, and is not there any more. Of what another computer or a container has seen nobody here
-knows whether it is gone.
+A name proves nothing: whoever makes a repository chooses its name, and what its `.vademecum.toml` says. So a folder that is
+seen for the first time is a project of its own; one that is called the same by then is left apart, and the person told,
+until they join the two (`vademecum claim`, or a merge). A root goes by one name at a time on a machine, and what it went
+by before it may go by again. A folder that was moved takes its project along: the root of before was claimed on this
+machine alone, and is not there any more. Of what another computer or a container has seen nobody here knows whether it
+is gone; what has the same name and root on two of them is one claim.
 """
 
 from __future__ import annotations
 
+import asyncio
 import stat
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +33,12 @@ from vademecum.model.observation import Identity
 from vademecum.model.ranking import fold
 from vademecum.model.secrets import HIDDEN
 from vademecum.services import projects, rows
-from vademecum.services.portions import live_keys
+from vademecum.services.agent_scope import NamedProject
+from vademecum.services.portions import live_keys, portions
 
+CLAIMS_MAX = 1000  # of an account; then the one goes that was not needed for longest
+TOLD_MAX = 3  # folders of a notice
+MORE = "There are more of this kind."
 ELSEWHERE = ""  # a machine: not this one, or not this one alone
 
 
@@ -70,35 +80,20 @@ def _machine(claim: Json, identity: Identity) -> str:
 
 
 def project_of(draft: Draft, identity: Identity, limits: Limits, view: View) -> str:
-    """The id of the project that a folder means; made, and claimed, if need be. Raises LimitReached."""
-    identity = _seen(identity, view)
-    root_id = names.root_id(draft.id_key, identity.name, identity.root)
-    key = f"roots/{root_id}"
-    own = draft.row(key) if draft.life(key) == "live" else None
-    fields = msgspec.to_builtins(identity)
-    if own is not None:
-        fields["machine"] = _machine(own, identity)
-        if all(own.get(name) == value for name, value in fields.items()):
-            return str(own["projectId"])
-    others = _rivals(draft, identity)
-    if own is None:
-        for claim in _live(draft):
-            if claim["root"] == identity.root:
-                cascade.kill(draft, f"roots/{claim['id']}")
-        project_id = _found(draft, identity, others, limits, view)
-        own = rows.add(draft, "roots", {**fields, "projectId": project_id}, limits, root_id)
-    else:
-        own = rows.link(draft, "roots", root_id, fields, limits)
-    return _joined(draft, own, others, limits)
+    """As `Claims.project_of`, for one folder."""
+    return Claims(draft, limits, view).project_of(identity)
 
 
 def meant(draft: Draft, identity: Identity, view: View) -> str | None:
     """The project that a folder means, if there is one by now."""
-    identity = _seen(identity, view)
-    key = f"roots/{names.root_id(draft.id_key, identity.name, identity.root)}"
-    if draft.life(key) == "live":
-        return str(draft.row(key)["projectId"])
-    return _known(draft, identity, _rivals(draft, identity), view).project_id
+    return Claims(draft, Limits(), view).meant(identity)
+
+
+class _Called(NamedTuple):
+    """A row and its name, as names are compared."""
+
+    row: Json
+    name: str
 
 
 class _Known(NamedTuple):
@@ -109,62 +104,131 @@ class _Known(NamedTuple):
     moved: Json | None = None
 
 
-def _known(draft: Draft, identity: Identity, others: list[Json], view: View) -> _Known:
-    shared = next((other for other in others if other["source"] == identity.source == "config"), None)
-    if shared is not None:
-        return _Known(shared["projectId"], identity.name)
-    standing = [other for other in others if not view.gone(other)]
-    if others and not standing:
-        return _Known(others[0]["projectId"], identity.name, moved=others[0])
-    name = f"{identity.name} ({one_line(identity.root)})"[:255] if standing else identity.name
-    return _Known(_project_called(draft, name), name)
+class Claims:
+    """Those of one transaction: what is claimed and what projects are called is read once for all its folders."""
+
+    def __init__(self, draft: Draft, limits: Limits, view: View) -> None:
+        self._draft = draft
+        self._limits = limits
+        self._view = view
+        self._means: dict[Identity, str] = {}
+
+    def project_of(self, identity: Identity) -> str:
+        """The id of the project that a folder means; made, and claimed, if need be. Raises LimitReached."""
+        if identity not in self._means:
+            project_id = self._project_of(_seen(identity, self._view))
+            self._means[identity] = project_id
+        return self._means[identity]
+
+    def _project_of(self, identity: Identity) -> str:
+        root_id, own = self._own(identity)
+        fields = {**msgspec.to_builtins(identity), "former": None}
+        if own is not None:
+            fields["machine"] = _machine(own, identity)
+            is_news = any(own.get(name) != value for name, value in fields.items())
+            if not is_news and own["updatedAt"][:10] >= self._draft.now[:10]:
+                return str(own["projectId"])
+            fields["updatedAt"] = max(self._draft.now, own["updatedAt"])  # by the day: see CLAIMS_MAX
+        self._means.clear()
+        self._go_by(root_id, identity)
+        if own is None:
+            return self._add(root_id, identity, fields)
+        own = self._keep(rows.link(self._draft, "roots", root_id, fields, self._limits))
+        return str(own["projectId"])
+
+    def meant(self, identity: Identity) -> str | None:
+        """The project that a folder means, if there is one by now."""
+        identity = _seen(identity, self._view)
+        _, own = self._own(identity)
+        return str(own["projectId"]) if own is not None else self._known(identity).project_id
+
+    def _own(self, identity: Identity) -> tuple[str, Json | None]:
+        root_id = names.root_id(self._draft.id_key, identity.name, identity.root)
+        key = f"roots/{root_id}"
+        return root_id, self._draft.row(key) if self._draft.life(key) == "live" else None
+
+    def _go_by(self, root_id: str, identity: Identity) -> None:
+        """On this machine the root is called what it is called now, and no more what it was."""
+        for claim in [one.row for one in self._claims.values()]:
+            is_here = claim["root"] == identity.root and identity.machine == claim.get("machine") != ELSEWHERE
+            if is_here and claim["id"] != root_id and not claim.get("former"):
+                self._keep(rows.link(self._draft, "roots", claim["id"], {"former": True}, self._limits))
+
+    def _add(self, root_id: str, identity: Identity, fields: Json) -> str:
+        known = self._known(identity)
+        if known.moved is not None:
+            self._drop(known.moved)
+        while len(self._claims) >= CLAIMS_MAX:
+            self._drop(min((one.row for one in self._claims.values()), key=_need))
+        project_id = known.project_id or self._create(known.name)
+        row = {**fields, "projectId": project_id}
+        self._keep(rows.add(self._draft, "roots", row, self._limits, root_id))
+        return project_id
+
+    def _known(self, identity: Identity) -> _Known:
+        others = self._rivals(identity)
+        standing = [other for other in others if not self._view.gone(other)]
+        if others and not standing:
+            return _Known(others[0]["projectId"], identity.name, moved=others[0])
+        if not standing and self._called(identity.name) is None:
+            return _Known(None, identity.name)
+        name = _apart(identity.name, identity.root)
+        return _Known(self._called(name), name)
+
+    def _rivals(self, identity: Identity) -> list[Json]:
+        """The claims of other roots on this name, or on a project of this name; the oldest first."""
+        wanted = _plain(identity.name)
+        found = [
+            claim.row
+            for claim in self._claims.values()
+            if claim.row["root"] != identity.root and not claim.row.get("former")
+            if wanted in (claim.name, self._projects[claim.row["projectId"]].name)
+        ]
+        return sorted(found, key=lambda claim: (claim["createdAt"], claim["id"]))
+
+    def _called(self, name: str) -> str | None:
+        """The project of this name; of several the oldest."""
+        wanted = _plain(name)
+        named = [project.row for project in self._projects.values() if project.name == wanted]
+        first = min(named, key=lambda row: (row["createdAt"], row["id"]), default=None)
+        return first["id"] if first is not None else None
+
+    @cached_property
+    def _claims(self) -> dict[str, _Called]:
+        return self._read("roots")
+
+    @cached_property
+    def _projects(self) -> dict[str, _Called]:
+        return self._read("projects")
+
+    def _read(self, collection: str) -> dict[str, _Called]:
+        """All live rows, by their ids."""
+        keys = [key for key in list(self._draft.keys(collection)) if self._draft.life(key) == "live"]
+        self._draft.prefetch(keys)
+        return {row["id"]: _Called(row, _plain(row["name"])) for row in map(self._draft.row, keys)}
+
+    def _keep(self, claim: Json) -> Json:
+        self._claims[claim["id"]] = _Called(claim, _plain(claim["name"]))
+        return claim
+
+    def _drop(self, claim: Json) -> None:
+        cascade.kill(self._draft, f"roots/{claim['id']}")
+        del self._claims[claim["id"]]
+
+    def _create(self, name: str) -> str:
+        row = projects.create(self._draft, {"name": name}, self._limits)
+        self._projects[row["id"]] = _Called(row, _plain(name))
+        return str(row["id"])
 
 
-def _found(draft: Draft, identity: Identity, others: list[Json], limits: Limits, view: View) -> str:
-    known = _known(draft, identity, others, view)
-    if known.moved is not None:
-        cascade.kill(draft, f"roots/{known.moved['id']}")
-    return known.project_id or str(projects.create(draft, {"name": known.name}, limits)["id"])
+def _need(claim: Json) -> tuple[bool, str, str]:
+    """Least first: what a root went by before, then what was not at work for longest."""
+    return not claim.get("former"), claim["updatedAt"], claim["id"]
 
 
-def _joined(draft: Draft, own: Json, others: list[Json], limits: Limits) -> str:
-    """The project of a claim, after those whose configuration says the same name have become claims on one: the one
-    that was claimed first."""
-    agreed = [claim for claim in [own, *others] if claim["source"] == own["source"] == "config"]
-    project_id: str = min(agreed or [own], key=_age)["projectId"]
-    for claim in agreed:
-        if claim["projectId"] != project_id:
-            rows.link(draft, "roots", claim["id"], {"projectId": project_id}, limits)
-    return project_id
-
-
-def _live(draft: Draft) -> list[Json]:
-    """All claims, the oldest first."""
-    return sorted((draft.row(k) for k in list(draft.keys("roots")) if draft.life(k) == "live"), key=_age)
-
-
-def _age(claim: Json) -> tuple[str, str]:
-    return claim["createdAt"], claim["id"]
-
-
-def _rivals(draft: Draft, identity: Identity) -> list[Json]:
-    """The claims of other roots on this name, or on a project of this name; the oldest first."""
-    wanted = _plain(identity.name)
-    return [
-        claim
-        for claim in _live(draft)
-        if claim["root"] != identity.root
-        if wanted in (_plain(claim["name"]), _plain(draft.row(f"projects/{claim['projectId']}")["name"]))
-    ]
-
-
-def _project_called(draft: Draft, name: str) -> str | None:
-    """Of several of this name the oldest."""
-    keys = [key for key in list(draft.keys("projects")) if draft.life(key) == "live"]
-    draft.prefetch(keys)
-    named = [row for row in map(draft.row, keys) if _plain(row["name"]) == _plain(name)]
-    first = min(named, key=lambda row: (row["createdAt"], row["id"]), default=None)
-    return first["id"] if first is not None else None
+def _apart(name: str, root: str) -> str:
+    """What the project of a folder is called beside another of its name."""
+    return f"{name} ({one_line(root)})"[:255]
 
 
 def _plain(name: str) -> str:
@@ -173,58 +237,84 @@ def _plain(name: str) -> str:
 
 
 _root = msgspec.json.Decoder(Root)
+_project = msgspec.json.Decoder(NamedProject)
 
 
 async def notice_of(store: UserStore, project_id: str) -> str | None:
     """What a person should know of the folders that mean this project."""
-    return _notice(await _claims(store), project_id)
+    return (await notices(store)).get(project_id)
 
 
 async def notices(store: UserStore) -> dict[str, str]:
     """The same of all projects of which there is something to know, by their ids."""
-    claims = await _claims(store)
-    told = {project_id: _notice(claims, project_id) for project_id in {one.project_id for one in claims}}
-    return {project_id: notice for project_id, notice in told.items() if notice}
+    return await asyncio.to_thread(_notices, await _bodies(store, "roots"), await _bodies(store, "projects"))
 
 
-def _notice(claims: list[Root], project_id: str) -> str | None:
-    told = [_said(*pair) for pair in _pairs(claims, project_id)]
-    return " ".join(said for said in told if said) or None
+async def _bodies(store: UserStore, collection: str) -> list[bytes]:
+    keys = await live_keys(store, collection)
+    return [body async for portion in portions(store, keys) for _, body in portion]
 
 
-async def _claims(store: UserStore) -> list[Root]:
-    """All, the oldest first."""
-    keys = await live_keys(store, "roots")
-    bodies = await store.bodies(keys)
-    found = [_root.decode(bodies[key]) for key in keys if key in bodies and store.live(key)]
-    return sorted(found, key=lambda claim: (claim.created_at, claim.id))
+def _notices(roots: Iterable[bytes], named: Iterable[bytes]) -> dict[str, str]:
+    claims: defaultdict[str, list[Root]] = defaultdict(list)
+    for claim in sorted(map(_root.decode, roots), key=_age):
+        if claim.former is not True:
+            claims[_plain(claim.name)].append(claim)
+    called = {project.id: project for project in map(_project.decode, named)}
+    of_name: defaultdict[str, list[NamedProject]] = defaultdict(list)
+    for project in called.values():
+        of_name[_plain(project.name)].append(project)
+    told: defaultdict[str, list[str]] = defaultdict(list)
+    for name, group in claims.items():
+        parts: defaultdict[str, list[Root]] = defaultdict(list)
+        for claim in group:
+            parts[claim.project_id].append(claim)
+        free = [project for project in of_name[name] if project.id not in parts]
+        for project_id, own in parts.items():
+            if len(told[project_id]) <= TOLD_MAX:
+                told[project_id] += _of_folders(own, group)
+                told[project_id] += _of_projects(own, called.get(project_id), free)
+    return {project_id: _bounded(said) for project_id, said in told.items() if said}
 
 
-def _pairs(claims: list[Root], project_id: str) -> list[tuple[Root, Root]]:
-    """The claims on this project, each with those of other roots on the same name; the older of two first."""
-    return [
-        (first, second)
-        for at, first in enumerate(claims)
-        for second in claims[at + 1 :]
-        if project_id in (first.project_id, second.project_id)
-        if first.root != second.root and _plain(first.name) == _plain(second.name)
-    ]
+def _bounded(said: list[str]) -> str:
+    return " ".join([*said[:TOLD_MAX], *([MORE] if len(said) > TOLD_MAX else [])])
+
+
+def _of_folders(own: Sequence[Root], group: Iterable[Root]) -> list[str]:
+    """Of the claims on one project, and those on others that have their name: not of all pairs, of which there may be
+    half a million."""
+    most = TOLD_MAX + 1
+    others = list(islice((other for other in group if other.project_id != own[0].project_id), most))
+    pairs = ((mine, other) for mine in own for other in others if mine.root != other.root)
+    return [_said(*sorted(pair, key=_age)) for pair in islice(pairs, most)]
+
+
+def _age(claim: Root) -> tuple[str, str]:
+    return claim.created_at, claim.id
 
 
 def _said(first: Root, second: Root) -> str:
-    """Empty of two that the person has joined. Agents read it, so what folders are called cannot pass for more."""
+    """Agents read it, so what folders are called cannot pass for more."""
     name, here, there = one_line(second.name), one_line(first.root), one_line(second.root)
-    if first.project_id != second.project_id:
-        return (
-            f"Two folders call themselves “{name}”: {here} and {there}. They are kept apart. To join them, put "
-            f"`project = {_toml(name)}` into the .vademecum.toml of both; to give one a name of its own, put another name "
-            f"into {there}/.vademecum.toml."
-        )
-    if first.source == second.source == "config":
-        return f"“{name}” is one project in {here} and {there}: the .vademecum.toml of both says so."
-    return ""
+    return f"Two folders call themselves “{name}”: {here} and {there}. They are kept apart. {_cure(there)}"
 
 
-def _toml(name: str) -> str:
-    """As a string of TOML, whose escapes JSON's are."""
-    return msgspec.json.encode(name).decode()
+def _of_projects(
+    own: Iterable[Root], project: NamedProject | None, free: Iterable[NamedProject]
+) -> list[str]:
+    """Of a folder that was left apart from a project which no folder of this name means."""
+    left = [claim for claim in own if project is not None and project.name == _apart(claim.name, claim.root)]
+    return [
+        f"The folder {one_line(claim.root)} calls itself as the project “{one_line(other.name)}”, which was there before. "
+        f"They are kept apart. {_cure(one_line(claim.root))}"
+        for claim in left
+        for other in islice(free, 1)
+    ]
+
+
+def _cure(folder: str) -> str:
+    return (
+        f"To join them, run `vademecum claim` in {folder}; to give it a name of its own, put "
+        f'`project = "another name"` into {folder}/.vademecum.toml.'
+    )

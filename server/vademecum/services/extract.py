@@ -108,30 +108,33 @@ class Extraction:
         found = _found.decode(job.found)
         said = await asyncio.to_thread(lambda: [without_secrets(text) for text in found.memories])
         texts = [text for spoken, text in said if text and text == spoken]
-        async with self.users.open(user_id) as store:
-            while not await self._stored(store, job, found, texts):
-                pass  # the session went to another project meanwhile
+        while not await self._stored(user_id, job, found, texts):
+            pass  # the session went to another project meanwhile, or a backup took the file's place
 
-    async def _stored(self, store: UserStore, job: Job, found: Found, texts: list[str]) -> bool:
-        """False, and nothing was stored, if what was looked up is of a project that the session has left."""
-        turn = await _read(store, job)
-        if turn is None:
-            await _drop(store, job)
-            return True
-        home = home_of(store.heads.rows.get(f"sessions/{turn.session_id}"))
-        entities, facts = await _known(store, home), await _facts(store, {fact.key for fact in found.facts})
-        memories = await self.memories.look_up(store, home, texts)
-        keep = _Keep(self.limits(store.user_id), turn.session_id, home, entities, facts, memories)
-        return await store.write(lambda draft: keep.all(draft, job, found))
+    async def _stored(self, user_id: str, job: Job, found: Found, texts: list[str]) -> bool:
+        """False, and nothing was stored, if what was looked up is not of where the session is now."""
+        async with self.users.open(user_id) as store:
+            turn = await _read(store, job)
+            if turn is None:
+                await _drop(store, job)
+                return True
+            epoch, home = store.epoch, home_of(store.heads.rows.get(f"sessions/{turn.session_id}"))
+        memories = await self.memories.look_up(user_id, home, texts)
+        async with self.users.open(user_id) as store:
+            entities = await _known(store, home)
+            facts = await _facts(store, {fact.key for fact in found.facts})
+            keep = _Keep(self.limits(user_id), turn.session_id, epoch, home, entities, facts, memories)
+            return await store.write(lambda draft: keep.all(draft, job, found))
 
 
 @dataclass(frozen=True)
 class _Keep:
-    """Stores what was found. What was known of it in the session's `home`: the latest entities; keys of the rows that
-    have the facts' `key`s; each memory."""
+    """Stores what was found. What was known of it, in this `epoch`, in the session's `home`: the latest entities; keys of
+    the rows that have the facts' `key`s; each memory."""
 
     limits: Limits
     session_id: str
+    epoch: str
     home: Home
     entities: list[_Entity]
     facts: Mapping[str, list[str]]
@@ -140,7 +143,7 @@ class _Keep:
     def all(self, draft: Draft, job: Job, found: Found) -> bool:
         """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
         nothing of it is stored."""
-        if home_of(draft.head(f"sessions/{self.session_id}")) != self.home:
+        if draft.epoch != self.epoch or home_of(draft.head(f"sessions/{self.session_id}")) != self.home:
             return False
         if not advance(draft, job, jobs.done(job)):
             return True

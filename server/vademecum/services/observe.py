@@ -73,9 +73,10 @@ def take_up(draft: Draft, events: Sequence[Event], limits: Limits, view: claims.
         if event.id not in known:
             # Not after now: a clock that is ahead would have the last word for good.
             fresh.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, draft.now)))
+    claimed = claims.Claims(draft, limits, view)
     for event in sorted(fresh.values(), key=lambda event: (event.at, event.id)):
         if event.at > draft.forgotten_at:  # what was forgotten does not come back from a spool
-            _store(draft, event, claims.project_of(draft, event.project, limits, view), limits)
+            _store(draft, event, claimed.project_of(event.project), limits)
     draft.taken += fresh
     return len(fresh)
 

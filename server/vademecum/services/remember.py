@@ -90,64 +90,70 @@ class Memories:
                 if text
                 else "There is nothing to remember: `text` is empty."
             )
-        async with self._users.open(user_id) as store:
-            while (kept := await self._kept(store, said, text, limits)) is None:
-                pass  # the session went to another project meanwhile
-            home, row, old = kept
+        while (kept := await self._kept(user_id, said, text, limits)) is None:
+            pass  # the session went to another project meanwhile, or a backup took the file's place
+        home, row, old = kept
         repeated = old is not None
         return Kept(home, row, repeated, old if old != row["id"] else None, text != spoken)
 
     async def _kept(
-        self, store: UserStore, said: Statement, text: str, limits: Limits
+        self, user_id: str, said: Statement, text: str, limits: Limits
     ) -> tuple[Home, Json, str | None] | None:
         """Where the memory is, and as `keep`; None, and nothing was stored, if it would not belong there any more."""
-        home = await _home(store, said)
-        (known,) = await self.look_up(store, home, [text])
+        async with self._users.open(user_id) as store:
+            epoch, home = store.epoch, await _home(store, said)
+        (known,) = await self.look_up(user_id, home, [text])
 
         def work(draft: Draft) -> tuple[Home, Json, str | None] | None:
             moves = said.session_id is not None and said.project is msgspec.UNSET
-            if moves and home_of(draft.head(f"sessions/{said.session_id}")) != home:
+            if draft.epoch != epoch or (moves and home_of(draft.head(f"sessions/{said.session_id}")) != home):
                 return None
             return home, *keep(draft, said, known, limits)
 
-        return await store.write(work)
+        async with self._users.open(user_id) as store:
+            return await store.write(work)
 
-    async def look_up(self, store: UserStore, home: Home, texts: Sequence[str]) -> list[Known]:
-        """What `home` knows of each of these texts."""
-        seq = store.seq
+    async def look_up(self, user_id: str, home: Home, texts: Sequence[str]) -> list[Known]:
+        """What `home` knows of each of these texts. The file must not be held: the model's answer is waited for."""
+        if not texts:
+            return []
         exact: list[list[str]] = [[] for _ in texts]
         forms = [same_form(text) for text in texts]
-        async for some in decoded(store, await keys_within(store, home) if texts else ()):
-            found = await asyncio.to_thread(_of_forms, some, forms)
-            exact = [[*ids, *more] for ids, more in zip(exact, found, strict=True)]
+        async with self._users.open(user_id) as store:
+            seq = store.seq
+            async for some in decoded(store, await keys_within(store, home)):
+                found = await asyncio.to_thread(_of_forms, some, forms)
+                exact = [[*ids, *more] for ids, more in zip(exact, found, strict=True)]
         return [
-            Known(home, text, seq, ids, None if ids else await self._repeated(store, home, text))
+            Known(home, text, seq, ids, None if ids else await self._repeated(user_id, home, text))
             for text, ids in zip(texts, exact, strict=True)
         ]
 
-    async def _repeated(self, store: UserStore, home: Home, text: str) -> str | None:
+    async def _repeated(self, user_id: str, home: Home, text: str) -> str | None:
         """The current memory of this scope that says the same in other words, as far as the model can tell."""
-        embedder = await self._recall.indexes.embedder(store.user_id, OPENING_S)
+        embedder = await self._recall.indexes.embedder(user_id, OPENING_S)
         if embedder is None or embedder.same_memory is None:
             return None
-        cosines = dict(await self._recall.nearest(store.user_id, home, text, "memories", NEAR))
-        keys = [key_of(one) for one in cosines if is_within(home, store.heads.rows.get(key_of(one)))]
-        found = [one async for some in decoded(store, keys) for one, _ in some if is_current(one)]
+        cosines = dict(await self._recall.nearest(user_id, home, text, "memories", NEAR))
+        async with self._users.open(user_id) as store:
+            keys = [key_of(one) for one in cosines if is_within(home, store.heads.rows.get(key_of(one)))]
+            found = [one async for some in decoded(store, keys) for one, _ in some if is_current(one)]
         near = [Near(one.id, one.text, cosines[one.id]) for one in found]
         return await asyncio.to_thread(superseded, text, near, embedder.same_memory)
 
     async def search(self, user_id: str, scope: MemoryScope, query: str, limit: int) -> list[Hit]:
         """The current memories that fit best, best first; without a question, the freshest."""
         embedder = await self._recall.indexes.embedder(user_id, OPENING_S)
-        async with self._users.open(user_id) as store:
-            if embedder is None or not query.strip():
+        if embedder is None or not query.strip():
+            async with self._users.open(user_id) as store:
                 return _bounded(await _by_words(store, scope, query, limit, self._clock()))
-            hits = await self._recall.search(user_id, scope, query, frozenset({"memories"}), DEPTH)
-            found = {one.id: one for one in hits}
+        hits = await self._recall.search(user_id, scope, query, frozenset({"memories"}), DEPTH)
+        found = {one.id: one for one in hits}
+        async with self._users.open(user_id) as store:
             keys = [key_of(one) for one in found if is_within(scope, store.heads.rows.get(key_of(one)))]
             shown = [one async for some in decoded(store, keys) for one in some if is_current(one[0])]
-            hits_shown = [Hit(body, found[one.id].score, found[one.id].relevance) for one, body in shown]
-            return _bounded(hits_shown[:limit])
+        hits_shown = [Hit(body, found[one.id].score, found[one.id].relevance) for one, body in shown]
+        return _bounded(hits_shown[:limit])
 
 
 def _bounded(hits: list[Hit]) -> list[Hit]:

@@ -9,6 +9,7 @@ import pytest
 from property.rows import project
 from server.agents.acting import APP, commands, event, identify, listed, take, this_machine
 from server.house import Person, browser, house, refused, run
+from vademecum.model.observation import Identity
 from vademecum.services import claims
 
 
@@ -24,14 +25,29 @@ async def names(person):
     return sorted(row["name"] for row in (await person.live("projects")).values())
 
 
-def test_a_folder_means_the_live_project_of_its_name_or_a_new_one(tmp_path):
+async def merge(person, project_id, into):
+    answer = await person.call("POST", f"/v1/projects/{project_id}/merge", json={"into": into})
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize("source", ["git", "folder", "config"])
+def test_a_folder_is_no_project_that_was_there_before_until_the_person_joins_them(tmp_path, source):
     async def scenario(h, ada):
         await ada.push("projects", project("p1", name="  ÀPP "))
-        found = await identify(ada)
-        assert found["project"] == {"id": "p1", "name": "  ÀPP "} == found["scope"]["project"]
-        assert found["notice"] is None
-        assert (await identify(ada, name="new"))["project"]["id"] != "p1"
-        assert await names(ada) == ["  ÀPP ", "new"]
+        found = await identify(ada, source=source)
+        assert found["project"]["name"] == "app (~/dev/app)" and found["project"] == found["scope"]["project"]
+        assert found["notice"] == (
+            "The folder ~/dev/app calls itself as the project “ÀPP”, which was there before. They are kept apart. To join "
+            "them, run `vademecum claim` in ~/dev/app; to give it a name of its own, put "
+            '`project = "another name"` into ~/dev/app/.vademecum.toml.'
+        )
+        await take(ada, event(project={**APP, "source": source}))
+        assert {row["projectId"] for row in await listed(ada)} == {found["project"]["id"]}
+        assert (await identify(ada, name="new"))["project"]["name"] == "new"
+        await merge(ada, found["project"]["id"], "p1")
+        joined = await identify(ada, source=source)
+        assert (joined["project"]["id"], joined["notice"]) == ("p1", None)
+        assert {row["projectId"] for row in await listed(ada)} == {"p1"}
 
     one(tmp_path, scenario)
 
@@ -57,9 +73,9 @@ def test_two_folders_of_one_name_are_kept_apart_and_the_person_is_told(tmp_path)
         assert first["notice"] is None and first["project"]["name"] == "app"
         assert second["project"]["name"] == f"app ({there})"
         assert second["notice"] == (
-            f"Two folders call themselves “app”: {here} and {there}. They are kept apart. To join them, put "
-            f'`project = "app"` into the .vademecum.toml of both; to give one a name of its own, put another name into '
-            f"{there}/.vademecum.toml."
+            f"Two folders call themselves “app”: {here} and {there}. They are kept apart. To join them, run "
+            f"`vademecum claim` in {there}; to give it a name of its own, put "
+            f'`project = "another name"` into {there}/.vademecum.toml.'
         )
         for known in (first, second):
             again = await identify(ada, root=str(here if known is first else there))
@@ -78,29 +94,67 @@ async def kept_apart(tmp_path, ada):
     return str(here), str(there), first["project"], second["project"]
 
 
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_folders_that_were_kept_apart_are_the_elder_project_once_both_configurations_say_the_name(
-    tmp_path, order
-):
+def test_what_their_configurations_say_joins_no_folders(tmp_path):
+    """A repository that somebody clones has chosen what its own says."""
+
     async def scenario(h, ada):
-        *roots, elder, _ = await kept_apart(tmp_path, ada)
-        await identify(ada, root=roots[order[0]], source="config")
-        found = await identify(ada, root=roots[order[1]], source="config")
-        assert found["project"] == elder and "is one project" in found["notice"]
-        for root in roots:
-            again = await identify(ada, root=root, source="config")
-            assert (again["project"], again["notice"]) == (elder, found["notice"])
+        here, there, elder, younger = await kept_apart(tmp_path, ada)
+        for root, own in ((here, elder), (there, younger)):
+            found = await identify(ada, root=root, source="config")
+            assert found["project"] == own and "kept apart" in found["notice"]
+        await merge(ada, younger["id"], elder["id"])
+        for root in (here, there):
+            found = await identify(ada, root=root, source="config")
+            assert (found["project"], found["notice"]) == (elder, None)
 
     one(tmp_path, scenario)
 
 
-def test_a_folder_whose_configuration_gives_it_another_name_calls_itself_the_first_no_more(tmp_path):
+def test_a_folder_that_gives_itself_another_name_calls_itself_the_first_no_more_until_it_does(tmp_path):
     async def scenario(h, ada):
-        here, there, elder, _ = await kept_apart(tmp_path, ada)
-        found = await identify(ada, name="app2", root=there, source="config")
-        assert (found["project"]["name"], found["notice"]) == ("app2", None)
-        again = await identify(ada, root=here)
-        assert (again["project"], again["notice"]) == (elder, None)
+        async with commands(h, ada).client as client:
+            own, mark = Person(ada.id, client), {"machine": this_machine()}
+            here, there = tmp_path / "dev" / "app", tmp_path / "work" / "app"
+            for folder in (here, there):
+                folder.mkdir(parents=True)
+            elder, younger = [
+                (await identify(own, root=str(one), **mark))["project"] for one in (here, there)
+            ]
+            found = await identify(own, name="app2", root=str(there), source="config", **mark)
+            assert (found["project"]["name"], found["notice"]) == ("app2", None)
+            again = await identify(own, root=str(here), **mark)
+            assert (again["project"], again["notice"]) == (elder, None)
+            # As when its configuration cannot be read for a while: what it was called before is not lost to it.
+            await ada.call("PATCH", f"/v1/projects/{younger['id']}", json={"name": "quite another"})
+            back = await identify(own, root=str(there), **mark)
+            assert back["project"]["id"] == younger["id"] and "kept apart" in back["notice"]
+            for name, meant in (("app2", found["project"]["id"]), ("app", younger["id"])):
+                await take(own, event(name, project={**APP, "name": name, "root": str(there), **mark}))
+                assert {row["content"]: row["projectId"] for row in await listed(ada)}[name] == meant
+
+    one(tmp_path, scenario)
+
+
+def test_what_one_root_is_called_on_two_machines_is_two_claims_that_leave_each_other_alone(tmp_path):
+    async def scenario(h, ada):
+        async with commands(h, ada).client as client:
+            own = Person(ada.id, client)
+            said = [{"name": "alpha", "source": "config", "machine": "aaaa"}, {"machine": "bbbb"}]
+            meant = [(await identify(own, **one))["project"]["id"] for one in said]
+            assert len(set(meant)) == 2
+            for project_id in meant:
+                await ada.call("PATCH", f"/v1/projects/{project_id}", json={"name": f"now {project_id}"})
+            for _ in range(2):
+                assert [(await identify(own, **one))["project"]["id"] for one in said] == meant
+            await take(own, *(event(f"on {n}", project={**APP, **one}) for n, one in enumerate(said)))
+            assert {row["content"]: row["projectId"] for row in await listed(ada)} == {
+                "on 0": meant[0], "on 1": meant[1]
+            }  # fmt: skip
+            assert len(await names(ada)) == 2
+            beside = await identify(own, **{**said[0], "root": "~/other"})
+            await identify(own, **said[1])
+            again = await identify(own, **{**said[0], "root": "~/other"})
+            assert again["notice"] == beside["notice"] and "Two folders" in beside["notice"]
 
     one(tmp_path, scenario)
 
@@ -114,21 +168,8 @@ def test_what_a_renamed_project_is_called_now_is_taken_as_well(tmp_path):
         await ada.call("PATCH", f"/v1/projects/{first}", json={"name": "web"})
         second = await identify(ada, name="web", root=str(there))
         assert second["project"]["name"] == f"web ({there})"
-        assert second["notice"] is None, "only one of them calls itself so"
-
-    one(tmp_path, scenario)
-
-
-def test_folders_whose_configuration_says_one_name_are_one_project_and_that_is_said(tmp_path):
-    async def scenario(h, ada):
-        here, there = tmp_path / "a", tmp_path / "b"
-        for folder in (here, there):
-            folder.mkdir()
-        first = await identify(ada, root=str(here), source="config")
-        second = await identify(ada, root=str(there), source="config")
-        assert first["project"] == second["project"] and await names(ada) == ["app"]
-        said = f"“app” is one project in {here} and {there}: the .vademecum.toml of both says so."
-        assert second["notice"] == said
+        assert f"The folder {there} calls itself as the project “web”" in second["notice"]
+        assert (await identify(ada, root=str(here)))["notice"] is None
 
     one(tmp_path, scenario)
 
@@ -166,7 +207,7 @@ def test_a_root_that_another_machine_has_is_not_taken_for_one_that_was_moved_awa
                 first = await identify(own, root=str(there), **mark)
             found = await identify(own, root=str(tmp_path), machine=this_machine())
             assert found["project"]["name"] == f"app ({tmp_path})" != first["project"]["name"]
-            assert 'put `project = "app"` into the .vademecum.toml of both' in found["notice"]
+            assert f"run `vademecum claim` in {tmp_path};" in found["notice"]
             assert (await identify(own, root=str(there)))["project"] == first["project"]
 
     one(tmp_path, scenario)
@@ -237,7 +278,6 @@ def test_what_folders_are_called_passes_for_no_other_line_of_a_notice(tmp_path):
             found = await identify(ada, name='a"b', root=str(folder))
         assert "\n" not in found["project"]["name"] and "[SYSTEM" not in found["project"]["name"]
         assert len(found["notice"].splitlines()) == 1 and "[SYSTEM" not in found["notice"]
-        assert r'put `project = "a\"b"` into' in found["notice"]
 
     one(tmp_path, scenario)
 
@@ -259,5 +299,31 @@ def test_an_identity_that_is_none_is_refused(tmp_path):
             answer = await ada.call("POST", "/v1/agents/identify", json={**APP, **wrong})
             refused(answer, 400, "BAD_REQUEST")
         assert await names(ada) == []
+
+    one(tmp_path, scenario)
+
+
+def test_of_many_folders_the_one_that_was_not_at_work_for_longest_is_forgotten(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "CLAIMS_MAX", 3)
+
+    async def scenario(h, ada):
+        async def at_work(day, name):
+            def work(draft):
+                draft.now = f"2030-01-{day:02}T00:00:00.000Z"
+                said = Identity(name, f"~/{name}", "git")
+                project_id = claims.project_of(draft, said, h.parts.limits(account), claims.HERE)
+                roots = [draft.row(key)["name"] for key in draft.keys("roots") if draft.life(key) == "live"]
+                return project_id, sorted(roots)
+
+            async with h.parts.users.open(ada.id) as store:
+                return await store.write(work)
+
+        account = h.parts.accounts.accounts[ada.id]
+        first, _ = await at_work(1, "a")
+        for day, name in ((2, "b"), (3, "c"), (4, "a")):
+            await at_work(day, name)
+        assert (await at_work(5, "d"))[1] == ["a", "c", "d"], "a was at work again since"
+        assert await at_work(6, "a") == (first, ["a", "c", "d"])
+        assert len(await names(ada)) == 4, "what was done in it stays"
 
     one(tmp_path, scenario)

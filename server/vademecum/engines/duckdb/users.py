@@ -1,7 +1,7 @@
 """All users: which files are attached (bounded in number and in rows, the least recently used go first), who holds them.
 
-`open` pins a user's file for as long as the caller needs it. Never open the same user again while holding it:
-a rewrite waits for all holders, and new ones wait for the rewrite.
+`open` pins a user's file for as long as the caller needs it. Never open the same user again while holding it: a rewrite
+waits for all holders, and new ones wait for the rewrite. A task that tries is told so at once, not when both wait.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import hashlib
 import secrets
 import shutil
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -100,17 +100,31 @@ class Users:
         self._attached_rows_max = attached_rows_max
         self._extracts = extracts
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._holders: set[tuple[asyncio.Task[object] | None, str]] = set()
         self._knows = knows
 
     @asynccontextmanager
     async def open(self, user_id: str) -> AsyncIterator[UserStore]:
-        store = await self._acquire(user_id)
+        with self._held(user_id):
+            store = await self._acquire(user_id)
+            try:
+                yield store
+            finally:
+                store.unpin()
+                if self._is_full():
+                    await self._evict()
+
+    @contextmanager
+    def _held(self, user_id: str) -> Iterator[None]:
+        """This task holds the user's file, or waits for it. Raises RuntimeError if it does already."""
+        holder = asyncio.current_task(), user_id
+        if holder in self._holders:
+            raise RuntimeError("A task opens a user whose file it holds: let go of the file first.")
+        self._holders.add(holder)
         try:
-            yield store
+            yield
         finally:
-            store.unpin()
-            if self._is_full():
-                await self._evict()
+            self._holders.discard(holder)
 
     async def _acquire(self, user_id: str) -> UserStore:
         while True:
@@ -190,15 +204,16 @@ class Users:
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
         """Nobody has the user's file open inside this block; those who want it wait. Yields the user's folder."""
-        while True:
-            entry = self._entries.setdefault(user_id, _Entry())
-            await self._quiet(entry)
-            async with entry.lock:
-                if self._entries.get(user_id) is not entry:
-                    continue  # evicted while we waited: somebody else may be attaching the file
-                await self._detach(entry)
-                yield user_folder(self._data, user_id)
-                return
+        with self._held(user_id):
+            while True:
+                entry = self._entries.setdefault(user_id, _Entry())
+                await self._quiet(entry)
+                async with entry.lock:
+                    if self._entries.get(user_id) is not entry:
+                        continue  # evicted while we waited: somebody else may be attaching the file
+                    await self._detach(entry)
+                    yield user_folder(self._data, user_id)
+                    return
 
     async def _quiet(self, entry: _Entry) -> None:
         """Wait for a moment when nobody holds the file, without keeping others out meanwhile; not for ever."""
