@@ -1,6 +1,9 @@
 """Measures `vademecum record` as an agent runs it: real processes, several at a time, every event in the spool.
 
-    python bench/record.py [--events 10000] [--at-a-time 8]
+    python bench/record.py [--events 10000] [--at-a-time 8] [--kills 2]
+
+With `--kills`, a server takes the events up meanwhile, is killed so many times (-9) and started again; in the end each
+event must have been counted once. It then runs beside what is measured.
 
 The floor is a Python that does nothing, started in the same way in turn with the command: what is above it is ours.
 Figures stand for this machine and this run.
@@ -15,12 +18,21 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
+
+import httpx
 
 from measure import percentile
+from vademecum.services import local
 
-COMMAND = [str(Path(sys.executable).with_name("vademecum")), "record"]
+PROGRAM = str(Path(sys.executable).with_name("vademecum"))
+COMMAND = [PROGRAM, "record"]
+OWNER = "owner@localhost"
+DONE_S = 600.0
 FLOOR = [sys.executable, "-c", "pass"]
 FLOOR_EVERY = 10
 
@@ -51,32 +63,107 @@ def row(name: str, times: list[float]) -> str:
     return f"{name:24} {len(times):7} {p50:8.1f} {p95:8.1f} {p99:8.1f} {max(times):8.1f}"
 
 
+class Server:
+    """Killed and started again while events come, or never started (`kills` 0)."""
+
+    def __init__(self, data: Path, events: int, kills: int) -> None:
+        self._data = data
+        self._moments = [events * (n + 1) // (kills + 1) for n in range(kills)]
+        self._turn = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.half_way: list[int] = []  # files in the spool at each kill
+
+    @contextmanager
+    def running(self) -> Iterator[Server]:
+        if self._moments:
+            self._start()
+        try:
+            yield self
+        finally:
+            if self._process is not None:
+                self._process.kill()
+                self._process.wait()
+
+    def _start(self) -> local.Door:
+        words = [PROGRAM, "serve", "--port", "0", "--data", str(self._data)]
+        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return self._door()
+
+    def _door(self) -> local.Door:
+        assert self._process is not None
+        while (door := local.read(self._data)) is None or door.pid != self._process.pid:
+            assert self._process.poll() is None, "the server ended"
+            time.sleep(0.01)
+        return door
+
+    def passed(self, number: int) -> None:
+        """So many events have been told; whoever tells the one of a kill does it, and the others go on."""
+        if number not in self._moments or self._process is None:
+            return
+        with self._turn:
+            self._process.kill()
+            self._process.wait()
+            self.half_way.append(spooled(self._data))
+            self._start()
+
+    def counted(self) -> int:
+        """How many events the server has counted, once nothing waits any more."""
+        end = time.monotonic() + DONE_S
+        while spooled(self._data):
+            assert time.monotonic() < end, "events wait"
+            time.sleep(0.1)
+        door = self._door()
+        headers = {"Authorization": f"Local {door.secret}", "X-Vademecum-User": OWNER}
+        with httpx.Client(base_url=door.url, headers=headers, timeout=120) as client:
+            found, cursor = 0, ""
+            while True:
+                asked = {"project": "*", "limit": 1000, "cursor": cursor}
+                answer = client.get("/v1/observations", params=asked).raise_for_status().json()
+                found += sum(row["count"] for row in answer["observations"])
+                cursor = answer["next"]
+                if cursor is None:
+                    return found
+
+
+def spooled(data: Path) -> int:
+    return sum(1 for _ in (data / "spool").rglob("*.json"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--events", type=int, default=10_000)
     parser.add_argument("--at-a-time", type=int, default=8)
+    parser.add_argument("--kills", type=int, default=0)
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         data, cwd = Path(folder) / "data", Path(folder) / "engine"
-        data.mkdir()
+        data.mkdir(mode=0o700)
         cwd.mkdir()
         command = [*COMMAND, "--data", str(data)]
+        runs = chosen.events * FLOOR_EVERY // (FLOOR_EVERY - 1)
+        server = Server(data, runs, chosen.kills)
 
         def run(number: int) -> tuple[bool, float]:
+            server.passed(number)
             floor = number % FLOOR_EVERY == FLOOR_EVERY - 1
             return floor, timed(FLOOR if floor else command, event(number, cwd))
 
-        with ThreadPoolExecutor(chosen.at_a_time) as pool:
-            done = list(pool.map(run, range(chosen.events * FLOOR_EVERY // (FLOOR_EVERY - 1))))
-        spooled = sum(1 for _ in data.rglob("*.json"))
+        with server.running(), ThreadPoolExecutor(chosen.at_a_time) as pool:
+            done = list(pool.map(run, range(runs)))
+            told, waiting = sum(not floor for floor, _ in done), spooled(data)
+            counted = server.counted() if chosen.kills else waiting
     print(
         f"{'ms, ' + str(chosen.at_a_time) + ' at a time':24} {'runs':>7} {'p50':>8} {'p95':>8} {'p99':>8} {'most':>8}"
     )
     print(row("vademecum record", [ms for floor, ms in done if not floor]))
     print(row("python -c pass", [ms for floor, ms in done if floor]))
-    print(f"{spooled} events in the spool; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    if chosen.kills:
+        print(f"killed {len(server.half_way)} times, with {server.half_way} events in the spool")
+    where = "counted by the server" if chosen.kills else "in the spool"
+    print(f"{counted} of {told} events {where}; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    assert counted == told
 
 
 if __name__ == "__main__":

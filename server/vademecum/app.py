@@ -50,7 +50,6 @@ from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
 from vademecum.model.collections import Registry
-from vademecum.model.folders import OWNER
 from vademecum.model.jobs import Kind
 from vademecum.model.limits import Limits
 from vademecum.services import local, reembed
@@ -214,7 +213,7 @@ def open_spool(
     def again(user_id: str, delay_s: float) -> None:
         backstage.ask("retain", user_id, delay_s)
 
-    spool = Spool(settings.data, accounts, users, lambda account: settings.tiers[account.tier], OWNER)
+    spool = Spool(settings.data, accounts, users, lambda account: settings.tiers[account.tier])
     retention = Retention(users, spool, settings.observations_days, clock, again)
     backstage.add(UserQueue("retain", settings.data / "jobs", retention.work, delay_s=SOON_S))
     return spool
@@ -267,7 +266,6 @@ async def open_parts(
         contexts = Contexts(users, searcher, reminder, inference)
         answers = await stack.enter_async_context(open_answers(settings, contexts, users))
         stack.callback(hub.close)
-        await stack.enter_async_context(spool.running())
         yield Parts(
             settings=settings,
             registry=registry,
@@ -318,7 +316,7 @@ async def serving(
         app.state.parts = parts
         await finish_leaving(parts)
         anew = asyncio.create_task(parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts)))
-        async with forgetting_expired(parts), mcp.answering(app):
+        async with parts.spool.running(), forgetting_expired(parts), mcp.answering(app):
             yield
         anew.cancel()
         await asyncio.gather(anew, return_exceptions=True)

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from cli.home import COMMAND, ROOT
+from vademecum.model.folders import BLOCKS_MAX, TALLY, WHY, blocks
 
 SOAK = bool(os.environ.get("SOAK"))
 PROJECT = {"name": "engine", "root": "~/dev/engine", "source": "git"}
@@ -53,7 +54,9 @@ class Agent:
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
     def files(self):
-        return sorted(path for path in (self.data / "spool").rglob("*") if path.is_file())
+        """But for what is noted of how much waits."""
+        there = (self.data / "spool").rglob("*")
+        return sorted(path for path in there if path.is_file() and path.name != TALLY)
 
     def kept(self):
         """The one event that is in the spool."""
@@ -210,6 +213,27 @@ def test_a_folder_that_cannot_be_written_is_a_line_and_no_failure(agent):
     (agent.data / "spool").write_text("a file where a folder should be")
     assert "spool" in refused(agent.run(b'{"hook_event_name": "Stop"}'))
     assert "record" in refused(agent.run(b'{"hook_event_name": "Stop"}', data="/proc/self"))
+
+
+def test_what_waits_is_counted_and_has_a_bound(agent):
+    prompts = ["short", "long words " * 700, "short"]
+    for prompt in prompts:
+        agent.tell("UserPromptSubmit", prompt=prompt)
+    tally = agent.data / "spool" / "owner" / TALLY
+    assert tally.stat().st_size == sum(blocks(file.stat().st_size) for file in agent.files()) == 4
+    os.truncate(tally, BLOCKS_MAX - 1)
+    agent.tell("Stop")
+    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert "is not kept" in said and "vademecum doctor" in said
+    assert len(agent.files()) == 4, "what was kept stays"
+
+
+def test_why_events_are_not_taken_up_is_said_and_the_event_is_kept(agent):
+    agent.tell("Stop")
+    (agent.data / "spool" / "owner" / WHY).write_text("This account is full.")
+    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert said.endswith("is kept, and is not taken up yet: This account is full.")
+    assert len([file for file in agent.files() if file.suffix == ".json"]) == 2
 
 
 def test_a_full_disk_is_a_line_and_no_failure_and_leaves_nothing(agent):

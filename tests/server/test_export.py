@@ -20,7 +20,10 @@ from property.rows import (
     session,
     summary,
 )
+from server.agents.acting import event
+from server.agents.test_spool import email, spooled
 from server.house import house, run
+from vademecum.model.limits import Limits
 from vademecum.services import portions
 
 
@@ -382,5 +385,27 @@ def test_an_export_is_for_its_owner(tmp_path):
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as nobody:
                 answer = await nobody.get("/v1/export")
             assert (answer.status_code, answer.json()["code"]) == (401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_what_agents_did_and_what_waits_of_it_is_in_the_export(tmp_path):
+    async def scenario():
+        async with house(tmp_path, tiers={"FREE": Limits(storage_bytes=1)}) as h:
+            ada, ben = await h.person("FREE"), await h.person("FREE")
+            hers, odd = event("hers\nwaits"), event(kind="dance")
+            folder = spooled(h, email(h, ada), hers, odd)
+            spooled(h, email(h, ben), event("his waits"))
+            (folder / "half.json").write_bytes(b'{"v":1, "content": "h\xffalf"')
+            (folder / "link.json").symlink_to("/etc/passwd")
+            await h.parts.spool.take_up()
+            files = await exported(ada)
+            lines = [json.loads(line) for line in files["agent-events.jsonl"].splitlines()]
+            assert [line for line in lines if "event" in line] == [
+                {"file": f"spool/{folder.name}/{hers['id']}.json", "event": hers},
+                {"file": f"rejected/{folder.name}/{odd['id']}.json", "event": odd},
+            ]
+            assert [line["text"] for line in lines if "text" in line] == ['{"v":1, "content": "h\ufffdalf"']
+            assert "agent-events.jsonl" in files["README.txt"] and "his waits" not in str(files)
 
     run(scenario)

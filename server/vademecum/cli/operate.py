@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +20,7 @@ from vademecum.cli.options import data_option, json_option, settings_for, settin
 from vademecum.engines.onnx import fetch, known, manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
-from vademecum.services import local
+from vademecum.services import local, spool_files
 from vademecum.services import models as using
 from vademecum.settings import Settings
 
@@ -270,6 +271,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         door = local.read(data)
         running = not mine
     yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
+    yield _examine_spool(data, running)  # before what may take it up
     yield _examine_users(settings)
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
     yield _examine_model(settings)
@@ -287,6 +289,23 @@ def _examine_logs(data: Path) -> Finding:
         f"{len(damaged)} damaged by a crash and cut; what stood before the damage is safe. The whole is kept, "
         f"for you to copy, until the next erasure of its account: {kept}",
     )
+
+
+def _examine_spool(data: Path, running: bool) -> Finding:
+    """What agents' hooks have left, and why it is still there."""
+    waiting = list(spool_files.waiting(data / "spool"))
+    aside = spool_files.set_aside(data / "spool")
+    usual = "the server takes them up within seconds" if running else "no server runs to take them up"
+    said = [
+        f"{one.events} of {one.email} wait since {datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M}: "
+        f"{one.why or usual}"
+        for one in waiting
+    ]
+    if aside:
+        said.append(
+            f"{aside} were set aside in {data / 'spool' / spool_files.REJECTED}: no events of an account"
+        )
+    return Finding("events of agents", not any(one.why for one in waiting), "; ".join(said) or "none wait")
 
 
 def _examine_users(settings: Settings) -> Finding:

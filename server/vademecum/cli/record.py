@@ -22,6 +22,7 @@ from vademecum.model.observed import CONTENT_MAX, Act, act
 
 STDIN_MAX = 8 * 2**20
 TOO_LARGE = f"The event is larger than {STDIN_MAX // 2**20} MB: its beginning is kept."
+WAITS = "The event is kept, and is not taken up yet:"
 CUT = f"\n[cut: the event was larger than {STDIN_MAX // 2**20} MB]"
 DRAINED_MAX = 8  # times STDIN_MAX: an agent whose writing is cut off may take that for an error
 
@@ -56,8 +57,8 @@ def record(data: str, email: str) -> list[str]:
     place, wrong = _place(os.environ.get(AGENT_FOLDER) or folder, home)
     found = found._replace(content=found.content[: CONTENT_MAX - len(CUT)] + CUT) if is_cut else found
     text = json.dumps(_entry(name, found, place, folder), ensure_ascii=False)
-    spool.put(spool.folder_of(data, email), name, text.encode(errors="replace"))
-    said = [TOO_LARGE] if is_cut else []
+    why = spool.put(spool.folder_of(data, email), name, text.encode(errors="replace"))
+    said = ([TOO_LARGE] if is_cut else []) + ([f"{WAITS} {why}"] if why else [])
     return [" ".join(said + wrong)] if said or wrong else []
 
 

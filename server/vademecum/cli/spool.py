@@ -2,11 +2,17 @@
 
 `<data>/spool/<user>/<uuid7>.json`. It is not synced to the disk: an agent's next step does not wait for that, and what
 a loss of power takes are the last seconds of an agent that has lost its power too.
+
+While nobody takes them up, events are kept up to a bound (model/folders.py). How much waits is what has been counted
+since the server last looked: to list a folder takes the longer the more is in it.
 """
 
 from __future__ import annotations
 
 import os
+
+from vademecum.errors import LimitReached
+from vademecum.model.folders import BLOCKS_MAX, TALLY, WHY, blocks
 
 OWNER = "owner"  # the folder of events for which no account was named
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -22,17 +28,46 @@ def quoted(text: str) -> str:
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in text.encode(errors="replace"))
 
 
-def put(folder: str, name: str, content: bytes) -> None:
-    """Raises OSError, and then leaves nothing behind."""
+def put(folder: str, name: str, content: bytes) -> str:
+    """Returns why what is here is not taken up, if the server knows. Raises OSError or LimitReached, and then leaves
+    nothing behind."""
     os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    tally = os.path.join(folder, TALLY)
+    if _size(tally) + blocks(len(content)) > BLOCKS_MAX:
+        raise LimitReached(
+            f"Too many events wait in {folder}: this one is not kept. `vademecum doctor` says why."
+        )
     path = os.path.join(folder, f"{name}.json")
     try:
-        descriptor = os.open(f"{path}.tmp", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(content)
+        _write(f"{path}.tmp", os.O_EXCL, content)
         os.rename(f"{path}.tmp", path)
     except OSError:
         if os.path.exists(f"{path}.tmp"):
             os.unlink(f"{path}.tmp")
         raise
+    try:
+        _write(tally, os.O_APPEND, b"." * blocks(len(content)))
+        return _read(os.path.join(folder, WHY))
+    except OSError:  # the event is kept
+        return ""
+
+
+def _write(path: str, how: int, content: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600), "wb") as file:
+        file.write(content)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""

@@ -129,13 +129,14 @@ async def _exported(request: Req, parts: Parts, project_id: str | None) -> Strea
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
     async with parts.users.open(request.user.id) as store:
         only = None
+        spooled = parts.spool.folders(request.user.email) if project_id is None else None
         if project_id is not None:
             check_live(store, "projects", project_id)
             only = belongings(store, project_id, with_sessions=True)
         # Without a name from the start: however this ends, nothing of it is left in the folder.
         file = tempfile.TemporaryFile(dir=store.folder)  # noqa: SIM115 - closed when the answer is over
         try:
-            await export(store, account, parts.registry, file, only)
+            await export(store, account, parts.registry, file, only, spooled)
         except BaseException:
             file.close()
             raise

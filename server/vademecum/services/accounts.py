@@ -12,8 +12,8 @@ from vademecum.errors import BadRequest, Broken, NotFound
 from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
-from vademecum.services.backup import note_left, read_left
 from vademecum.services.documents import new_id
+from vademecum.services.left import note_left, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress
 
@@ -125,15 +125,16 @@ async def remove(parts: Parts, account: Account) -> None:
     """Erase an account and all that it has: secrets, records, index, ledger; streams are closed.
 
     What is under way for it ends first, and nothing begins any more: a device that is writing cannot bring the
-    folder back. Raises NotFound when somebody else has removed it.
+    folder back. Raises NotFound when somebody else has removed it, and Broken when events of agents are left, alone of
+    all that there was.
     """
     parts.accounts.hide(account.id)
-    note_left(parts.settings.data, account.id)
+    note_left(parts.settings.data, account.id, account.email)
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
-    await parts.spool.clear(account.email)
     await _erase(parts, account.id)
     await parts.accounts.rewrite()
+    await parts.spool.clear(account.email)
 
 
 async def _erase(parts: Parts, account_id: str) -> None:
@@ -146,7 +147,7 @@ async def _erase(parts: Parts, account_id: str) -> None:
 
 
 async def finish_leaving(parts: Parts) -> None:
-    """At the start: a stop may have cut a removal off half-way."""
+    """At the start, before the spool is taken up: a stop may have cut a removal off half-way."""
     for account_id in read_left(parts.settings.data):
         known = account_id in parts.accounts.accounts
         if known:
@@ -154,6 +155,7 @@ async def finish_leaving(parts: Parts) -> None:
         if known or user_folder(parts.settings.data, account_id).exists():
             await _erase(parts, account_id)
             await parts.accounts.rewrite()
+    await parts.spool.clear_left()
 
 
 def tokens(parts: Parts, account: Account) -> list[TokenInfo]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+
+import structlog
 
 from vademecum.engines.duckdb.users import RECORDS, user_folder
 from vademecum.engines.duckdb.userstore import UserStore
@@ -13,6 +16,9 @@ from vademecum.services.erase import leaves_bytes, outdates
 from vademecum.services.follow import Hub
 from vademecum.services.models import Inference
 from vademecum.services.user_queue import UserQueue
+
+RETRY_S = 60.0
+_log = structlog.get_logger("vademecum.jobs")
 
 
 class Backstage:
@@ -66,6 +72,14 @@ class Backstage:
 
     async def begin_anew(self, data: Path, user_ids: list[str]) -> None:
         """At the start: a model that was not here before, or another one, has work to do in every folder."""
+        while True:
+            try:
+                return await self._begin_anew(data, user_ids)
+            except Exception as error:
+                _log.error("the work of a new model is not begun", retry_s=RETRY_S, exc_info=error)
+                await asyncio.sleep(RETRY_S)
+
+    async def _begin_anew(self, data: Path, user_ids: list[str]) -> None:
         embedder = await self._inference.get()
         known = data / "embedded"
         if embedder is None or (known.exists() and known.read_text(encoding="utf-8") == embedder.model):

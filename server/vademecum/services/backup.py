@@ -21,6 +21,7 @@ from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken
 from vademecum.model import cascade
 from vademecum.model.draft import WAITING, Draft
+from vademecum.services.left import read_left
 from vademecum.services.parts import Parts
 
 MANIFEST = "backup.json"
@@ -202,18 +203,3 @@ def erase_again(draft: Draft, lines: list[Erased]) -> int:
         elif not head.deleted and came[line.key] <= line.seq:  # later: its owner brought it back to life
             count += len(cascade.kill(draft, line.key))
     return count
-
-
-def left_file(data: Path) -> Path:
-    return data / "ledger" / "left"
-
-
-def read_left(data: Path) -> set[str]:
-    """Ids of the accounts that left for good: no backup brings them back."""
-    return set(left_file(data).read_text().split()) if left_file(data).exists() else set()
-
-
-def note_left(data: Path, account_id: str) -> None:
-    left_file(data).parent.mkdir(parents=True, exist_ok=True)
-    with left_file(data).open("a") as file:
-        file.write(account_id + "\n")

@@ -5,7 +5,8 @@ Every row is the JSON that a device would pull, so pushing the lines gives the s
 
 What is in it is settled at the start, by the rows as one commit left them. Their content is read a portion at a time
 while devices go on writing: each row is there once and whole, but one edited meanwhile may be there as edited, one
-deleted meanwhile is left out, and one that came meanwhile is not in it.
+deleted meanwhile is left out, and one that came meanwhile is not in it. The spool is read before that, so that what is
+taken up meanwhile is there twice rather than not at all.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import asyncio
 import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -24,10 +27,12 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model.chunk import join
 from vademecum.model.collections import Json
 from vademecum.model.draft import WAITING, Head
+from vademecum.services import spool_files
 from vademecum.services.documents import filenames
 from vademecum.services.portions import Portion, portions
 
 WAITING_FILE = "waiting.jsonl"
+SPOOL_FILE = "agent-events.jsonl"
 README = """This is everything the server keeps of you.
 
 account.json               your account (no secrets)
@@ -35,6 +40,8 @@ account.json               your account (no secrets)
 waiting.jsonl              rows that came before what they belong to (as a message before its session) and wait for
                            it: {"collection": its name, "row": the row} a line
 documents/<name>.txt       the text of each document
+agent-events.jsonl         with everything: what agents did that waits to be taken up, or was no event and is kept aside
+                           for a while: {"file": where it lies, "event": it} a line, or "text" of what is no JSON
 
 To take it in elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push. The `userId` of a
 document must be the id of the account that it is pushed to.
@@ -63,12 +70,15 @@ async def export(
     collections: Iterable[str],
     target: IO[bytes],
     only: Collection[str] | None = None,
+    spooled: Sequence[Path] | None = None,
 ) -> None:
     """Write the ZIP to `target`. In memory is a portion of the rows at a time, and their keys. `only`: the keys of what
-    is to be in it, if it is not everything."""
-    heads = [(key, head) for key, head in store.heads.rows.items() if only is None or key in only]
-    contents = await asyncio.to_thread(settle, heads)
+    is to be in it, if it is not everything; `spooled`: the user's folders of the spool, if they are to be in it."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        if spooled is not None:
+            await asyncio.to_thread(_write_spooled, archive, spooled)
+        heads = [(key, head) for key, head in store.heads.rows.items() if only is None or key in only]
+        contents = await asyncio.to_thread(settle, heads)
         archive.writestr("README.txt", README)
         archive.writestr("account.json", msgspec.json.format(msgspec.json.encode(account), indent=2))
         for collection in collections:
@@ -79,6 +89,22 @@ async def export(
             if document_id in names:
                 name = f"documents/{_safe(names[document_id])} ({document_id}).txt"
                 await _write_text(store, archive, name, keys)
+
+
+def _write_spooled(archive: zipfile.ZipFile, folders: Sequence[Path]) -> None:
+    with archive.open(SPOOL_FILE, "w", force_zip64=True) as file:
+        for folder in folders:
+            for path in spool_files.everything(folder):
+                with suppress(OSError):  # it was taken up meanwhile, or cannot be read
+                    file.write(_spooled_line(path, spool_files.content(path, whole=False)))
+
+
+def _spooled_line(path: Path, content: bytes) -> bytes:
+    where = {"file": "/".join(path.parts[-3:])}
+    try:
+        return msgspec.json.encode(where | {"event": msgspec.json.decode(content)}) + b"\n"
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return msgspec.json.encode(where | {"text": content.decode(errors="replace")}) + b"\n"
 
 
 def settle(heads: list[tuple[str, Head]]) -> Contents:

@@ -2,46 +2,38 @@
 
 A file goes when its event is in the records, and an event whose file outlived that is known by its id. What is no event,
 or of no user, is set aside under `spool/rejected` for a while (spool_bounds), so that it is neither lost at once nor looked at
-for ever.
+for ever; what is of somebody who has left is deleted. Of what waits, the folder says how much and why.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
-import shutil
-import stat
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import unquote
 
 import msgspec
 import structlog
 
 from vademecum.engines.duckdb.accounts import Account, Accounts, email_key
 from vademecum.engines.duckdb.users import Users
-from vademecum.errors import BadRequest, LimitReached
+from vademecum.errors import BadRequest, Broken, LimitReached, VademecumError
 from vademecum.model.limits import Limits
 from vademecum.model.observation import Event, Identity
-from vademecum.services import claims
+from vademecum.services import claims, spool_files
+from vademecum.services.left import has_left
 from vademecum.services.observe import receive
 from vademecum.services.spool_bounds import bound
+from vademecum.services.spool_files import OWNERS, REJECTED, email_of
 
-T = TypeVar("T")
 EVERY_S = 1.0
 BOUND_EVERY_S = 3600.0
 PAUSE_S = 30.0  # after what did not work, as when the account is full
 PATIENCE_S = 2.0  # of a request, with what hooks have written just now
 BATCH = 200  # files read and committed at once
-FILE_MAX = 2**17  # bytes; 8,000 characters are less, however they are written
-OWNERS = "owner"
-REJECTED = "rejected"
-# Says something of this process and nothing of the file.
-SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+LOG_SAYS = "The server's log says why."
 
 _log = structlog.get_logger("vademecum.spool")
 _event = msgspec.json.Decoder(Event)
@@ -62,23 +54,22 @@ def _whose(content: bytes) -> Identity:
 
 
 class Spool:
-    """`owner`: the email of the local owner, whose folder is `owner`."""
-
     def __init__(
         self,
         data: Path,
         accounts: Accounts,
         users: Users,
         limits: Callable[[Account], Limits],
-        owner: str,
     ) -> None:
+        self._data = data
         self._folder = data / "spool"
-        self._owner = owner
         self._accounts = accounts
         self._users = users
         self._limits = limits
         self._one_at_a_time = asyncio.Lock()
         self._paused: dict[str, float] = {}  # folder -> until when, on the monotonic clock
+        self._failed: dict[str, str] = {}  # folder -> what has been said of it, and need not be said again
+        self._stuck: set[Path] = set()  # no events, and cannot be set aside: said once
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Spool]:
@@ -93,76 +84,124 @@ class Spool:
     async def _run(self) -> None:
         bound_at = 0.0
         while True:
-            if time.monotonic() >= bound_at:
-                await asyncio.to_thread(bound, self._folder, self._folder / REJECTED)
-                bound_at = time.monotonic() + BOUND_EVERY_S
-            await self.take_up()
-            await asyncio.sleep(EVERY_S)
+            pause = EVERY_S
+            try:
+                if time.monotonic() >= bound_at:
+                    await asyncio.to_thread(bound, self._folder, self._folder / REJECTED)
+                    bound_at = time.monotonic() + BOUND_EVERY_S
+                await self.take_up()
+                self._failed.pop("", None)
+            except Exception as error:
+                pause = PAUSE_S
+                self._say("", error)
+            await asyncio.sleep(pause)
 
     async def take_up(self) -> None:
         """All that lies there now. What cannot be taken up stays, for later."""
-        for folder in await asyncio.to_thread(_folders, self._folder):
+        for folder in await asyncio.to_thread(spool_files.folders, self._folder):
             if self._paused.get(folder.name, 0) > time.monotonic():
                 continue
             try:
                 await self._of_user(folder)
+                self._failed.pop(folder.name, None)
             except Exception as error:
                 self._paused[folder.name] = time.monotonic() + PAUSE_S
-                _log.error("events are not taken up yet", retry_s=PAUSE_S, exc_info=error)
+                await self._wait(folder, error)
+
+    async def _wait(self, folder: Path, error: Exception) -> None:
+        """Says why: once in the log, and where `record` and the doctor look. No text of an event is in a refusal of ours;
+        in another error there may be."""
+        self._say(folder.name, error)
+        why = error.message if isinstance(error, VademecumError) else LOG_SAYS
+        try:
+            await asyncio.to_thread(spool_files.settle, folder, why)
+        except OSError as failure:
+            _log.warning("it is not noted why events wait", error=failure.strerror)
+
+    def _say(self, name: str, error: Exception) -> None:
+        said = f"{type(error).__name__}: {error}"
+        if self._failed.get(name) == said:
+            return
+        self._failed[name] = said
+        if isinstance(error, VademecumError):
+            _log.warning("events wait", folder=name, why=error.message, retry_s=PAUSE_S)
+        else:
+            _log.error("events are not taken up yet", folder=name, retry_s=PAUSE_S, exc_info=error)
 
     async def take_up_soon(self) -> None:
         """As much as can be in a moment: a request does not wait for more."""
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(PATIENCE_S):
                 await self.take_up()
+        except TimeoutError:
+            return
+        except Exception as error:
+            self._say("", error)
 
     async def clear(self, email: str) -> None:
-        """The user has forgotten everything, or left: nothing of theirs is taken up any more."""
+        """The user has forgotten everything, or left: nothing of theirs is taken up any more. Raises Broken when
+        something of it stays."""
         async with self._one_at_a_time:
-            await asyncio.to_thread(self._remove, email)
+            await asyncio.to_thread(lambda: spool_files.remove_folders(self.folders(email)))
+
+    async def clear_left(self) -> None:
+        """What a stop has left of those who have left."""
+        async with self._one_at_a_time:
+            for folder in await asyncio.to_thread(self._every):
+                if self._accounts.by_email(email_of(folder)) is None and has_left(
+                    self._data, email_of(folder)
+                ):
+                    try:
+                        await asyncio.to_thread(spool_files.remove_folders, [folder])
+                    except Broken as error:
+                        self._say(folder.name, error)
 
     async def drop(self, account: Account, project_id: str) -> None:
-        """The project is being forgotten: what was to be taken up into it goes, and what of it was set aside."""
+        """The project is being forgotten: what was to be taken up into it goes, what of it was set aside, and that of
+        which nobody can tell whose it is. Raises Broken when something of it stays."""
         async with self._one_at_a_time:
             for folder in await asyncio.to_thread(self.folders, account.email):
-                files = await asyncio.to_thread(_files, folder)
+                files = await asyncio.to_thread(spool_files.everything, folder)
                 for at in range(0, len(files), BATCH):
                     await self._drop(account, project_id, files[at : at + BATCH])
 
     async def _drop(self, account: Account, project_id: str, paths: Sequence[Path]) -> None:
-        read = await asyncio.to_thread(_read, paths, _whose)
+        read = await asyncio.to_thread(spool_files.read, paths, _whose)
         said = {identity for _, identity in read}
         async with self._users.open(account.id) as store:
             gone = await store.write(
                 lambda draft: {one for one in said if claims.meant(draft, one, claims.HERE) == project_id}
             )
-        await asyncio.to_thread(_unlink, [path for path, identity in read if identity in gone])
+        stay = {path for path, identity in read if identity not in gone and path.suffix == ".json"}
+        await asyncio.to_thread(spool_files.remove, [path for path in paths if path not in stay])
 
     def folders(self, email: str) -> list[Path]:
         """All that holds events of this user, also those that were set aside."""
         key = email_key(email)
-        every = [*_folders(self._folder), *_folders(self._folder / REJECTED)]
-        return [folder for folder in every if email_key(self._email(folder)) == key]
+        return [folder for folder in self._every() if email_key(email_of(folder)) == key]
 
-    def _remove(self, email: str) -> None:
-        for folder in self.folders(email):
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _email(self, folder: Path) -> str:
-        """Whose events these are: as the user was named to `vademecum record`, in whatever letters."""
-        return self._owner if folder.name == OWNERS else unquote(folder.name)
+    def _every(self) -> list[Path]:
+        return [*spool_files.folders(self._folder), *spool_files.folders(self._folder / REJECTED)]
 
     async def _of_user(self, folder: Path) -> None:
-        account = self._accounts.by_email(self._email(folder))
-        if account is None and folder.name == OWNERS:
-            return  # a new data folder: the owner is made as soon as the server runs
-        files = await asyncio.to_thread(_files, folder)
+        account = self._accounts.by_email(email_of(folder))
+        files = await asyncio.to_thread(spool_files.files, folder)
+        if account is None and files:
+            if await asyncio.to_thread(has_left, self._data, email_of(folder)):
+                async with self._one_at_a_time:
+                    await asyncio.to_thread(spool_files.remove_folders, [folder])
+                return
+            if folder.name == OWNERS:
+                return  # a new data folder: the owner is made as soon as the server runs
         for at in range(0, len(files), BATCH):
             async with self._one_at_a_time:  # a batch, so that who forgets has not to wait for all
                 await self._batch(account, files[at : at + BATCH])
+        marked = await asyncio.to_thread(spool_files.marked, folder)
+        if files or marked:
+            await asyncio.to_thread(spool_files.settle, folder)
 
     async def _batch(self, account: Account | None, paths: Sequence[Path]) -> None:
-        read = await asyncio.to_thread(_read, paths, _event.decode) if account is not None else []
+        read = await asyncio.to_thread(spool_files.read, paths, _event.decode) if account is not None else []
         known = {path for path, _ in read}
         await asyncio.to_thread(self._set_aside, [path for path in paths if path not in known])
         if account is not None and read:
@@ -186,7 +225,7 @@ class Spool:
                 return
             await asyncio.to_thread(self._set_aside, [path for path, _ in batch])
             return
-        await asyncio.to_thread(_unlink, [path for path, _ in batch])
+        await asyncio.to_thread(spool_files.unlink, [path for path, _ in batch])
 
     def _set_aside(self, paths: Sequence[Path]) -> None:
         for path in paths:
@@ -198,47 +237,10 @@ class Spool:
             except FileNotFoundError:
                 continue  # taken up, or forgotten, since it was listed
             except OSError as error:
-                _log.warning("not an event, and cannot be set aside", file=path.name, error=error.strerror)
+                if path not in self._stuck:
+                    _log.warning(
+                        "not an event, and cannot be set aside", file=path.name, error=error.strerror
+                    )
+                    self._stuck.add(path)
                 continue
             _log.warning("not an event of a user: set aside", file=path.name, folder=str(folder))
-
-
-def _read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> list[tuple[Path, T]]:
-    """Those of the files that hold what is looked for."""
-    found: list[tuple[Path, T]] = []
-    for path in paths:
-        try:
-            found.append((path, decode(_content(path))))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
-        except OSError as error:
-            if error.errno in SHORTAGES:
-                raise
-    return found
-
-
-def _content(path: Path) -> bytes:
-    """Of a file as `record` writes it. Of anything else nothing: a pipe would never end, a link leads elsewhere."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        status = os.fstat(descriptor)
-        fits = stat.S_ISREG(status.st_mode) and status.st_size <= FILE_MAX
-        return os.read(descriptor, FILE_MAX) if fits else b""
-    finally:
-        os.close(descriptor)
-
-
-def _folders(spool: Path) -> list[Path]:
-    if not spool.is_dir():
-        return []
-    return sorted(path for path in spool.iterdir() if path.is_dir() and path.name != REJECTED)
-
-
-def _files(folder: Path) -> list[Path]:
-    """In the order of their ids, so of time. What is being written has another end."""
-    return sorted(path for path in folder.iterdir() if path.suffix == ".json")
-
-
-def _unlink(paths: Sequence[Path]) -> None:
-    for path in paths:
-        path.unlink(missing_ok=True)

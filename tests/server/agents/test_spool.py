@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -175,7 +176,7 @@ def test_events_for_which_there_is_no_room_wait_in_the_spool(tmp_path):
             folder = spooled(h, email(h, poor), *batch)
             others = spooled(h, email(h, rich), event("hers"))
             await h.parts.spool.take_up()
-            assert len(list(folder.iterdir())) == len(batch) and not list(others.iterdir())
+            assert len(list(folder.glob("*.json"))) == len(batch) and not list(others.iterdir())
             assert [row["content"] for row in await listed(rich)] == ["hers"]
 
     run(scenario)
@@ -200,7 +201,7 @@ def test_as_many_events_are_taken_up_as_there_is_room_for(tmp_path):
                 await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
             folder = spooled(h, email(h, poor), *(event("y" * 7000, n, session=f"m{n}") for n in range(40)))
             await h.parts.spool.take_up()
-            left = len(list(folder.iterdir()))
+            left = len(list(folder.glob("*.json")))
             assert 20 < left < 40, "there was room for some ten"
 
     run(scenario)
@@ -223,11 +224,13 @@ def test_a_forgotten_project_does_not_come_back_from_a_spool_for_which_there_was
             rejected = tmp_path / "spool" / "rejected" / folder.name
             rejected.mkdir(parents=True)
             (rejected / "odd.json").write_text(json.dumps(event(kind="dance", project=secret)))
+            (rejected / "half.json").write_text('{"content": "parboil the aubergine')
+            os.utime(Path(shutil.copy(rejected / "half.json", folder / "dead.json.tmp")), (0, 0))
             await h.parts.spool.take_up()
             row = next(r for r in (await poor.live("projects")).values() if r["name"] == "aubergine")
             answer = await poor.call("DELETE", f"/v1/projects/{row['id']}", params={"forget": forget})
             assert answer.json().get("leftovers", 0) == 0, answer.text
-            assert len(list(folder.iterdir())) == 1 and not list(rejected.iterdir())
+            assert len(list(folder.glob("*.json"))) == 1 and not list(rejected.iterdir())
             assert scan(tmp_path / "spool", [b"aubergine"]) == 0
 
     run(scenario)
@@ -239,9 +242,8 @@ def test_a_receipt_counts_what_is_left_in_the_spool(tmp_path):
             ada = await h.person()
             secret = {"name": "aubergine", "root": "~/dev/aubergine-secret", "source": "git"}
             await take(ada, event("boil the aubergine slowly", project=secret))
-            rejected = tmp_path / "spool" / "rejected" / quote(email(h, ada), safe="")
-            rejected.mkdir(parents=True)
-            (rejected / "half.json").write_text('{"content": "boil the aubergine slowly')
+            folder = spooled(h, email(h, ada))
+            (folder / "being-written.json.tmp").write_text('{"content": "boil the aubergine slowly')
             row = next(r for r in (await ada.live("projects")).values() if r["name"] == "aubergine")
             receipt = (await ada.call("DELETE", f"/v1/projects/{row['id']}?forget=now")).json()
             assert receipt["leftovers"] == 1

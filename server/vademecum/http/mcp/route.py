@@ -1,7 +1,8 @@
 """`/mcp`: the tools by streamable HTTP, for an API token; `/mcp?project=NAME` says where the agent works.
 
 A request stands alone: it is answered by this process's own API with the credential it came with, so that there is no
-session to steal and nothing to lose when the server starts anew.
+session to steal and nothing to lose when the server starts anew. So there is nothing to follow by a stream either: all
+but POST is refused.
 """
 
 import asyncio
@@ -10,10 +11,12 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+import structlog
 from litestar import Litestar, asgi
+from litestar.exceptions import MethodNotAllowedException
 from litestar.types import Receive, Scope, Send
 
-from vademecum.errors import SignedOut, VademecumError
+from vademecum.errors import Busy, SignedOut, VademecumError
 from vademecum.http.mcp.tools import Call, Work
 from vademecum.model.collections import Json
 
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
     from vademecum.http.mcp.server import Context
 
 BODY_MAX = 1 << 20
+RETRY_S = 5
+
+_log = structlog.get_logger("vademecum.mcp")
 
 
 class Agents:
@@ -37,12 +43,25 @@ class Agents:
         self._manager: asyncio.Future[StreamableHTTPSessionManager] = asyncio.Future()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
-        await self._asked.wait()
-        manager = await asyncio.to_thread(_open, self._app)
-        async with manager.run():
-            self._manager.set_result(manager)
-            await asyncio.Future()
+        """Until it is cancelled. What fails is told to those who wait for it, and tried anew for who asks next."""
+        while True:
+            await self._asked.wait()
+            try:
+                manager = await asyncio.to_thread(_open, self._app)
+                async with manager.run():
+                    self._manager.set_result(manager)
+                    await asyncio.Future()
+            except Exception as error:
+                _log.error("agents cannot be answered", exc_info=error)
+                self._fail()
+
+    def _fail(self) -> None:
+        self._asked.clear()
+        failed, self._manager = self._manager, asyncio.Future()
+        if not failed.done():
+            said = "The server cannot answer agents just now; its log says why. Nothing was changed."
+            failed.set_exception(Busy(said, retry_after_s=RETRY_S))
+            failed.exception()  # who asked may have gone
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._asked.set()
@@ -97,6 +116,10 @@ async def answering(app: Litestar) -> AsyncIterator[None]:
 @asgi("/mcp", is_mount=True, copy_scope=True)
 async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
     """Who asks has been found to be somebody by now."""
+    if (
+        scope.get("method") != "POST"
+    ):  # the library would hold a GET open for ever, whoever's token is revoked
+        raise MethodNotAllowedException("Agents ask by POST.", headers={"Allow": "POST"})
     agents: Agents = scope["litestar_app"].state.agents
     await agents.handle(scope, receive, send)
 

@@ -1,0 +1,179 @@
+"""The files of the spool: reading what lies there, and taking it away for certain."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from urllib.parse import unquote
+
+import msgspec
+
+from vademecum.errors import Broken
+from vademecum.model.folders import OWNER, TALLY, WHY, blocks
+
+T = TypeVar("T")
+OWNERS = "owner"  # the folder of the local owner
+REJECTED = "rejected"
+FILE_MAX = 2**17  # bytes; 8,000 characters are less, however they are written
+WRITTEN_S = 60.0  # by then whoever writes a file has done it, or has died
+TRIES = 5  # to remove a folder into which a hook is writing
+# Says something of this process and nothing of the file.
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+class Waiting(NamedTuple):
+    """What waits for one user: how many events, since when, and why, if the server has said so."""
+
+    email: str
+    events: int
+    since: float
+    why: str
+
+
+def email_of(folder: Path) -> str:
+    """Whose events these are: as the user was named to `vademecum record`, in whatever letters."""
+    return OWNER if folder.name == OWNERS else unquote(folder.name)
+
+
+def folders(spool: Path) -> list[Path]:
+    """Those of what waits, one for each way to write a user."""
+    if not spool.is_dir():
+        return []
+    return sorted(path for path in spool.iterdir() if path.is_dir() and path.name != REJECTED)
+
+
+def files(folder: Path) -> list[Path]:
+    """In the order of their ids, so of time. What is being written has another end."""
+    return sorted(path for path in folder.iterdir() if path.suffix == ".json")
+
+
+def everything(folder: Path) -> list[Path]:
+    """Also what is no event, or will never be one; but not what is being written."""
+    return sorted(path for path in folder.iterdir() if path.name not in (TALLY, WHY) and not _is_fresh(path))
+
+
+def _is_fresh(path: Path) -> bool:
+    return path.suffix == ".tmp" and time.time() - _stat(path)[1] < WRITTEN_S
+
+
+def _stat(path: Path) -> tuple[int, float]:
+    """(size, when it was written); of what has gone meanwhile (nothing, now)."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return 0, time.time()
+    return status.st_size, status.st_mtime
+
+
+def read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> list[tuple[Path, T]]:
+    """Those of the files that hold what is looked for."""
+    found: list[tuple[Path, T]] = []
+    for path in paths:
+        try:
+            found.append((path, decode(content(path))))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            continue
+        except OSError as error:
+            if error.errno in SHORTAGES:
+                raise
+    return found
+
+
+def content(path: Path, *, whole: bool = True) -> bytes:
+    """Of a file as `record` writes it. Of anything else nothing: a pipe would never end, a link leads elsewhere. `whole`:
+    of a file that is too large nothing either, else its beginning."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        fits = stat.S_ISREG(status.st_mode) and (status.st_size <= FILE_MAX or not whole)
+        return os.read(descriptor, FILE_MAX) if fits else b""
+    finally:
+        os.close(descriptor)
+
+
+def settle(folder: Path, why: str = "") -> None:
+    """After a look: what still waits is counted anew, and why it waits is written down."""
+    waiting = sum(blocks(_stat(path)[0]) for path in files(folder))
+    if not waiting:
+        why = ""
+    for name, kept in ((TALLY, b"." * waiting), (WHY, why.encode())):
+        if kept:
+            _write(folder / name, kept)
+        else:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _write(path: Path, kept: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(kept)
+
+
+def marked(folder: Path) -> bool:
+    return (folder / TALLY).exists() or (folder / WHY).exists()
+
+
+def waiting(spool: Path) -> Iterator[Waiting]:
+    for folder in folders(spool):
+        if there := files(folder):
+            try:
+                why = (folder / WHY).read_text(encoding="utf-8", errors="replace")
+            except FileNotFoundError:
+                why = ""
+            yield Waiting(email_of(folder), len(there), _stat(there[0])[1], why)
+
+
+def set_aside(spool: Path) -> int:
+    return sum(1 for folder in folders(spool / REJECTED) for path in folder.iterdir())
+
+
+def remove_folders(paths: Iterable[Path]) -> None:
+    """With all that is in them. Raises Broken when one stays."""
+    for path in paths:
+        with _for_certain(path):
+            _remove_tree(path)
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Files, and whatever else lies where one should. Raises Broken when something stays."""
+    for path in paths:
+        with _for_certain(path):
+            if path.is_dir() and not path.is_symlink():
+                _remove_tree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _for_certain(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Broken(
+            f"What agents left in {path.parent.name}/{path.name} of the server's spool cannot be removed "
+            f"({error.strerror or error}): it must be removed by hand."
+        ) from error
+
+
+def _remove_tree(folder: Path) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            shutil.rmtree(folder)
+            return
+        except OSError as error:
+            if not os.path.lexists(folder):
+                return
+            if not left or error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+                raise
+
+
+def unlink(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)

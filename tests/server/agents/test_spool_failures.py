@@ -1,0 +1,249 @@
+"""What goes wrong around the spool ends with its cause: it is said once, and what waits is taken up or gone for certain."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from server.agents.acting import event, listed, take
+from server.agents.test_spool import SMALL_ROOM, email, emptied, filled, spooled
+from server.house import House, Person, house, refused, run
+from vademecum.engines.duckdb.users import user_folder
+from vademecum.model.folders import OWNER, TALLY, WHY, blocks
+from vademecum.services import accounts, backstage, spool, spool_bounds, spool_files
+from vademecum.services.accounts import ensure_owner
+from vademecum.services.left import has_left, note_left, read_left
+
+LEAVE = {"confirm": "leave for good"}
+FORGET = {"confirm": "forget everything"}
+
+
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "EVERY_S", 0.02)
+    monkeypatch.setattr(spool, "PAUSE_S", 0.05)
+
+
+async def until(is_so: Callable[[], object], said: str) -> None:
+    for _ in range(600):
+        if is_so():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(said)
+
+
+@pytest.mark.parametrize("place", [(spool_files, "folders"), (spool, "bound")], ids=["listing", "bounding"])
+def test_an_error_that_passes_does_not_end_the_taking_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str]
+) -> None:
+    hurried(monkeypatch)
+    monkeypatch.setattr(spool, "BOUND_EVERY_S", 0.0)
+    module, name = place
+    real, failures = getattr(module, name), [0]
+
+    def short(*given: Any) -> Any:
+        if failures[0] < 3:
+            failures[0] += 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return real(*given)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            with capture_logs() as logs:
+                monkeypatch.setattr(module, name, short)
+                await until(lambda: failures[0] == 3, "it is not looked at again")
+                folder = spooled(h, email(h, ada), event("after"))
+                await emptied(folder)
+            assert [row["content"] for row in await listed(ada)] == ["after"]
+            assert [log["event"] for log in logs].count("events are not taken up yet") == 1, "said once"
+
+    run(scenario)
+
+
+def test_a_request_is_answered_when_the_spool_cannot_be_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await take(ada, event())
+
+            def short(_: Path) -> list[Path]:
+                raise OSError(errno.EIO, "Input/output error")
+
+            monkeypatch.setattr(spool_files, "folders", short)
+            answer = await ada.call("GET", "/v1/agents/context", params={"project": "app"})
+            assert answer.status_code == 200, answer.text
+
+    run(scenario)
+
+
+def test_a_full_account_is_said_once_and_where_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hurried(monkeypatch)
+
+    async def scenario() -> None:
+        async with house(tmp_path, **SMALL_ROOM) as h:
+            poor = await h.person("FREE")
+            batch = await filled(poor)
+            with capture_logs() as logs:
+                folder = spooled(h, email(h, poor), *batch)
+                await until((folder / WHY).exists, "why they wait is not noted")
+                await asyncio.sleep(0.5)  # several attempts
+            (said,) = [log for log in logs if log["event"].startswith("events ")]
+            assert said["event"] == "events wait" and "exc_info" not in said
+            assert "full" in said["why"] and (folder / WHY).read_text() == said["why"]
+            expected = sum(blocks(path.stat().st_size) for path in folder.glob("*.json"))
+            assert (folder / TALLY).stat().st_size == expected == 2 * len(batch)
+            (one,) = spool_files.waiting(tmp_path / "spool")
+            assert (one.email, one.events, one.why) == (email(h, poor), len(batch), said["why"])
+            for row in await listed(poor):
+                await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
+            await emptied(folder)
+            await until(lambda: not list(folder.iterdir()), "what was noted of them stays")
+
+    run(scenario)
+
+
+async def left(h: House, person: Person) -> None:
+    answer = await person.call("DELETE", "/v1/me", json=LEAVE)
+    assert answer.status_code == 200, answer.text
+
+
+def test_what_a_hook_writes_for_who_has_left_is_deleted(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            address = email(h, ada)
+            spooled(h, address, event("before"))
+            await left(h, ada)
+            late = [spooled(h, spelled, event("late")) for spelled in (address, address.upper())]
+            stranger = spooled(h, "nobody@example.org", event("of nobody"))
+            await h.parts.spool.take_up()
+            assert not any(folder.exists() for folder in late)
+            aside = tmp_path / "spool" / "rejected"
+            assert [folder.name for folder in aside.iterdir()] == [stranger.name]
+            assert len(list((aside / stranger.name).iterdir())) == 1, "who was never here is no such case"
+
+    run(scenario)
+
+
+def test_an_address_that_came_back_is_taken_up(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            address = email(h, ada)
+            await left(h, ada)
+            assert has_left(tmp_path, address)
+            again = await accounts.create(h.parts, address, "JIGGA")
+            folder = spooled(h, address, event("anew"))
+            await h.parts.spool.take_up()
+            assert not list(folder.iterdir())
+            async with h.parts.users.open(again.id) as store:
+                assert sum(key.startswith("observations/") for key in store.heads.rows) == 1
+
+    run(scenario)
+
+
+def test_an_owner_who_has_left_is_no_owner_who_is_to_come(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            await ensure_owner(h.parts)
+            owner = h.parts.accounts.by_email(OWNER)
+            assert owner is not None
+            await accounts.remove(h.parts, owner)
+            folder = spooled(h, "owner", event("late"))
+            await h.parts.spool.take_up()
+            assert not folder.exists()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["before the account went", "after it"])
+def test_a_start_ends_a_removal_that_a_stop_cut_off(tmp_path: Path, known: bool) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, ben = await h.person(), await h.person()
+            address = email(h, ada)
+            note_left(tmp_path, ada.id, address)
+            if not known:
+                await h.parts.accounts.remove_account(ada.id)
+        # Between the two, nobody takes anything up.
+        others = spooled(h, email(h, ben), event("his"))
+        for name in (address, f"rejected/{address}"):
+            folder = tmp_path / "spool" / name
+            folder.mkdir(parents=True)
+            (folder / "one.json").write_text(json.dumps(event("hers")))
+        async with house(tmp_path) as h:
+            assert ada.id not in h.parts.accounts.accounts
+            await emptied(others)
+            there = [path for path in (tmp_path / "spool").rglob("*") if address in path.name]
+            assert there == [] and len(await listed(ben)) == 1
+
+    run(scenario)
+
+
+def test_a_note_of_before_has_no_address_and_is_read(tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "ledger" / "left").write_text("old-id\n")
+    note_left(tmp_path, "new-id", "Ada@example.org")
+    assert read_left(tmp_path) == {"old-id", "new-id"}
+    assert has_left(tmp_path, " ada@EXAMPLE.org") and not has_left(tmp_path, "old-id")
+    assert b"example" not in (tmp_path / "ledger" / "left").read_bytes()
+
+
+def test_a_folder_that_cannot_be_removed_is_said_and_nothing_is_forgotten_by_half(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await take(ada, event("an aubergine in the rows"))
+            await h.settle(ada)
+            elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
+            elsewhere.mkdir()
+            (tmp_path / "spool").mkdir(exist_ok=True)
+            link = tmp_path / "spool" / email(h, ada)
+            link.symlink_to(elsewhere)  # what is behind it is not ours to remove
+            link.joinpath("a.json.tmp").write_text("an aubergine in the spool")
+            said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            assert f"spool/{link.name} of" in said and "removed by hand" in said
+            assert len(await listed(ada)) == 1, "she was told that it is not done"
+            refused(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
+            assert ada.id not in h.parts.accounts.accounts
+            assert not user_folder(tmp_path, ada.id).exists(), "all else has gone"
+
+    run(scenario)
+
+
+def test_work_for_a_new_model_is_begun_when_what_failed_has_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backstage, "RETRY_S", 0.05)
+
+    async def scenario() -> None:
+        (tmp_path / "embedded").mkdir(parents=True)  # where a file should be
+        async with house(tmp_path, model=True) as h:
+            assert await h.parts.inference.get() is not None
+            await asyncio.sleep(0.3)
+            (tmp_path / "embedded").rmdir()
+            await until((tmp_path / "embedded").is_file, "it is not tried again")
+
+    run(scenario)
+
+
+def test_only_what_is_set_aside_is_bounded_never_what_waits(tmp_path: Path) -> None:
+    """The marks of a folder are no files of a dead writer."""
+    folder = tmp_path / "owner"
+    folder.mkdir()
+    for name in (TALLY, WHY, "a.json"):
+        (folder / name).write_text("x")
+    spool_bounds.bound(tmp_path, tmp_path / "rejected")
+    assert len(list(folder.iterdir())) == 3
+    assert spool_files.everything(folder) == [folder / "a.json"]
