@@ -9,8 +9,11 @@ import pytest
 
 from property.rows import episode, fact, memory, session
 from server.changing import opened
+from server.endpoint import Rule
+from server.extracting import extracting, talk
 from server.house import House, Person, house, run
 from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.model import secrets, summary
 from vademecum.services import extract, remember
 
 ROWS = 300
@@ -104,5 +107,21 @@ def test_the_facts_that_a_proposal_is_held_against_are_looked_for_in_a_thread(
                 looked = noted(monkeypatch, UserStore, "live")
                 assert await extract._facts(store, {"user.k7"}) == {"user.k7": ["facts/f7"]}
                 assert len(looked) < ROWS / 2
+
+    run(scenario)
+
+
+def test_what_a_summary_is_made_of_and_the_reply_are_looked_through_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        long = Rule(say=["a word of it. "] * 10_000)
+        async with extracting(tmp_path, long, extraction_daily=0) as (h, _):
+            ada = await h.person()
+            await talk(ada, episode("e1", "s1", userMessage="word " * 1000))
+            looked = [noted(monkeypatch, secrets, "redact"), noted(monkeypatch, summary, "plain")]
+            answer = await ada.call("POST", "/v1/sessions/s1/summarize")
+            assert len(answer.json()["content"]) == summary.CONTENT_MAX
+            assert looked == [[], []]
 
     run(scenario)
