@@ -66,7 +66,7 @@ from vademecum.services.follow import Bounds, Hub
 from vademecum.services.index import BlocksOfDocuments, Indexer, Indexes
 from vademecum.services.models import Inference, Plan
 from vademecum.services.parts import Parts
-from vademecum.services.places import Places
+from vademecum.services.places import Places, QuestionPlaces
 from vademecum.services.progress import Teller
 from vademecum.services.rates import Limiter
 from vademecum.services.recall import Recall
@@ -102,13 +102,14 @@ def migrations_folder() -> Path:
 def open_users(
     settings: Settings,
     instance: Instance,
-    records: tuple[migrate.Migration, ...],
+    migrations: Path,
     registry: Registry,
     knows: Callable[[str], bool],
     clock: Callable[[], str],
     backstage: Backstage,
 ) -> Users:
     """All users' files, without what a crash left half-made."""
+    records = migrate.load(migrations)
     template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
     files = Files(instance, tuple(registry), records, template)
     files.prepare()
@@ -130,6 +131,7 @@ async def open_worker(
     accounts: Accounts,
     users: Users,
     known: Memories,
+    places: QuestionPlaces,
     clock: Callable[[], str],
     backstage: Backstage,
     *,
@@ -145,7 +147,7 @@ async def open_worker(
 
     longest_s = settings.assistant_whole_s
     endpoint = endpoint_of(settings, settings.extraction_model)
-    summaries = Summaries(users, endpoint, limits, longest_s, again)
+    summaries = Summaries(users, endpoint, limits, longest_s, places, again)
     doers: dict[Kind, Doer] = {}
     if endpoint is not None:
         extraction = Extraction(users, endpoint, limits, known, longest_s)
@@ -206,7 +208,12 @@ def add_jobs(
 
 
 def open_spool(
-    settings: Settings, accounts: Accounts, users: Users, clock: Callable[[], str], backstage: Backstage
+    settings: Settings,
+    accounts: Accounts,
+    users: Users,
+    recalling: Recall,
+    clock: Callable[[], str],
+    backstage: Backstage,
 ) -> Spool:
     """What takes up events of agents, and the job that lets old ones go."""
 
@@ -214,7 +221,8 @@ def open_spool(
         backstage.ask("retain", user_id, delay_s)
 
     spool = Spool(settings.data, accounts, users, lambda account: settings.tiers[account.tier])
-    retention = Retention(users, spool, settings.observations_days, clock, again)
+    follow = recalling.indexer.work
+    retention = Retention(users, spool, settings.observations_days, clock, follow, again)
     backstage.add(UserQueue("retain", settings.data / "jobs", retention.work, delay_s=SOON_S))
     return spool
 
@@ -234,14 +242,13 @@ async def open_parts(
     instance = Instance()
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
-        records = migrate.load(migrations)
         accounts = open_accounts(settings, instance, migrations)
         knows = accounts.knows
         plan, inference = open_inference(settings, knows)
         stack.push_async_callback(inference.close)
         hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(hub, inference, settings.tidy_delay_s, extracts=settings.extracts)
-        users = open_users(settings, instance, records, registry, knows, clock, backstage)
+        users = open_users(settings, instance, migrations, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)
         indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows)
@@ -254,8 +261,9 @@ async def open_parts(
         eraser = Eraser(settings.data, users, (indexer, recalling.indexer), reembedding.prune)
         embedding = EmbedJob(users, inference, Teller(hub), lambda user_id: backstage.ask("embed", user_id))
         index_job = add_jobs(backstage, settings, indexer, embedding, reembedding, eraser)
-        spool = open_spool(settings, accounts, users, clock, backstage)
-        worker = open_worker(settings, accounts, users, known, clock, backstage, works=works)
+        spool = open_spool(settings, accounts, users, recalling, clock, backstage)
+        questions = QuestionPlaces()
+        worker = open_worker(settings, accounts, users, known, questions, clock, backstage, works=works)
         summaries = await stack.enter_async_context(worker)
         backstage.start(settings.data)
         stack.push_async_callback(backstage.close)
@@ -264,7 +272,7 @@ async def open_parts(
         searcher = Searcher(users, Seeker(indexes, indexer, index_job, settings.search_wait_s), inference)
         reminder = Reminder(users, recalling, settings.search_wait_s)
         contexts = Contexts(users, searcher, reminder, inference)
-        answers = await stack.enter_async_context(open_answers(settings, contexts, users))
+        answers = await stack.enter_async_context(open_answers(settings, contexts, users, questions))
         stack.callback(hub.close)
         yield Parts(
             settings=settings,

@@ -70,7 +70,7 @@ class Books:
                 self.drop_session(session)
             else:
                 self.sessions[session] = None
-        own = self.of("memories", "entities", "summaries")
+        own = self.of("memories", "entities", "summaries", "observations")
         self.drop(
             canary for canary, entry in own.items() if entry.session is None and entry.project == project
         )

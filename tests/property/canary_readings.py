@@ -14,15 +14,18 @@ from property.wire import COLLECTIONS
 MEMORY = ("episodes", "memories", "entities", "summaries")
 SAMPLE = 1  # rows of a kind that are asked for by id, from each scope
 SESSIONS = 2  # that are asked about by id
+AGENTS = ("observations", "memories")  # what the search of agents finds
 Scope = dict[str, str]
 
 
 class Reader:
-    """`seen`: how many canaries each way to read has shown."""
+    """`sample`: of how many rows of a kind each is asked for by its id. `seen`: how many canaries each way to read has
+    shown."""
 
-    def __init__(self, books: Books, rng: Random) -> None:
+    def __init__(self, books: Books, rng: Random, sample: int) -> None:
         self.books = books
         self.rng = rng
+        self.sample = sample
         self.seen: Counter[str] = Counter()
 
     async def ask(self, method: str, path: str, **more: Any) -> tuple[int, set[str]]:
@@ -62,7 +65,7 @@ class Reader:
     async def by_id(self, scope: Scope, there: dict[str, set[str]]) -> None:
         for kind, ways in (("memories", ("", "/history")), ("entities", ("", "/relationships"))):
             known = self.books.of(kind)
-            for canary in self.rng.sample(sorted(known), min(SAMPLE, len(known))):
+            for canary in self.rng.sample(sorted(known), min(self.sample, len(known))):
                 edges = {
                     edge
                     for edge, entry in self.books.of("relationships").items()
@@ -74,6 +77,56 @@ class Reader:
                     shown = edges if way == "/relationships" else {canary}
                     assert status == (200 if canary in there[kind] else 404), (path, scope)
                     self.check(f"{kind} by id{way}", told, shown if status == 200 else set())
+
+    async def agents(self, scope: Scope, homes: list[Home]) -> None:
+        """All ways of an agent, which has no session of ours. `homes`: the projects that it sees."""
+        done, known = self.within(homes, "observations"), self.within(homes, "memories")
+        said = {"project": None if scope["project"] == "*" else scope["project"]}
+        await self.shows("observations", done, "/v1/observations", scope)
+        await self.shows("sessions of agents", done, "/v1/agents/sessions", scope)
+        body = {"query": "mended likes tea was heard", "limit": 100, **said}
+        _, told = await self.ask("POST", "/v1/observations/search", json=body)
+        self.check("search of agents", told, done | known)
+        _, told = await self.ask("POST", "/v1/observations/search", json={**body, "pinned": False})
+        self.check("search of observations", told, done)
+        every = self.books.of("observations")
+        ids = [entry.id for entry in every.values()]
+        _, told = await self.ask("POST", "/v1/observations/read", json={"ids": ids, **said})
+        self.check("observations by id", told, done)
+        _, told = await self.ask("GET", "/v1/agents/context", params={"tokens": 20_000, **scope})
+        self.check("what an agent is told", told, done | known)
+        told_of = (await self.books.person.call("GET", "/v1/agents/projects", params=scope)).json()[
+            "projects"
+        ]
+        counts = {one["project"]["id"]: one["observations"] for one in told_of}
+        mine = {home: len(self.books.within(home, "observations")) for home in homes if home}
+        assert counts == mine, (scope, counts, mine)
+        for canary in self.rng.sample(sorted(every), min(self.sample, len(every))):
+            around = {"before": 50, "after": 50, **scope}
+            path = f"/v1/observations/{every[canary].id}/timeline"
+            status, told = await self.ask("GET", path, params=around)
+            assert status == (200 if canary in done else 404), (path, scope)
+            same = self.books.within(every[canary].project, "observations")
+            self.check("timeline", told, same if status == 200 else set())
+        await self.tools(said, ids, done, known)
+
+    async def tools(
+        self, said: dict[str, str | None], ids: list[str], done: set[str], known: set[str]
+    ) -> None:
+        """The same by the tools of the Model Context Protocol."""
+        asked = {"query": "mended likes tea was heard", "limit": 100}
+        for name, given, expected in (
+            ("search", asked, done | known),
+            ("get_observations", {"ids": ids[:50]}, done),
+            ("recent_context", {"tokens": 20_000}, done | known),
+        ):
+            if name == "get_observations" and not ids:
+                continue
+            params = {"name": name, "arguments": {**given, **said}}
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            headers = {"Accept": "application/json, text/event-stream"}
+            _, told = await self.ask("POST", "/mcp", json=call, headers=headers)
+            self.check(f"the tool {name}", told, expected)
 
     async def session(self, session: str) -> None:
         """All that is asked of one session."""
@@ -128,9 +181,9 @@ class Reader:
         self.check("export", told, set(books.said))
 
 
-async def read_everywhere(books: Books, rng: Random) -> Counter[str]:
+async def read_everywhere(books: Books, rng: Random, sample: int = SAMPLE) -> Counter[str]:
     """How many canaries each way to read has shown."""
-    reader = Reader(books, rng)
+    reader = Reader(books, rng, sample)
     homes: list[Home] = [*books.projects, None]
     for home in homes:
         inside = [session for session, where in books.sessions.items() if where == home]
@@ -138,8 +191,11 @@ async def read_everywhere(books: Books, rng: Random) -> Counter[str]:
             await reader.scope({"sessionId": rng.choice(inside)}, [home])
         elif home is not None:
             await reader.scope({"project": home}, [home])
+        if home is not None:
+            await reader.agents({"project": home}, [home])
     await reader.scope({"project": "*"}, homes)
-    for session in rng.sample(sorted(books.sessions), min(SESSIONS, len(books.sessions))):
+    await reader.agents({"project": "*"}, homes)
+    for session in rng.sample(sorted(books.sessions), min(SESSIONS * sample, len(books.sessions))):
         await reader.session(session)
     for project in books.projects:
         await reader.project(project)

@@ -9,10 +9,13 @@ from typing import Any
 
 from property import rows as make
 from property.books import Books, Entry, Home, canaries_in
+from server.agents import acting
 from server.endpoint import Model, Rule
 from server.house import House
+from vademecum.services.clock import now_iso
 
 PROJECTS = 5
+ACTS = ("command", "edit", "prompt", "decision")
 FIELD = {"episodes": "userMessage", "memories": "text", "entities": "name", "summaries": "content"}
 Step = Callable[[Books, Random, Model], Awaitable[None]]
 Json = dict[str, Any]
@@ -52,6 +55,7 @@ async def begin(books: Books, rng: Random, model: Model) -> None:
         await keep_turn(books, rng, session, model)
         await remember(books, rng, model)
         await find_entity(books, rng, model)
+        await act(books, rng, model)
 
 
 async def open_session(books: Books, rng: Random, model: Model) -> None:
@@ -151,6 +155,27 @@ async def find_entity(books: Books, rng: Random, model: Model) -> None:
     books.said[canary] = Entry("entities", row_id, project=project)
 
 
+async def act(books: Books, rng: Random, model: Model) -> None:
+    """An agent does something in the folder that the project is called after; its session says the same canary."""
+    canary, project = books.canary(), rng.choice(books.projects)
+    name = (await books.person.live("projects"))[project]["name"]
+    said = {"kind": rng.choice(ACTS), "session": canary, "at": now_iso()}
+    folder = {"name": name, "root": f"~/{name}", "source": "git"}
+    assert await acting.take(books.person, acting.event(f"{canary} is mended", project=folder, **said)) == 1
+    (row_id,) = [row["id"] for row in await acting.listed(books.person) if row["agentSession"] == canary]
+    books.said[canary] = Entry("observations", row_id, project=project)
+
+
+async def delete_act(books: Books, rng: Random, model: Model) -> None:
+    done = books.of("observations")
+    if done:
+        canary = rng.choice(sorted(done))
+        path = f"/v1/observations/{done[canary].id}"
+        answer = await books.person.call("DELETE", path, params={"project": done[canary].project})
+        assert answer.status_code == 200, answer.text
+        books.drop([canary])
+
+
 async def connect(books: Books, rng: Random, model: Model) -> None:
     """Two entities of one project; a device may also have joined those of two, which neither is to see."""
     known = [entry for entry in books.of("entities").values() if entry.id]
@@ -234,6 +259,8 @@ STEPS: dict[Step, float] = {
     connect: 8,
     summarise: 10,
     state_fact: 3,
+    act: 8,
+    delete_act: 2,
     delete_row: 8,
     delete_session: 2,
     delete_project: 2,

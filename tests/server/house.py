@@ -21,6 +21,7 @@ import httpx
 from vademecum.app import create_app, open_parts, serving
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import Registry
+from vademecum.services.clock import now_iso
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import digest
@@ -150,6 +151,7 @@ async def house(
     model: bool | Path = False,
     registry: Registry | None = None,
     migrations: Path | None = None,
+    clock: Callable[[], str] = now_iso,
     **settings: Any,
 ) -> AsyncIterator[House]:
     """`model`: a small one, or a folder of models such as MODELS, for tests that are about meaning."""
@@ -159,7 +161,7 @@ async def house(
     app = idle.pop() if idle else create_app(configured, registry, migrations=migrations)
     if migrations is None:
         await _first_start(data)
-    async with serving(app, configured, registry or Registry(), migrations=migrations):
+    async with serving(app, configured, registry or Registry(), clock, migrations):
         yield House(app.state.parts, app)
     idle.append(app)
 

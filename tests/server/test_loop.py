@@ -10,8 +10,11 @@ import pytest
 from property.rows import episode, fact, memory, session
 from server.agents.acting import event, take
 from server.changing import opened
+from server.endpoint import Rule
+from server.extracting import extracting, talk
 from server.house import House, Person, house, run
 from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.model import secrets, summary
 from vademecum.model.draft import Draft
 from vademecum.services import claims, extract, remember
 
@@ -136,5 +139,21 @@ def test_what_is_to_be_known_of_many_folders_of_one_name_is_gathered_in_a_thread
             assert len(notices) == ROWS and all("kept apart" in notice for notice in notices)
             assert max(map(len, notices)) < 1000 and claims.MORE in notices[0]
             assert in_the_loop == [[], []] and len(said) < 10 * ROWS
+
+    run(scenario)
+
+
+def test_what_a_summary_is_made_of_and_the_reply_are_looked_through_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        long = Rule(say=["a word of it. "] * 10_000)
+        async with extracting(tmp_path, long, extraction_daily=0) as (h, _):
+            ada = await h.person()
+            await talk(ada, episode("e1", "s1", userMessage="word " * 1000))
+            looked = [noted(monkeypatch, secrets, "redact"), noted(monkeypatch, summary, "plain")]
+            answer = await ada.call("POST", "/v1/sessions/s1/summarize")
+            assert len(answer.json()["content"]) == summary.CONTENT_MAX
+            assert looked == [[], []]
 
     run(scenario)

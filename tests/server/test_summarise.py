@@ -1,10 +1,12 @@
 """Summaries of sessions and projects: one each, of the newest that was said, now or as a job."""
 
+import asyncio
 import json
 
 import pytest
 
 from property.rows import day, episode, project, session
+from server.asking import ask
 from server.endpoint import Rule
 from server.extracting import finished, listed, scenario_of, talk, until
 from server.house import house, refused, run
@@ -115,6 +117,37 @@ def test_a_summary_that_is_waited_for_counts_as_a_question_of_the_day_if_it_was_
         ).status_code == 404 and await today() == 2
 
     scenario_of(tmp_path, scenario, Rule(say=["It is about rent."]), **OFF)
+
+
+def test_summaries_and_answers_have_places_together_of_a_person_and_in_all(tmp_path):
+    async def scenario(h, model, ada):
+        bob = await h.person()
+        await talk(ada)
+        await talk(bob)
+        waiting = [asyncio.create_task(ada.call("POST", SESSION)) for _ in range(3)]
+        async with asyncio.timeout(20):
+            while len(model.asked) < 3:
+                await asyncio.sleep(0.01)
+        async with asyncio.timeout(20):
+            refused(await ada.call("POST", PROJECT), 429, "RATE_LIMITED")
+            refused(await ask(ada), 429, "RATE_LIMITED")
+        assert (await listed(ada))["extraction"]["today"] == 3, "what is refused is no question of the day"
+        h.parts.summaries.places.in_all = 3
+        for answer in (await bob.call("POST", SESSION), await ask(bob)):
+            assert int(refused(answer, 503, "BUSY") and answer.headers["retry-after"]) > 0
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        model.rules = [Rule(say=["It is about rent."])]
+        for _ in range(4):
+            assert (await ada.call("POST", SESSION)).status_code == 200
+        model.rules = [Rule(status=500)]
+        for _ in range(4):
+            assert (await ada.call("POST", SESSION)).status_code == 502
+        for _ in range(4):
+            assert (await ask(ada)).status_code == 502
+
+    scenario_of(tmp_path, scenario, Rule(ends="silent"), **OFF)
 
 
 def test_a_session_deleted_while_it_is_summarised_gets_no_summary(tmp_path):

@@ -133,6 +133,21 @@ MUST = [
     ("sudo htpasswd -cbB users ada {} && systemctl reload nginx", "swordfish"),
     ("htpasswd -nbB ada {} > users", "4711"),
     ("htpasswd -B -C 12 -b users ada '{}' and so on", "correct horse"),
+    ("openssl enc -aes-256-cbc -k {} -in a -out b", "hunter2"),
+    ("openssl rsa -in key.pem -passin pass:{}", "swordfish"),
+    ("openssl enc -d -aes-128-cbc -K {} -iv 00ff", made("", 32, HEX)),
+    ("echo '{}' | sudo -S make install", "hunter22"),
+    ("echo {} | sudo -kS -p '' ls", "swordfish"),
+    ("printf '%s\\n' {} | sudo --stdin ls", "swordfish"),
+    ('sudo -S ls <<< "{}"', "my horse"),
+    ("echo {} | docker login -u ada --password-stdin", "swordfish"),
+    ("echo '{}' | sudo chpasswd", "ada:swordfish"),
+    ("curl -H 'Cookie: session={}' https://example.org/?page=1234", made("", 32, HEX)),
+    ("Set-Cookie: sid={}; Path=/home; Expires=Wed, 21 Oct 2026 07:28:00 GMT; SameSite=Strict", made("", 32, HEX)),
+    ('headers = {{"Cookie": "session={}"}}', "swordfish"),
+    ("Cookie: to=$SESSION; session={}", made("", 24, HEX)),
+    ("curl -b session={} https://example.org/?page=1234", "swordfish"),
+    ("curl --cookie 'session={}' https://example.org", "swordfish"),
     ("I wrote down {} somewhere", made("", 43)),
     ("I wrote down {} somewhere", made("", 32, string.ascii_lowercase + string.digits)),
     ("seed {}", base64.b64encode(random.Random(5).randbytes(48)).decode()),
@@ -149,6 +164,10 @@ MUST_NOT = [
     "https://ada.lovelace@example.org:8443 and https://${GITHUB_TOKEN_OF_ADA}@example.org, https://<your-token-1x>@host",
     "ssh-keygen -t ed25519 -N '' -f key; ssh-keygen -N \"\" -f x; ssh-keygen -N $PASS; ssh-keygen -lf key; ssh-keygen -R example.org",
     "htpasswd users ada; htpasswd -c users ada; htpasswd -D users ada lovelace; htpasswd -b users ada $PASS; htpasswd -n ada",
+    "openssl req -new -key server.key -keyout k.pem -passin env:PASS; openssl dgst -sha256 -k; openssl enc -kfile x -pass file:x",
+    "echo done | sudo tee /etc/x; echo $PASS | sudo -S ls; echo hello | sudo sh -c 'cat > /S'; echo a; sudo -S ls; cat <<< hello",
+    "Cookie: <name>=<value>; the cookie: sweet and good; Set-Cookie: a=1; cookies: a few; Cookie: session=$SESSION; Path=/home/ada",
+    "curl -b cookies.txt -c cookies.txt https://example.org/?page=1234 --cookie-jar jar=1234",
     "docker run -u 1000:1000 -u app; grep --user ada; bench --max-tokens 4096 --tokenizer bert --token $TOKEN",
     "pip --password-file ~/.pass --secret <name>",
     "education has become the secret to growth",
@@ -253,6 +272,7 @@ def test_a_known_key_is_found_wherever_it_stands(before: str, after: str) -> Non
 HOSTILE = ["eyJ", "eyJ.", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "://a:", "://", "a", "aA1", "password",
            "password:", "password is ", "password is", "sk-", "sk-a", "Bearer ", "Bearer a", "xoxb-", "SG.", "SG.aaaaaaaaaaaaaaaa", "=", " ", "\"", "0123456789:",
            "api key", "hooks.slack.com/services/", "/", "1/", "A1b/", "пароль", "\u0301", "ghp_", "-", "pin is 1", "0x", "--", "--a", " --a", " --token ", " -u a:", " -u a", "sshpass -p ", "curl ", "curl -u", "curl -ua:", "curl -uuuu", "curl -u a ", "ssh-keygen ", "ssh-keygen -N ", "ssh-keygen -N '", "htpasswd ",
+           "Cookie: a=", "cookie:", "Cookie: a=bbbb;", "curl -b ", "--cookie a", "echo ", "echo a|", "echo a|sudo ", "echo 'a' | sudo -", "printf %s ", "sudo -S <<<", "chpasswd ", "openssl ", "openssl -k ",
            "htpasswd -b ", "htpasswd -b '", "http://", "http://a1", "https://aaaaaaaa1a", "https://aaaaaaa1:", "-b "]  # fmt: skip
 
 
@@ -267,7 +287,7 @@ def test_a_hostile_line_takes_no_more_than_its_length_asks_for(piece: str) -> No
 
 def patterns() -> list[Pattern]:
     held = [value for module in (secrets, shapes, names, looks) for value in vars(module).values()]
-    return [one for one in (*held, *shapes._KEYS.values()) if isinstance(one, Pattern)]
+    return [one for one in (*held, *shapes._KEYS.values(), *shapes._COOKIES) if isinstance(one, Pattern)]
 
 
 def walk(parsed: Any, inside: bool, last: bool) -> None:

@@ -14,6 +14,7 @@ from vademecum.errors import (
     AssistantBusy,
     AssistantKeyRefused,
     AssistantUnreachable,
+    Busy,
     LimitReached,
     ModelUnknown,
     NoAssistant,
@@ -50,6 +51,7 @@ REFUSALS = problems(
     AssistantBroke,
     AssistantBusy,
     AnswerTooSlow,
+    Busy,
 ) | {202: ResponseSpec(Shown, False, "The job that makes it")}
 
 

@@ -114,7 +114,8 @@ class Heads:
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased). `same_text`:
+    """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased, a tombstone
+    dropped). `same_text`:
     the server has added what follows from its text, or let a waiting row in, and the text is what it was."""
 
     key: str
@@ -132,7 +133,8 @@ class Draft:
     """One transaction's view and its changes. `read` fetches stored bodies: keys -> {key: JSON bytes}; `read_jobs` the
     jobs with these ids. `id_key`: what ids that follow from a person's words are keyed with. `jobs`: what becomes of jobs;
     None, of one that goes. `asked`: how many questions to the language model begin with this transaction, less those
-    that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten."""
+    that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten.
+    `drops`: whether tombstones go."""
 
     def __init__(
         self,
@@ -156,6 +158,7 @@ class Draft:
         self.asked = 0
         self.taken: list[str] = []
         self.taken_expire = ""
+        self.drops = False
         self._heads = heads
         self._read = read
         self._read_jobs = read_jobs
@@ -277,6 +280,11 @@ class Draft:
 
     def erase_waiting(self, key: str) -> None:
         """Take out a waiting row as if it had never come."""
+        self._change(key, None, b"")
+
+    def drop(self, key: str) -> None:
+        """Take out a tombstone that no device is told of. The ledger knows of the death, so no backup undoes it."""
+        self.drops = True
         self._change(key, None, b"")
 
     def savepoint(self) -> Callable[[], None]:

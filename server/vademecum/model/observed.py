@@ -2,7 +2,7 @@
 
 Events are Claude Code's hook payloads (SessionStart, UserPromptSubmit, PostToolUse, PostToolUseFailure, Stop,
 SessionEnd), or our own `{"kind": "decision", "content": …, "cwd": …}`. Secrets are hidden here, before anything else
-sees the text. Nothing of an event is believed to have the type it should have.
+sees the text; of a file that is kept for its secrets no word stays. Nothing of an event is believed to have the type it should have.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from vademecum.model.secrets import hide, hide_in_path
+from vademecum.model.secrets.files import holds_secrets
 
 CONTENT_MAX = 8000
 PART_MAX = 1000  # of what a tool was given, and of what went wrong
@@ -94,6 +95,9 @@ def _tool(words: Words, event: Mapping[str, object], failed: bool) -> Act:
     kind = KINDS.get(tool, "command")
     given = given if isinstance(given, dict) else {}
     path = "" if kind == "search" else _text(given.get("file_path") or given.get("notebook_path"))
+    if tool != "Bash" and holds_secrets(path or _text(given.get("path"))):
+        kind = "error" if failed else kind
+        return _act(words, event, kind, _size(tool, given), path or _text(given.get("path")), tool)
     content = _content(words, tool, given)
     if failed:
         kind, content = "error", f"{content}\n{words.said(event.get('error'))}".strip()
@@ -116,6 +120,13 @@ def _content(words: Words, tool: str, given: Mapping[str, object]) -> str:
     return f"{words.said(tool, LABEL_MAX)} {words.said(dict(given))}"
 
 
+def _size(tool: str, given: Mapping[str, object]) -> str:
+    """All that is kept of what was done to a file of secrets: what went wrong there may quote it, too."""
+    if tool in READS:
+        return _lines(given)
+    return f"{_bytes(given.get('content'))} bytes" if tool in WRITES else "a file of secrets"
+
+
 def _lines(given: Mapping[str, object]) -> str:
     first, count = given.get("offset"), given.get("limit")
     if not isinstance(first, int) and not isinstance(count, int):
@@ -127,7 +138,11 @@ def _lines(given: Mapping[str, object]) -> str:
 def _written(words: Words, content: str) -> str:
     """How much, and its first two lines, which often say what it is."""
     opening = "\n".join(content[: 2 * OPENING_MAX].lstrip().splitlines()[:2])
-    return f"{len(content.encode(errors='replace'))} bytes\n{words.said(opening, OPENING_MAX)}".strip()
+    return f"{_bytes(content)} bytes\n{words.said(opening, OPENING_MAX)}".strip()
+
+
+def _bytes(content: object) -> int:
+    return len(_text(content).encode(errors="replace"))
 
 
 def _edited(words: Words, given: Mapping[str, object]) -> str:

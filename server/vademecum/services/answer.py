@@ -24,9 +24,7 @@ from vademecum.errors import (
     AssistantBusy,
     AssistantError,
     Broken,
-    Busy,
     NoAssistant,
-    RateLimited,
     Stopping,
     VademecumError,
 )
@@ -35,14 +33,13 @@ from vademecum.model.limits import Limits, Tier
 from vademecum.model.prompt import Allowed, Ids, Tokens, nothing_found
 from vademecum.services.context import Context, Contexts, Scope
 from vademecum.services.documents import filenames
+from vademecum.services.places import QuestionPlaces
 from vademecum.services.search import Result
 from vademecum.settings import Settings
 
 if TYPE_CHECKING:
     from vademecum.engines.llm.endpoint import Endpoint
 
-OF_ONE = 3  # answers at once
-IN_ALL = 64
 RETRY_S = 5
 HEAD_START_S = 1.0  # for an endpoint that refuses to say so before our own answer begins
 EVENTS = 64  # wait for a slow reader at most
@@ -153,12 +150,20 @@ async def _failure(write: Callable[[], Awaitable[None]], longest_s: float) -> Va
 
 
 class Answers:
-    def __init__(self, endpoint: Endpoint | None, contexts: Contexts, users: Users, longest_s: float) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint | None,
+        contexts: Contexts,
+        users: Users,
+        places: QuestionPlaces,
+        longest_s: float,
+    ) -> None:
         self.endpoint = endpoint
         self._contexts = contexts
         self._users = users
+        self._places = places
         self._longest_s = longest_s
-        self._running: dict[Answering, str] = {}  # and whose it is
+        self._running: set[Answering] = set()
         self._stopped = False
 
     def begin(self, asker: Asker, question: Question) -> Answering:
@@ -169,11 +174,13 @@ class Answers:
                 "No assistant is set up on this server. Your documents can be searched all the same. Whoever runs the "
                 "server can name one: VADEMECUM_ASSISTANT_URL."
             )
-        self._check_room(asker.user_id)
-
+        if self._stopped:
+            raise _stopping()
+        leave = self._places.take(asker.user_id)
         answering = Answering(partial(self._write, endpoint, asker, question), self._longest_s)
-        self._running[answering] = asker.user_id
-        answering.task.add_done_callback(lambda _: self._running.pop(answering))
+        self._running.add(answering)
+        answering.task.add_done_callback(lambda _: self._running.discard(answering))
+        answering.task.add_done_callback(lambda _: leave())
         return answering
 
     def count(self) -> int:
@@ -190,20 +197,6 @@ class Answers:
         await asyncio.gather(*(answering.task for answering in self._running), return_exceptions=True)
         if self.endpoint is not None:
             await self.endpoint.close()
-
-    def _check_room(self, user_id: str) -> None:
-        if self._stopped:
-            raise _stopping()
-        if list(self._running.values()).count(user_id) >= OF_ONE:
-            raise RateLimited(
-                f"{OF_ONE} of your questions are being answered already. Stop one, or ask when one is done.",
-                retry_after_s=RETRY_S,
-            )
-        if len(self._running) >= IN_ALL:
-            raise Busy(
-                "The server answers as many questions as it can. Try again in a moment.",
-                retry_after_s=RETRY_S,
-            )
 
     async def _write(self, endpoint: Endpoint, asker: Asker, question: Question, tell: Tell) -> None:
         context, passages = await self._contexts.with_passages(
@@ -264,8 +257,10 @@ def endpoint_of(settings: Settings, model: str = "") -> Endpoint | None:
 
 
 @asynccontextmanager
-async def open_answers(settings: Settings, contexts: Contexts, users: Users) -> AsyncIterator[Answers]:
-    answers = Answers(endpoint_of(settings), contexts, users, settings.assistant_whole_s)
+async def open_answers(
+    settings: Settings, contexts: Contexts, users: Users, places: QuestionPlaces
+) -> AsyncIterator[Answers]:
+    answers = Answers(endpoint_of(settings), contexts, users, places, settings.assistant_whole_s)
     try:
         yield answers
     finally:

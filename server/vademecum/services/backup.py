@@ -199,7 +199,9 @@ def erase_again(draft: Draft, lines: list[Erased]) -> int:
             continue
         head = draft.head(line.key)
         if head is None:
-            cascade.kill_unknown(draft, line.key, {"id": line.key.partition("/")[2]})
+            collection, _, row_id = line.key.partition("/")
+            if draft.collections[collection].synced:  # else there is no device to be told
+                cascade.kill_unknown(draft, line.key, {"id": row_id})
         elif not head.deleted and came[line.key] <= line.seq:  # later: its owner brought it back to life
             count += len(cascade.kill(draft, line.key))
     return count

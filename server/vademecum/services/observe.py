@@ -74,11 +74,12 @@ def take_up(draft: Draft, events: Sequence[Event], limits: Limits, view: claims.
             # Not after now: a clock that is ahead would have the last word for good.
             fresh.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, draft.now)))
     claimed = claims.Claims(draft, limits, view)
-    for event in sorted(fresh.values(), key=lambda event: (event.at, event.id)):
-        if event.at > draft.forgotten_at:  # what was forgotten does not come back from a spool
-            _store(draft, event, claimed.project_of(event.project), limits)
-    draft.taken += fresh
-    return len(fresh)
+    # What was forgotten does not come back from a spool; not even the id stays of what is refused whenever it comes.
+    news = [event for event in fresh.values() if event.at > draft.forgotten_at]
+    for event in sorted(news, key=lambda event: (event.at, event.id)):
+        _store(draft, event, claimed.project_of(event.project), limits)
+    draft.taken += [event.id for event in news]
+    return len(news)
 
 
 def _store(draft: Draft, event: Event, project_id: str, limits: Limits) -> None:

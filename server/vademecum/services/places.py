@@ -1,15 +1,17 @@
-"""Places: how many uploads may be under way at once. Each holds its file in memory until it is stored."""
+"""Places: how much may be under way at once. An upload holds its file in memory until it is stored; a question holds a
+connection to the language model, and what the model can do, until it is answered.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
-from vademecum.errors import Busy
+from vademecum.errors import Busy, RateLimited
 
 RETRY_AFTER_S = 5
 
@@ -41,6 +43,44 @@ class Places:
             self._held[user_id] -= 1
             if not self._held[user_id]:
                 del self._held[user_id], self._turns[user_id]
+
+
+@dataclass
+class QuestionPlaces:
+    """Of the questions that a person waits for: answers and summaries together."""
+
+    of_one: int = 3
+    in_all: int = 64
+    _held: Counter[str] = field(default_factory=Counter)  # by user
+
+    def take(self, user_id: str) -> Callable[[], None]:
+        """A place; returns how to leave it. Raises RateLimited, Busy."""
+        if self._held[user_id] >= self.of_one:
+            raise RateLimited(
+                f"{self.of_one} of your questions are being answered already. Stop one, or ask when one is done.",
+                retry_after_s=RETRY_AFTER_S,
+            )
+        if self._held.total() >= self.in_all:
+            raise Busy(
+                "The server answers as many questions as it can. Try again in a moment.",
+                retry_after_s=RETRY_AFTER_S,
+            )
+        self._held[user_id] += 1
+        return lambda: self._leave(user_id)
+
+    @contextmanager
+    def held(self, user_id: str) -> Iterator[None]:
+        """A place for as long as the block runs. Raises as `take`."""
+        leave = self.take(user_id)
+        try:
+            yield
+        finally:
+            leave()
+
+    def _leave(self, user_id: str) -> None:
+        self._held[user_id] -= 1
+        if not self._held[user_id]:
+            del self._held[user_id]
 
 
 def _busy(why: str, filename: str) -> Busy:

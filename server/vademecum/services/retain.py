@@ -1,12 +1,13 @@
 """Retain: observations go when their time is over, by kind. What is pinned stays, and so do decisions.
 
 Looked at once a day for as long as a user has any; what goes is a delete like any other, and leaves the disk like one.
+No device is told of it, so a day later its tombstone goes, too: an agent makes more rows than a person deletes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 
 import msgspec
@@ -15,7 +16,7 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model import cascade
 from vademecum.model.collections import ObservationKind
-from vademecum.model.draft import Change, Draft
+from vademecum.model.draft import Change, Draft, Head
 from vademecum.model.observation import days_before, expired
 from vademecum.services.observe import OBSERVATIONS
 from vademecum.services.portions import Portion, live_keys, portions
@@ -36,7 +37,8 @@ def is_news(changes: Iterable[Change]) -> bool:
 
 
 class Retention:
-    """`again`: asks for another look at this user, so many seconds later."""
+    """`follow`: has the index of memory read all that was committed. `again`: asks for another look at this user, so many
+    seconds later."""
 
     def __init__(
         self,
@@ -44,23 +46,36 @@ class Retention:
         spool: Spool,
         kept_days: Mapping[ObservationKind, float],
         clock: Callable[[], str],
+        follow: Callable[[str], Awaitable[None]],
         again: Callable[[str, float], None],
     ) -> None:
         self._users = users
         self._spool = spool
         self._kept_days = kept_days
         self._clock = clock
+        self._follow = follow
         self._again = again
 
     async def work(self, user_id: str) -> None:
         await self._spool.take_up()  # an event whose file outlived it is still known by then
         now = self._clock()
         async with self._users.open(user_id) as store:
+            await self._drop(store)
             old = await self._expired(store, now)
             for at in range(0, max(1, len(old)), AT_ONCE):
                 await store.write(partial(self._sweep, old[at : at + AT_ONCE], now))
-            if await live_keys(store, OBSERVATIONS):
+            if await live_keys(store, OBSERVATIONS) or await store.knows_events() or await _tombstones(store):
                 self._again(user_id, EVERY_S)
+
+    async def _drop(self, store: UserStore) -> None:
+        """Drop the tombstones that no device is told of, once the index has read them and the ledger holds them."""
+        dead = await _tombstones(store)
+        if not dead:
+            return
+        await self._follow(store.user_id)
+        await store.settle_ledger()
+        for at in range(0, len(dead), AT_ONCE):
+            await store.write(partial(_drop, dead[at : at + AT_ONCE]))
 
     async def _expired(self, store: UserStore, now: str) -> list[str]:
         found: list[str] = []
@@ -77,3 +92,19 @@ class Retention:
         live = [key for key in keys if draft.life(key) == "live"]
         cascade.kill(draft, *(key for key in live if expired(draft.row(key), now, self._kept_days)))
         draft.taken_expire = days_before(now, TAKEN_DAYS)
+
+
+async def _tombstones(store: UserStore) -> list[tuple[str, Head]]:
+    """Those of the collections that devices do not have."""
+    rows = list(store.heads.rows.items())  # a copy, for the thread
+    ours = tuple(f"{one.name}/" for one in store.collections.values() if not one.synced)
+    return await asyncio.to_thread(
+        lambda: [(key, head) for key, head in rows if head.deleted and key.startswith(ours)]
+    )
+
+
+def _drop(dead: list[tuple[str, Head]], draft: Draft) -> None:
+    """Looked at again: one may have come alive, and died once more, since."""
+    for key, head in dead:
+        if draft.head(key) == head:
+            draft.drop(key)

@@ -23,6 +23,7 @@ from vademecum.model.jobs import Job
 from vademecum.model.limits import Limits
 from vademecum.services import rows
 from vademecum.services.extract import TEMPERATURE
+from vademecum.services.places import QuestionPlaces
 from vademecum.services.portions import portions
 from vademecum.services.work import advance, unasked
 
@@ -61,12 +62,18 @@ class Summaries:
     endpoint: Endpoint | None
     limits: Callable[[str], Limits]
     longest_s: float
+    places: QuestionPlaces
     again: Callable[[str, float], None]
 
     async def now(self, user_id: str, subject: str) -> Json:
         """The new summary of a session or project, "sessions/id" or "projects/id". Raises NotFound, NothingToSummarise,
-        NoAssistant, AssistantError, LimitReached."""
-        model, text = self._model(), await self._read(user_id, subject)
+        NoAssistant, AssistantError, LimitReached, RateLimited, Busy."""
+        model = self._model()
+        with self.places.held(user_id):
+            return await self._made(model, user_id, subject)
+
+    async def _made(self, model: Endpoint, user_id: str, subject: str) -> Json:
+        text = await self._read(user_id, subject)
         await self._count(user_id, 1)
         try:
             content = await self._written(model, subject, text)
@@ -114,14 +121,15 @@ class Summaries:
 
     async def _written(self, model: Endpoint, subject: str, text: str) -> str:
         prompt = summary.PROJECT if subject.startswith("projects/") else summary.SESSION
+        told = await asyncio.to_thread(secrets.redact, text)
         reply = await model.whole(
             prompt,
-            secrets.redact(text),
+            told,
             TOKENS,
             temperature=TEMPERATURE,
             within_s=self.longest_s,
         )
-        return secrets.redact(summary.plain(reply))[: summary.CONTENT_MAX]
+        return await asyncio.to_thread(_shown, reply)
 
     async def _text(self, store: UserStore, subject: str) -> str:
         noun = "project" if subject.startswith("projects/") else "session"
@@ -138,6 +146,11 @@ class Summaries:
         if self.endpoint is None:
             raise NoAssistant(NO_MODEL)
         return self.endpoint
+
+
+def _shown(reply: str) -> str:
+    """What is kept of a reply, which may be long: run it in a thread."""
+    return secrets.redact(summary.plain(reply))[: summary.CONTENT_MAX]
 
 
 def _asked(draft: Draft, subject: str) -> Job:

@@ -62,17 +62,6 @@ def test_the_days_of_a_kind_are_a_setting_and_repeats_keep_a_row_young(tmp_path)
     one(tmp_path, scenario, observations_days={"read": 2, "command": 399})
 
 
-def test_events_of_long_ago_are_forgotten_but_never_while_one_can_still_come_again(tmp_path):
-    async def scenario(h, ada):
-        said = event("x", at=ago(h, 200), kind="decision")
-        await take(ada, said)
-        await swept(h, ada)
-        assert await take(ada, said) == 0
-        assert [row["count"] for row in await listed(ada)] == [1]
-
-    one(tmp_path, scenario)
-
-
 def test_a_merged_project_is_a_part_of_the_other_and_its_folder_means_that_one(tmp_path):
     async def scenario(h, ada):
         shared = {"kind": "edit", "path": "a.py"}

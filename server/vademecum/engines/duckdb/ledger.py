@@ -16,6 +16,7 @@ from typing import BinaryIO
 import msgspec
 import structlog
 
+from vademecum.durable import sync_folder
 from vademecum.engines.duckdb.userfile import publish_file
 from vademecum.model.draft import Change, Heads
 
@@ -53,6 +54,14 @@ class Ledger:
             self._append(lines)
             if self._appended > 2 * self._counting + SPARE:
                 self._compact(newest(self.read()))
+
+    def settle(self) -> None:
+        """Write what could not be written before; the disk has it all when this returns."""
+        self.note(())
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
+            sync_folder(self.path.parent)
 
     def catch_up(self, heads: Heads, forgotten_at: str) -> None:
         """Append the tombstones, and the forgetting, that a crash or a full disk kept out of it.

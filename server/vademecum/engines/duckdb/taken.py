@@ -16,9 +16,18 @@ def among(cursor: Cursor, alias: str, ids: Sequence[str]) -> set[str]:
     return {row[0] for row in cursor.execute(query, [list(ids)]).fetchall()}
 
 
-def statements(alias: str, ids: Sequence[str], at: str, forget_before: str) -> list[Statement]:
-    """Note that these were taken up at this time; and forget those that were before `forget_before`."""
+def are_there(cursor: Cursor, alias: str) -> bool:
+    return bool(cursor.execute(f"SELECT id FROM {alias}.main.taken LIMIT 1").fetchall())
+
+
+def statements(
+    alias: str, ids: Sequence[str], at: str, forget_before: str, *, forget_all: bool
+) -> list[Statement]:
+    """Note that these were taken up at this time; and forget those that were before `forget_before`. `forget_all`: what
+    was taken up until now goes, these too: an id tells the millisecond of an agent's step."""
     table = f"{alias}.main.taken"
+    if forget_all:
+        return [(f"DELETE FROM {table}", [])]
     found: list[Statement] = []
     if forget_before:
         found.append((f"DELETE FROM {table} WHERE moment < ?", [forget_before]))

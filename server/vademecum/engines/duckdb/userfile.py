@@ -68,7 +68,8 @@ class Opened:
         """
         # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
         untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
-        events = taken.statements(self.alias, draft.taken, draft.now, draft.taken_expire)
+        forgets = draft.forgotten_at != self.forgotten_at
+        events = taken.statements(self.alias, draft.taken, draft.now, draft.taken_expire, forget_all=forgets)
         if not (draft.changes or draft.jobs or draft.asked or meta or untidy or events):
             return None
         asked = jobs.asked_more(cursor, self.alias, day(draft.now), draft.asked)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import structlog
 
-from vademecum.engines.duckdb import jobs, packs
+from vademecum.engines.duckdb import jobs, packs, taken
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
@@ -163,6 +163,10 @@ class UserStore:
         """The newest jobs, and how many are in each state."""
         return await self._run(lambda c: jobs.survey(c, self.alias, most))
 
+    async def knows_events(self) -> bool:
+        """Whether there are ids of events that were taken up."""
+        return await self._run(lambda c: taken.are_there(c, self.alias))
+
     async def asked_on(self, day: str) -> int:
         """How many questions jobs have asked a language model on this day."""
         return await self._run(lambda c: jobs.asked_on(c, self.alias, day))
@@ -238,6 +242,8 @@ class UserStore:
         if forgotten:
             draft.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones
         meta = {"forgotten_at": forgotten, "id_key": draft.id_key} if forgotten else {}
+        if draft.drops:
+            meta["seq_floor"] = str(draft.seq)  # no row tells it any more, and none is given twice
         tidy = {name for write in group for name in write.tidy}
         plans = self._opened.flush(cursor, draft, meta, tidy)
         if plans is not None:
@@ -252,8 +258,8 @@ class UserStore:
             _log.error("the ledger is behind", exc_info=error)
 
     async def settle_ledger(self) -> None:
-        """Write what the ledger still lacks. Raises OSError when it cannot be written."""
-        await self._run(lambda _: self._ledger.note(()))
+        """Write what the ledger still lacks, to the disk. Raises OSError when it cannot be written."""
+        await self._run(lambda _: self._ledger.settle())
 
     async def tidy(self) -> None:
         """Write every pack that holds stale rows by now again without them, some at a time.

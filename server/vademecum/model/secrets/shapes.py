@@ -69,10 +69,44 @@ _USER = Pattern(
 # `mysql -pX`, `docker login -p X`, `redis-cli -a X`, `ssh-keygen -N X`: a word, or all within quotes.
 _COMMAND = Pattern(
     r"(?<![\w-])(?:mysql[a-z]{0,10}\s[^\n|;&]{0,200}?(?<=\s)-p|(?:docker|podman) login\s[^\n|;&]{0,200}?(?<=\s)-p\s"
-    r"|redis-cli\s[^\n|;&]{0,200}?(?<=\s)-a\s|ssh-keygen\s[^\n|;&]{0,200}?(?<=\s)-[NP]\s{1,3})"
+    r"|redis-cli\s[^\n|;&]{0,200}?(?<=\s)-a\s|ssh-keygen\s[^\n|;&]{0,200}?(?<=\s)-[NP]\s{1,3}"
+    r"|openssl\s[^\n|;&]{0,200}?(?<=\s)-(?:[kK]\s{1,3}|pass(?:in|out)?\s{1,3}[\"']?pass:))"
     r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{0,200})",
     re.ASCII,
-    ("mysql", " login", "redis-cli", "ssh-keygen"),
+    ("mysql", " login", "redis-cli", "ssh-keygen", "openssl"),
+)
+# `echo X | sudo -S`, and `sudo -S <<< X`; the same of what else reads a password from its input.
+_PIPED = Pattern(
+    r"(?<![\w-])(?:echo|printf)\s{1,3}(?:-[neE]{1,3}\s{1,3})?(?:[\"']?%s(?:\\n)?[\"']?\s{1,3})?[\"']?"
+    r"(?P<secret>[^\s\"'$<|][^\n\"'|]{0,200}?)[\"']?\s{0,3}\|\s{0,3}"
+    r"(?:[^\n|;&]{0,50}?sudo[^\n|;&]{0,50}?\s(?:-[A-Za-z]{0,8}?S|--stdin)|[^\n|;&]{0,100}?(?:--password-stdin|--with-token|chpasswd))",
+    re.ASCII,
+    ("sudo", "--password-stdin", "--with-token", "chpasswd"),
+)
+_HERE = Pattern(
+    r"(?<![\w-])(?:sudo[^\n|;&<]{0,50}?\s(?:-[A-Za-z]{0,8}?S|--stdin)|chpasswd|--password-stdin|--with-token)[^\n|;&<]{0,100}?"
+    r"<<<\s{0,3}[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<][^\s\"']{0,200})",
+    re.ASCII,
+    ("<<<",),
+)
+# `Cookie: a=X; b=Y`, and `curl -b a=X`: the values; what a server says of a cookie beside it is none.
+_COOKIES = (
+    Pattern(
+        r"(?<![\w-])(?:set-)?cookie[\"']{0,2}\s{0,3}:\s{0,3}[\"']?(?P<cookies>[^\n\"']+)",
+        re.ASCII | re.IGNORECASE,
+        ("cookie",),
+    ),
+    Pattern(
+        r"(?:(?<!\S)--cookie[ =]|(?<![\w-])curl[^|;\n]{0,300}?\s-b\s{0,3})(?P<cookies>[\"'][^\n\"']+|[^\s\"']+)",
+        re.ASCII,
+        ("--cookie", "curl"),
+    ),
+)
+_COOKIE = Pattern(
+    r"(?<![^\s;\"'])(?!(?:path|domain|expires|max-age|samesite|version|priority)=)[^\s=;:,\"'<>$]{1,100}="
+    r"(?P<secret>[^\s;,\"'$<{\[][^\s;\"']{3,})",
+    re.ASCII | re.IGNORECASE,
+    ("=",),
 )
 # `curl -uname:X` with any other letters before the u, where `_USER` wants a blank; digits are a password here.
 _CURL = Pattern(
@@ -98,6 +132,8 @@ def by_shape(text: str) -> Iterator[Span]:
         (_USER, "password of a command"),
         (_COMMAND, "password of a command"),
         (_CURL, "password of a command"),
+        (_PIPED, "password of a command"),
+        (_HERE, "password of a command"),
     ):
         for found in pattern.finditer(text):
             yield Span(*found.span("secret"), kind)
@@ -107,6 +143,9 @@ def by_shape(text: str) -> Iterator[Span]:
     for found in _USERINFO.finditer(text):
         if _is_token(found["secret"]):
             yield Span(*found.span("secret"), "token in an address")
+    for given in (cookies for pattern in _COOKIES for cookies in pattern.finditer(text)):
+        for found in _COOKIE.compiled().finditer(text, *given.span("cookies")):
+            yield Span(*found.span("secret"), "cookie")
     yield from _htpasswd(text)
     yield from _pem(text)
 

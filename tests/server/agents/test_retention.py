@@ -1,0 +1,215 @@
+"""What stays of agents' events when they are over: no id longer than it is needed, no tombstone that nobody is told of."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from property.wire import forget
+from server.agents.acting import event, listed, take
+from server.house import House, Person, house, run
+from vademecum.engines.duckdb.users import user_ledger
+from vademecum.model.observation import Event, days_before
+from vademecum.services import backup as backups
+from vademecum.services import claims, observe
+from vademecum.services.clock import now_iso
+from vademecum.services.erase import scan
+from vademecum.services.forget import _bury_all
+
+
+class Clock:
+    """The time it is, some days from now."""
+
+    def __init__(self) -> None:
+        self.days = 0.0
+
+    def __call__(self) -> str:
+        return days_before(now_iso(), -self.days)
+
+
+def scenario_of(tmp_path: Path, scenario, **settings) -> None:
+    async def whole() -> None:
+        clock = Clock()
+        async with house(tmp_path / "data", clock=clock, **settings) as h:
+            await scenario(h, await h.person(), clock)
+
+    run(whole)
+
+
+async def swept(h: House, person: Person) -> None:
+    h.parts.backstage.hurry("retain", person.id)
+    await h.parts.backstage.jobs["retain"]._tasks[person.id]
+
+
+def asked_again(h: House, person: Person) -> bool:
+    return h.parts.backstage.jobs["retain"].is_asked(person.id)
+
+
+async def known(h: House, person: Person) -> set[str]:
+    """The ids of events that the user's file has."""
+    async with h.parts.users.open(person.id) as store:
+        query = f"SELECT id FROM {store.alias}.main.taken"
+        return {row[0] for row in await store._run(lambda c: c.execute(query).fetchall())}
+
+
+async def rows(h: House, person: Person) -> list[str]:
+    """Keys of all rows that devices do not have, the dead ones too."""
+    async with h.parts.users.open(person.id) as store:
+        return [key for key in store.heads.rows if key.startswith(("observations/", "roots/"))]
+
+
+def test_the_id_of_an_event_is_known_for_as_long_as_it_can_come_again_and_no_longer(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        old, new = event("x", kind="decision"), event("y", kind="decision")
+        await take(ada, old)
+        clock.days = 29
+        await take(ada, new)
+        await swept(h, ada)
+        assert await known(h, ada) == {old["id"], new["id"]}
+        assert await take(ada, old, new) == 0
+        clock.days = 31
+        await swept(h, ada)
+        assert await known(h, ada) == {new["id"]}
+        assert [row["count"] for row in await listed(ada)] == [1, 1]
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_when_all_is_forgotten_no_id_of_an_event_is_left_on_the_disk(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        events = [event(f"make {n}", n) for n in range(20)]
+        await take(ada, *events)
+        ids = [one["id"].encode() for one in events]
+        assert scan(tmp_path / "data", ids) == len(ids)
+        await forget(ada)
+        assert await known(h, ada) == set() and scan(tmp_path / "data", ids) == 0
+        assert await take(ada, *events) == 0 and await listed(ada) == [], "what was forgotten stays so"
+        assert await known(h, ada) == set(), "nor does its id come back"
+        clock.days = 1
+        assert await take(ada, event("new", at=clock())) == 1
+        assert [row["content"] for row in await listed(ada)] == ["new"]
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_an_event_that_is_taken_up_in_the_very_commit_that_forgets_leaves_no_id(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        said = [msgspec.convert(event("x"), Event)]
+        limits = h.parts.limits(h.parts.accounts.accounts[ada.id])
+        taking = partial(observe.take_up, events=said, limits=limits, view=claims.AFAR)
+        async with h.parts.users.open(ada.id) as store:
+            before = store.seq
+            both = store.write(taking), store.write(lambda draft: _bury_all(draft, {}))
+            assert (await asyncio.gather(*both))[0] == 1
+            assert store.seq > before
+        assert await known(h, ada) == set()
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_a_restore_of_what_was_before_a_forgetting_brings_back_no_id(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        await take(ada, event("make"))
+        await backups.backup(h.parts, tmp_path / "backup")
+        await forget(ada)
+        await backups.restore(h.parts, tmp_path / "backup")
+        assert await known(h, ada) == set() and await listed(ada) == []
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_it_is_looked_again_until_nothing_is_left_of_an_agent_that_has_gone(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        await take(ada, event("make"))
+        (row,) = await listed(ada)
+        await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
+        for days in (1, 2):
+            clock.days = days
+            await swept(h, ada)
+            assert asked_again(h, ada) and await known(h, ada)
+        clock.days = 31
+        await swept(h, ada)
+        assert await known(h, ada) == set() and not asked_again(h, ada)
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_of_a_row_that_no_device_is_told_of_no_tombstone_stays_and_no_backup_brings_it_back(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        said = event("an aubergine read", kind="read", at=clock())
+        await take(ada, said)
+        await h.settle(ada)
+        assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 1
+        await backups.backup(h.parts, tmp_path / "backup")
+        clock.days = 61
+        (key,) = [key for key in await rows(h, ada) if key.startswith("observations/")]
+        await swept(h, ada)
+        assert await listed(ada) == [] and key in await rows(h, ada)
+        async with h.parts.users.open(ada.id) as store:
+            before, seq = store.heads.tombstones, store.seq
+        await swept(h, ada)
+        assert key not in await rows(h, ada) and await listed(ada) == []
+        async with h.parts.users.open(ada.id) as store:
+            assert (store.heads.tombstones, store.seq) == (before - 1, seq)
+        await h.settle(ada)
+        assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
+        await backups.restore(h.parts, tmp_path / "backup")
+        assert await listed(ada) == [], "the ledger knows of its death"
+        await swept(h, ada)
+        assert key not in await rows(h, ada)
+        again = event("an aubergine read", kind="read", at=clock())
+        assert await take(ada, again) == 1 and len(await listed(ada)) == 1, "done anew, it is a row anew"
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_an_event_whose_row_has_gone_without_a_tombstone_does_not_come_back(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        said = event("looked", kind="search", at=days_before(clock(), 40))
+        await take(ada, said)
+        for _ in range(2):
+            await swept(h, ada)
+        assert not [key for key in await rows(h, ada) if key.startswith("observations/")]
+        assert await take(ada, said) == 0 and await listed(ada) == []
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_no_seq_is_given_twice_after_the_newest_tombstone_has_gone(tmp_path):
+    async def whole() -> None:
+        clock = Clock()
+        async with house(tmp_path / "data", clock=clock, erase_delay_s=3600) as h:
+            ada = await h.person()
+            await take(ada, event("read", kind="read", at=days_before(clock(), 61)))
+            for _ in range(2):
+                await swept(h, ada)
+            assert not [key for key in await rows(h, ada) if key.startswith("observations/")]
+            async with h.parts.users.open(ada.id) as store:
+                seq = store.seq
+        async with house(tmp_path / "data", clock=clock) as h, h.parts.users.open(ada.id) as store:
+            assert store.seq == seq
+
+    run(whole)
+
+
+def test_a_tombstone_stays_while_the_ledger_cannot_be_written(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        await take(ada, event("read", kind="read", at=days_before(clock(), 61)))
+        path = user_ledger(tmp_path / "data", ada.id).path
+        path.mkdir(parents=True)
+        retain = h.parts.backstage.jobs["retain"]._work
+        await retain(ada.id)
+        with pytest.raises(OSError, match="ledger"):
+            await retain(ada.id)
+        dead = [key for key in await rows(h, ada) if key.startswith("observations/")]
+        assert dead
+        path.rmdir()
+        await retain(ada.id)
+        assert not [key for key in await rows(h, ada) if key.startswith("observations/")]
+        assert dead[0] in path.read_text()
+
+    scenario_of(tmp_path, scenario)
