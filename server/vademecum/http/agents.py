@@ -11,8 +11,8 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound
+from vademecum.http.asked import Req
 from vademecum.http.auth import view_of
-from vademecum.http.memory_answers import Req
 from vademecum.http.observations import AgentProject
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id

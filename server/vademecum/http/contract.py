@@ -12,7 +12,6 @@ from vademecum.engines.files.parsed import MESSAGES as UNREADABLE
 from vademecum.http.problems import MEDIA_TYPE, problems
 from vademecum.model.collections import Collection, Json
 from vademecum.model.schema import json_schema
-from vademecum.services.pull import LIMIT_MAX
 
 MEANINGS = {
     "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
@@ -81,14 +80,12 @@ PARAMETERS: dict[str, Json] = {
     "path version": {"description": "The collection's schema version that you speak.", "example": 0},
     "query lwt": {"description": "The checkpoint's `lwt`; 0 to begin.", "schema": {"type": "integer", "minimum": 0, "default": 0}},
     "query id": {"description": "The checkpoint's `id`: the store's epoch. Another than the current one answers `EPOCH`."},
-    "query limit": {"description": "The most rows of a page.", "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": 100}},
     "query epoch": {"description": "The epoch of your last checkpoint, if you keep it: another than the current one answers `EPOCH`."},
     "query versions": {"description": "Collections and their schema versions; all when empty.", "example": "documents:0,sessions:0"},
     "query name": {"description": "A filename, or a whole message that may name one."},
     "query sessionId": {"description": "The session that asks."},
     "query email": {"description": "Only the account with this email: a list of one, or of none."},
     "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
-    "query cursor": {"description": "The `next` of the page before; empty to begin."},
     "query project": {"description": "The project asked about, by id or name, or `*` for all; absent: the session's own."},
     "query label": {"description": "The relationship's label."},
     "path type": {"description": "The type of the entities."},

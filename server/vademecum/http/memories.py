@@ -3,19 +3,19 @@
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge
+from vademecum.http.asked import Req, Scoped, Windowed
 from vademecum.http.connected import while_connected
 from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import LIMIT, Req, Scoped, as_stored, paged, told
+from vademecum.http.memory_answers import as_stored, paged, told
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id, Memory, Text
 from vademecum.model.scope import Everything, Home, MemoryScope
 from vademecum.services import memories
 from vademecum.services.memories import Stats
-from vademecum.services.pages import window
 from vademecum.services.parts import Parts
 from vademecum.services.remember import Statement
 from vademecum.services.scope import resolve
@@ -228,14 +228,13 @@ async def of_session_route(
     request: Req,
     state: State,
     session_id: FromPath[str],
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """The current memories that were said in it, newest first, within the scope that the session has now, in pages as
     `listSessions`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        scope, page = await memories.of_session(store, session_id, window(limit, cursor))
+        scope, page = await memories.of_session(store, session_id, window)
     return paged("memories", page, scope)
 
 

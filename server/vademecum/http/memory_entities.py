@@ -8,21 +8,13 @@ from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound, TooLarge
+from vademecum.http.asked import Req, Scoped, Windowed
 from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import (
-    LIMIT,
-    Req,
-    Scoped,
-    as_stored,
-    paged,
-    told,
-    written,
-)
+from vademecum.http.memory_answers import as_stored, paged, told, written
 from vademecum.http.problems import problems
 from vademecum.model.collections import Entity, Id, Name, Relationship, Text
 from vademecum.model.scope import InProject, MemoryScope
 from vademecum.services import entities, relationships, rows
-from vademecum.services.pages import window
 from vademecum.services.parts import Parts
 from vademecum.services.relationships import Edge
 
@@ -77,16 +69,14 @@ async def of_type_route(
     state: State,
     type: FromPath[Kind],
     scoped: Scoped,
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """Newest first, those within the scope: name a session or a project. A session in no project sees none. In pages
     as `listSessions`."""
     parts: Parts = state.parts
-    asked = window(limit, cursor)
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("entities", await entities.of_type(store, scope, type, asked), scope)
+        return paged("entities", await entities.of_type(store, scope, type, window), scope)
 
 
 @get(
@@ -134,16 +124,14 @@ async def outbound_route(
     state: State,
     entity_id: FromPath[str],
     scoped: Scoped,
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """The relationships whose `fromId` it is, newest first. Name a session or a project, as in `getEntity`. In pages as
     `listSessions`."""
     parts: Parts = state.parts
-    asked = window(limit, cursor)
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("relationships", await relationships.outbound(store, scope, entity_id, asked), scope)
+        return paged("relationships", await relationships.outbound(store, scope, entity_id, window), scope)
 
 
 @post(

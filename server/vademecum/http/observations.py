@@ -5,20 +5,21 @@ from typing import Annotated, Literal
 import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound
+from vademecum.http.asked import Req, Windowed
 from vademecum.http.auth import view_of
 from vademecum.http.connected import while_connected
-from vademecum.http.memory_answers import LIMIT, Req, as_stored, told
+from vademecum.http.memory_answers import as_stored, told
 from vademecum.http.problems import problems
 from vademecum.model.collections import Memory, Observation, ObservationKind, Time
 from vademecum.model.observation import EVENTS_MAX, Event
 from vademecum.services import observe
 from vademecum.services.agent_scope import AgentScope, Scoped, scope_called
 from vademecum.services.observation_search import Filter, Hit, is_memory, search
-from vademecum.services.pages import Card, window
+from vademecum.services.pages import Card
 from vademecum.services.parts import Parts
 from vademecum.services.scope import asked_in_address
 
@@ -139,12 +140,11 @@ async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> T
 async def list_route(
     request: Req,
     state: State,
+    window: Windowed,
     project: AgentProject = None,
     kind: Kinds = None,
     agent_session: AgentSession = None,
     pinned: Pinned = None,
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
 ) -> Response[bytes]:
     """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
     parts: Parts = state.parts
@@ -158,7 +158,7 @@ async def list_route(
 
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
-        page = await observe.listed(store, scope.asked, window(limit, cursor), fits)
+        page = await observe.listed(store, scope.asked, window, fits)
     return _answer(scope, observations=_raw(page.rows), next=page.next)
 
 

@@ -8,8 +8,8 @@ from litestar.datastructures import State
 from litestar.params import QueryParameter
 
 from vademecum.errors import BadRequest, Busy, Conflict, NotFound
+from vademecum.http.asked import AskedScope, Req, Scoped
 from vademecum.http.connected import while_connected
-from vademecum.http.memory_answers import AskedScope, Req, Scoped
 from vademecum.http.problems import problems
 from vademecum.model.recollection import Kind
 from vademecum.model.scope import MemoryScope

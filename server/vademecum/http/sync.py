@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
 import msgspec
-from litestar import Request, Response, get, post
+from litestar import Response, get, post
 from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.engines.duckdb.accounts import Token
 from vademecum.errors import BadRequest, NotFound, OtherEpoch, Outdated, TooManyStreams, TooNew
+from vademecum.http.asked import PAGE, Req, RowsOfPage
 from vademecum.http.problems import problems
 from vademecum.model.collections import Collection, Registry
 from vademecum.model.draft import Draft
@@ -22,7 +23,6 @@ from vademecum.services.pull import check_epoch, pull
 from vademecum.services.push import push, read_batch
 from vademecum.services.sign_in import is_valid
 
-Req = Request[Account, Token, State]
 STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)
 STREAM_REFUSALS = problems(NotFound, Outdated, TooNew, TooManyStreams)
@@ -70,7 +70,7 @@ async def pull_route(
     state: State,
     lwt: FromQuery[float] = 0,
     id: FromQuery[str] = "",
-    limit: FromQuery[int] = 100,
+    limit: RowsOfPage = PAGE,
 ) -> Response[bytes] | Stream:
     """Rows after the checkpoint (`lwt`, `id`), at most `limit`; a shorter page is the end. Begin with no checkpoint,
     and go on with the one of each answer. A row comes in its latest state, deleted ones included (`_deleted`)."""
