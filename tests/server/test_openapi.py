@@ -405,6 +405,72 @@ def test_what_every_push_and_upload_needs_is_described(document):
     assert list(told.operations["export"]["responses"]["200"]["content"]) == ["application/zip"]
 
 
+def test_every_bound_of_what_is_asked_is_stated_and_held_to(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            told = await told_by(h, ada)
+            bounded = set()
+            for name, operation in told.operations.items():
+                for wrong in _wrong(told, operation):
+                    await _hold(told, ada, name, wrong)
+                    bounded.add(name)
+            lists = {
+                "pull",
+                "listSessions",
+                "listObservations",
+                "listEntities",
+                "listJobs",
+                "suggestDeletions",
+            }
+            searches = {
+                "search",
+                "searchEpisodes",
+                "searchMemories",
+                "searchObservations",
+                "makeContext",
+                "answer",
+            }
+            assert lists | searches | {"getTimeline", "briefAgent"} <= bounded
+
+    run(scenario)
+
+
+async def _hold(told, ada, name, wrong):
+    """`wrong`: what is asked, and what is said to it."""
+    asked, said = wrong
+    place = {"name": "facts", "version": 0, "type": "place"}
+    place |= {
+        one["name"]: "x" for one in told.operations[name].get("parameters", []) if one["name"] not in place
+    }
+    answer = await told.call(ada, name, 400, path=place, **asked)
+    assert answer.json()["detail"] == said, name
+
+
+def _wrong(told, operation):
+    """Of each number in the address one too small and one too large; of the body's bounded fields the same."""
+    query = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "query"}
+    needed = {name: "x" for name, one in query.items() if one["required"]}
+    for name, one in query.items():
+        if name == "q" or (one["schema"].get("type") == "integer" and name != "lwt"):
+            for value, said in _outside(one["schema"]):
+                yield {"params": needed | {name: value}}, f"`{name}` {said}."
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    schema = told.document["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
+    for name in {"query", "limit"} & schema.get("properties", {}).keys():
+        for value, said in _outside(schema["properties"][name]):
+            yield {"json": dict.fromkeys(schema["required"], "x") | {name: value}}, f"`{name}` {said}."
+
+
+def _outside(schema):
+    if schema["type"] == "string":
+        yield "x" * (schema["maxLength"] + 1), f"is longer than {schema['maxLength']:,} characters"
+    else:
+        low, high = int(schema["minimum"]), int(schema["maximum"])
+        yield low - 1, f"must be at least {low:,}"
+        yield high + 1, f"must be at most {high:,}"
+
+
 def test_a_page_and_an_event_may_say_when_everything_was_forgotten(document):
     for name in ("Page", "Event"):
         schema = document["components"]["schemas"][name]

@@ -10,7 +10,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound
+from vademecum.errors import Conflict, LimitReached, NotFound
 from vademecum.http.asked import Req
 from vademecum.http.auth import view_of
 from vademecum.http.observations import AgentProject
@@ -25,8 +25,7 @@ from vademecum.services.parts import Parts
 from vademecum.services.project_merge import merge
 from vademecum.services.scope import asked_in_address
 
-TOKENS_MAX = 100_000
-Tokens = Annotated[int, QueryParameter(name="tokens", description="The most tokens of the text.")]
+Tokens = Annotated[int, QueryParameter(ge=1, le=100_000, description="The most tokens of the text.")]
 
 
 class AgentContext(msgspec.Struct):
@@ -100,8 +99,6 @@ async def context_route(
     """What is pinned, what was decided, what is remembered, then what was done lately, in so many tokens. It is quoted,
     in a fence that nothing in it can end. Empty when there is nothing to tell."""
     parts: Parts = state.parts
-    if not 1 <= tokens <= TOKENS_MAX:
-        raise BadRequest(f"`tokens` must be from 1 to {TOKENS_MAX}.")
     await parts.spool.take_up_soon()
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))

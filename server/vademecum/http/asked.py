@@ -6,6 +6,7 @@ from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency, Provide
 from litestar.params import QueryParameter
+from msgspec import Meta
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.engines.duckdb.userstore import UserStore
@@ -16,6 +17,12 @@ from vademecum.services.scope import asked_in_address, resolve
 Req = Request[Account, Token, State]
 PAGE_MAX = 1000
 PAGE = 100  # rows, of whoever asks for no number
+QUESTION_MAX = 10_000  # characters
+RESULTS_MAX = 100
+QueryText = Annotated[str, Meta(max_length=QUESTION_MAX)]
+Results = Annotated[int, Meta(ge=1, le=RESULTS_MAX)]
+# Of an address Litestar wants to be told by its own means.
+ResultsInAddress = Annotated[int, QueryParameter(ge=1, le=RESULTS_MAX, description="The most results.")]
 RowsOfPage = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="The most rows of a page.")]
 
 

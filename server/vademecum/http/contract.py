@@ -85,8 +85,6 @@ PARAMETERS: dict[str, Json] = {
     "query name": {"description": "A filename, or a whole message that may name one."},
     "query sessionId": {"description": "The session that asks."},
     "query email": {"description": "Only the account with this email: a list of one, or of none."},
-    "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
-    "query project": {"description": "The project asked about, by id or name, or `*` for all; absent: the session's own."},
     "query label": {"description": "The relationship's label."},
     "path type": {"description": "The type of the entities."},
     "path externalId": {"description": "The id that another program knows the session by.", "schema": {"type": "string", "maxLength": 255}},
@@ -94,7 +92,6 @@ PARAMETERS: dict[str, Json] = {
     "path path": {"description": "A file that the model's manifest lists.", "schema": {"type": "string", "maxLength": 255}},
     "query later": {"description": "Answer at once, and make it as a job: see `GET /v1/jobs`."},
     "path job": {"description": "The `id` of a job.", "schema": {"type": "string", "maxLength": 120}},
-    "query most": {"description": "The most jobs to list.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}},
     "query forget": {"description": "Whether the answer waits until the disk is rid of it: `now`, or `soon`."},
     "query sessions": {"description": "What becomes of the project's sessions."},
 }  # fmt: skip

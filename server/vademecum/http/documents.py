@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
-from litestar import Request, delete, get, post, put
+from litestar import delete, get, post, put
 from litestar.datastructures import State, UploadFile
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
+from vademecum.http.asked import Req, ResultsInAddress
 from vademecum.http.problems import problems
 from vademecum.model.collections import Json
 from vademecum.model.limits import WARN_FROM
@@ -21,8 +21,6 @@ from vademecum.services import documents
 from vademecum.services.parts import Parts
 from vademecum.services.upload import Uploaded, upload
 from vademecum.settings import UPLOAD_MAX
-
-Req = Request[Account, Token, State]
 
 
 class UploadForm(msgspec.Struct, rename="camel"):
@@ -156,11 +154,9 @@ async def lookup_route(
     summary="Suggest what to delete",
     responses=_told(Suggestions),
 )
-async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 5) -> Stream:
+async def suggestions_route(request: Req, state: State, count: ResultsInAddress = 5) -> Stream:
     """What would be missed least, first: used by no session, not used for long, used seldom."""
     parts: Parts = state.parts
-    if not 1 <= count <= 100:
-        raise BadRequest("`count` must be from 1 to 100.")
     limit = parts.limits(request.user).documents
     async with parts.users.open(request.user.id) as store:
         rows = await documents.suggestions(store, count)

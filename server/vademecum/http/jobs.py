@@ -1,20 +1,17 @@
 """What the language model has to do behind the answers: how far it is, what failed, and trying that again."""
 
 import msgspec
-from litestar import Request, get, post
+from litestar import get, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery
+from litestar.params import FromPath
 
-from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest, NotFound
+from vademecum.errors import NotFound
+from vademecum.http.asked import PAGE, Req, RowsOfPage
 from vademecum.http.problems import problems
 from vademecum.model.jobs import Job, Kind
 from vademecum.model.jobs import State as JobState
 from vademecum.services import retry
 from vademecum.services.parts import Parts
-
-Req = Request[Account, Token, State]
-MOST = 1000
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -71,14 +68,12 @@ def shown(job: Job) -> Shown:
 async def list_route(
     request: Req,
     state: State,
-    most: FromQuery[int] = 100,
+    most: RowsOfPage = PAGE,
 ) -> Jobs:
     """Newest first: extracting memory from turns that are over, and summaries that were asked for with `later`. A job that
     does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. While the
     assistant cannot be reached, is busy or refuses the key, jobs wait, at most an hour at a time, and nothing counts; one
     that takes the question and says nothing has been tried."""
-    if not 1 <= most <= MOST:
-        raise BadRequest(f"`most` is 1 to {MOST}.")
     parts: Parts = state.parts
     found = await retry.survey(parts.users, request.user.id, most, parts.clock())
     extracting = _extracting(parts, found.today)

@@ -7,7 +7,7 @@ from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge
-from vademecum.http.asked import Req, Scoped, Windowed
+from vademecum.http.asked import QueryText, Req, Results, Scoped, Windowed
 from vademecum.http.connected import while_connected
 from vademecum.http.documents import Deleted
 from vademecum.http.memory_answers import as_stored, paged, told
@@ -37,10 +37,10 @@ class Kept(msgspec.Struct):
 
 
 class MemoryQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    query: str
+    query: QueryText
     session_id: Id | None = None
     project: str | UnsetType | None = UNSET
-    limit: int = 10
+    limit: Results = 10
 
 
 class FoundMemory(msgspec.Struct):
@@ -105,10 +105,6 @@ async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: Stat
     pinned ones do not fade). Superseded ones are not shown. Without a `query`, the freshest. `project`: absent, the
     session's own; null, all; else that one."""
     parts: Parts = state.parts
-    if not 1 <= data.limit <= 100:
-        raise BadRequest("`limit` must be from 1 to 100.")
-    if len(data.query) > 10_000:
-        raise BadRequest("The question is longer than 10,000 characters.")
     async with parts.users.open(request.user.id) as store:
         scope = await resolve(store, data.session_id, data.project)
     search = parts.memories.search(request.user.id, scope, data.query, data.limit)

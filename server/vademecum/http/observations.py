@@ -9,7 +9,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound
-from vademecum.http.asked import Req, Windowed
+from vademecum.http.asked import QueryText, Req, Results, Windowed
 from vademecum.http.auth import view_of
 from vademecum.http.connected import while_connected
 from vademecum.http.memory_answers import as_stored, told
@@ -24,12 +24,11 @@ from vademecum.services.parts import Parts
 from vademecum.services.scope import asked_in_address
 
 READ_MAX = 50
-AROUND_MAX = 100
 AgentProject = Annotated[
     str | None,
     QueryParameter(name="project", description="The project, by its id or name; `*`: all that there are."),
 ]
-Around = Annotated[int, QueryParameter(description="How many rows on this side of it: 0 to 100.")]
+Around = Annotated[int, QueryParameter(ge=0, le=100, description="How many rows on this side of it.")]
 AgentSession = Annotated[
     str | None, QueryParameter(name="agentSession", description="Only of this session of an agent.")
 ]
@@ -72,7 +71,7 @@ class Wanted(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ObservationQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    query: Annotated[str, Meta(max_length=10_000)]
+    query: QueryText
     project: str | UnsetType | None = UNSET
     kind: ObservationKind | None = None
     path: str | None = None
@@ -80,7 +79,7 @@ class ObservationQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="ca
     after: Time | None = None
     agent_session: str | None = None
     pinned: bool | None = None
-    limit: int = 10
+    limit: Results = 10
 
 
 class FoundObservation(msgspec.Struct):
@@ -193,8 +192,6 @@ async def search_route(request: Req, data: JSONBody[ObservationQuestion], state:
     """Best first, by words and by meaning, the newer before the older. What is remembered in the scope is found as well,
     unless a kind, a path, a session of an agent or pins are asked for."""
     parts: Parts = state.parts
-    if not 1 <= data.limit <= 100:
-        raise BadRequest("`limit` must be from 1 to 100.")
     if not data.query.strip():
         raise BadRequest("`query` is empty: say what to look for.")
     async with parts.users.open(request.user.id) as store:
@@ -227,8 +224,6 @@ async def timeline_route(
 ) -> Response[bytes]:
     """The observation among those of its project that came just before and after it, from old to new."""
     parts: Parts = state.parts
-    if not (0 <= before <= AROUND_MAX and 0 <= after <= AROUND_MAX):
-        raise BadRequest(f"`before` and `after` must be from 0 to {AROUND_MAX}.")
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
         found = await observe.timeline(store, scope.asked, observation_id, before, after)
