@@ -471,6 +471,46 @@ def _outside(schema):
         yield high + 1, f"must be at most {high:,}"
 
 
+def test_agents_must_name_the_project_and_the_document_says_so(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            told = await told_by(h, ada)
+            for name in ("listObservations", "listAgentProjects", "listAgentSessions", "briefAgent", "getTimeline",
+                         "pinObservation", "deleteObservation"):  # fmt: skip
+                (project,) = (one for one in told.operations[name]["parameters"] if one["name"] == "project")
+                assert project["required"] and project["schema"]["type"] == "string", name
+                request = {"path": {"observationId": "x"}, "json": {"pinned": True}}
+                answer = await told.call(ada, name, 400, **request)
+                assert answer.json()["detail"].startswith("Name the project"), name
+            for name, body in {"readObservations": {"ids": []}, "searchObservations": {"query": "x"}}.items():
+                answer = await told.call(ada, name, 400, json=body)
+                assert answer.json()["detail"] == "The body lacks `project`."
+                ref = told.operations[name]["requestBody"]["content"]["application/json"]["schema"]
+                told.fits(ref, body | {"project": None})
+                with pytest.raises(jsonschema_rs.ValidationError):
+                    told.fits(ref, body)
+                await told.call(ada, name, json=body | {"project": None})
+
+    run(scenario)
+
+
+def test_a_relationship_is_taken_apart_by_a_body_or_by_the_address(document):
+    operation = Told(document).operations["disconnectEntities"]
+    assert operation["requestBody"]["required"] is False
+    Told(document).fits(
+        operation["requestBody"]["content"]["application/json"]["schema"],
+        {"fromId": "a", "toId": "b", "label": "knows"},
+    )
+    assert {"fromId", "toId", "label"} <= {one["name"] for one in operation["parameters"]}
+
+
+def test_every_schema_of_the_document_can_be_validated_with(document):
+    components = document["components"]
+    for name in components["schemas"]:
+        jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": components})
+
+
 def test_a_page_and_an_event_may_say_when_everything_was_forgotten(document):
     for name in ("Page", "Event"):
         schema = document["components"]["schemas"][name]

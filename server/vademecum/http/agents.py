@@ -94,7 +94,7 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     responses=problems(NotFound, Conflict),
 )
 async def context_route(
-    request: Req, state: State, project: AgentProject = None, tokens: Tokens = 2000
+    request: Req, state: State, project: AgentProject, tokens: Tokens = 2000
 ) -> AgentContext:
     """What is pinned, what was decided, what is remembered, then what was done lately, in so many tokens. It is quoted,
     in a fence that nothing in it can end. Empty when there is nothing to tell."""
@@ -121,7 +121,7 @@ async def _within(request: Req, state: State, project: str | None) -> AsyncItera
     summary="Say in which projects agents work",
     responses=problems(NotFound, Conflict),
 )
-async def projects_route(request: Req, state: State, project: AgentProject = None) -> AgentProjects:
+async def projects_route(request: Req, state: State, project: AgentProject) -> AgentProjects:
     """Every project of the scope with the number of its observations and the time of the last; the latest first."""
     async with _within(request, state, project) as (store, scope):
         return AgentProjects(scope.told, await agent_work.in_projects(store, scope.asked))
@@ -134,7 +134,7 @@ async def projects_route(request: Req, state: State, project: AgentProject = Non
     summary="List the sessions of agents",
     responses=problems(NotFound, Conflict),
 )
-async def sessions_route(request: Req, state: State, project: AgentProject = None) -> AgentSessions:
+async def sessions_route(request: Req, state: State, project: AgentProject) -> AgentSessions:
     """What `agentSession` of `listObservations` can be, with how much was done in each and when; the latest first."""
     async with _within(request, state, project) as (store, scope):
         return AgentSessions(scope.told, await agent_work.in_sessions(store, scope.asked))

@@ -185,7 +185,7 @@ def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
     for path, item in document["paths"].items():
         for method, operation in item.items():
             _complete_operation(method, operation, path, [c.name for c in synced])
-    document = _with_document_rows(document)
+    document = _as_javascript(_with_document_rows(document))
     document["components"]["schemas"] |= rows | _wire([f"{c.struct.__name__}Doc" for c in synced])
     return document
 
@@ -237,6 +237,7 @@ def _complete_operation(method: str, operation: Json, path: str, collections: li
         operation["security"] = []  # Litestar takes an empty list for none given
     for parameter in operation.get("parameters", []):
         _complete_parameter(parameter, path, collections)
+    _complete_body(operation.get("requestBody", {}))
     responses = operation["responses"]
     success = next(answer for status, answer in responses.items() if status.startswith("2"))
     _complete_success(success, "AnswerEvent" if operation["operationId"] == "answer" else "Event")
@@ -257,8 +258,27 @@ def _complete_parameter(parameter: Json, path: str, collections: list[str]) -> N
     if place == "path name" and path.startswith("/v1/sync/"):
         parameter["description"] = "The collection."
         parameter["schema"] = {"type": "string", "enum": collections}
+    if parameter["in"] == "query":  # which says a thing or leaves it out, but says no null
+        parameter["schema"] = _without_null(parameter["schema"])
     if parameter["in"] == "path" and parameter["name"].endswith("Id") and place not in PARAMETERS:
         parameter["schema"] = ID
+
+
+def _without_null(schema: Json) -> Json:
+    if "oneOf" in schema:
+        (said,) = (one for one in schema["oneOf"] if one != {"type": "null"})
+        return {**{name: value for name, value in schema.items() if name != "oneOf"}, **said}
+    if isinstance(schema["type"], list):  # as of an enum
+        (kind,) = (kind for kind in schema["type"] if kind != "null")
+        return {**schema, "type": kind, "enum": [value for value in schema["enum"] if value is not None]}
+    return schema
+
+
+def _complete_body(body: Json) -> None:
+    """Litestar takes a body that may be null for one that must be there."""
+    for content in body.get("content", {}).values():
+        if {"type": "null"} in content["schema"].get("oneOf", ()):
+            body["required"], content["schema"] = False, _without_null(content["schema"])
 
 
 def _complete_success(answer: Json, event: str) -> None:
@@ -308,6 +328,15 @@ def _with_document_rows(node: Any) -> Any:
     if isinstance(node, dict):
         return {key: _with_document_rows(value) for key, value in node.items()}
     return [_with_document_rows(value) for value in node] if isinstance(node, list) else node
+
+
+def _as_javascript(node: Any) -> Any:
+    """The end of a text is `\\Z` in Python's patterns and `$` in those of JSON Schema, which are JavaScript's."""
+    if isinstance(node, dict):
+        ends = isinstance(node.get("pattern"), str) and node["pattern"].endswith(r"\Z")
+        own = {"pattern": node["pattern"].removesuffix(r"\Z") + "$"} if ends else {}
+        return {key: _as_javascript(value) for key, value in node.items()} | own
+    return [_as_javascript(value) for value in node] if isinstance(node, list) else node
 
 
 def _ref(name: str) -> Json:

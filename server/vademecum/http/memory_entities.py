@@ -169,27 +169,18 @@ async def disconnect_route(
     from_id: Annotated[str, QueryParameter(name="fromId")] = "",
     to_id: Annotated[str, QueryParameter(name="toId")] = "",
     label: FromQuery[str] = "",
+    data: JSONBody[Edge | None] = None,
 ) -> Deleted:
-    """Said by `fromId`, `toId` and `label`, in the address or as a JSON body. The entities stay. Name a session or a
-    project, as in `getEntity`."""
+    """Said by `fromId`, `toId` and `label`: as a JSON body, or, because proxies and clients may drop the body of a
+    DELETE, in the address. The entities stay. Name a session or a project, as in `getEntity`."""
     parts: Parts = state.parts
-    edge = _edge_of(await request.body()) or Edge(from_id, to_id, label)
+    edge = data or Edge(from_id, to_id, label)
     if not (edge.from_id and edge.to_id and edge.label):
         raise BadRequest("Say which relationship: `fromId`, `toId` and `label`. Nothing was changed.")
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         await store.write(lambda draft: relationships.disconnect(draft, scope, edge))
     return Deleted(1)
-
-
-def _edge_of(body: bytes) -> Edge | None:
-    """Proxies and clients may drop the body of a DELETE, so it need not have one."""
-    try:
-        return msgspec.json.decode(body, type=Edge) if body else None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(
-            f"The body must be {{fromId, toId, label}}. Nothing was changed. ({error})"
-        ) from error
 
 
 ROUTES = [

@@ -24,10 +24,14 @@ from vademecum.services.parts import Parts
 from vademecum.services.scope import asked_in_address
 
 READ_MAX = 50
-AgentProject = Annotated[
-    str | None,
-    QueryParameter(name="project", description="The project, by its id or name; `*`: all that there are."),
-]
+AgentProject = (
+    Annotated[  # None if it is absent, though there is no default: then `scope_called` says what is missing
+        str | None,
+        QueryParameter(
+            name="project", description="The project, by its id or name; `*`: all that there are."
+        ),
+    ]
+)
 Around = Annotated[int, QueryParameter(ge=0, le=100, description="How many rows on this side of it.")]
 AgentSession = Annotated[
     str | None, QueryParameter(name="agentSession", description="Only of this session of an agent.")
@@ -66,13 +70,17 @@ class ReadObservations(ScopedObservations):
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    """`project`: by its id or name; null: all that there are."""
+
     ids: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=READ_MAX)]
-    project: str | UnsetType | None = UNSET
+    project: str | None
 
 
 class ObservationQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
+    """`project`: by its id or name; null: all that there are."""
+
     query: QueryText
-    project: str | UnsetType | None = UNSET
+    project: str | None
     kind: ObservationKind | None = None
     path: str | None = None
     before: Time | None = None
@@ -140,7 +148,7 @@ async def list_route(
     request: Req,
     state: State,
     window: Windowed,
-    project: AgentProject = None,
+    project: AgentProject,
     kind: Kinds = None,
     agent_session: AgentSession = None,
     pinned: Pinned = None,
@@ -218,7 +226,7 @@ async def timeline_route(
     request: Req,
     state: State,
     observation_id: FromPath[str],
-    project: AgentProject = None,
+    project: AgentProject,
     before: Around = 5,
     after: Around = 5,
 ) -> Response[bytes]:
@@ -242,7 +250,7 @@ async def pin_route(
     state: State,
     observation_id: FromPath[str],
     data: JSONBody[Pin],
-    project: AgentProject = None,
+    project: AgentProject,
 ) -> Response[bytes]:
     """What is pinned is kept for ever, and told first to the next session of an agent."""
     parts: Parts = state.parts
@@ -264,7 +272,7 @@ async def pin_route(
     responses=problems(NotFound, Conflict),
 )
 async def delete_route(
-    request: Req, state: State, observation_id: FromPath[str], project: AgentProject = None
+    request: Req, state: State, observation_id: FromPath[str], project: AgentProject
 ) -> ScopedDeletion:
     """Its text leaves the disk soon after. Name the project that it is in, or `*`."""
     parts: Parts = state.parts
