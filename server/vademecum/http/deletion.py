@@ -16,11 +16,11 @@ from vademecum.errors import BadRequest, NotFound
 from vademecum.http.documents import Deleted
 from vademecum.http.problems import problems
 from vademecum.services import delete as deleting
+from vademecum.services import rows
 from vademecum.services.belongings import belongings
 from vademecum.services.export import export
 from vademecum.services.forget import Receipt, forget_everything, forget_project
 from vademecum.services.parts import Parts
-from vademecum.services.rows import check_live
 
 Req = Request[Account, Token, State]
 SENTENCE = "forget everything"
@@ -43,7 +43,7 @@ async def delete_session_route(request: Req, state: State, session_id: FromPath[
     to the entities."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: deleting.delete_one(draft, "sessions", session_id, "session"))
+        await store.write(lambda draft: rows.kill(draft, "sessions", session_id))
     return Deleted(1)
 
 
@@ -130,7 +130,7 @@ async def _exported(request: Req, parts: Parts, project_id: str | None) -> Strea
     async with parts.users.open(request.user.id) as store:
         only = None
         if project_id is not None:
-            check_live(store, "projects", project_id)
+            rows.check_live(store, "projects", project_id)
             only = belongings(store, project_id, with_sessions=True)
         # Without a name from the start: however this ends, nothing of it is left in the folder.
         file = tempfile.TemporaryFile(dir=store.folder)  # noqa: SIM115 - closed when the answer is over

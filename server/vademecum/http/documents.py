@@ -4,20 +4,20 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
-from litestar import delete, get, post, put
+from litestar import Response, delete, get, post, put
 from litestar.datastructures import State, UploadFile
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 from litestar.response import Stream
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
 from vademecum.http.asked import Req, ResultsInAddress
+from vademecum.http.memory_answers import as_stored, told
 from vademecum.http.problems import problems
-from vademecum.model.collections import Json
+from vademecum.model.collections import Document, Json
 from vademecum.model.limits import WARN_FROM
 from vademecum.services import borrow as borrowing
 from vademecum.services import delete as deleting
-from vademecum.services import documents
+from vademecum.services import documents, rows
 from vademecum.services.parts import Parts
 from vademecum.services.upload import Uploaded, upload
 from vademecum.settings import UPLOAD_MAX
@@ -88,20 +88,15 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
     )
 
 
-def _told(answer: type[msgspec.Struct]) -> dict[int, ResponseSpec]:
-    """What the schema says of an answer that goes out as a stream."""
-    return {200: ResponseSpec(answer, generate_examples=False, description="Request fulfilled")}
-
-
-def _filled(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
-    """`answer`, whose last field is an empty list, with `rows` in it: as they are stored, and sent one by one,
+def _filled(answer: msgspec.Struct, found: list[bytes]) -> Stream:
+    """`answer`, whose last field is an empty list, with `found` in it: as they are stored, and sent one by one,
     because together they may have 100 MB."""
     empty = msgspec.json.encode(answer)
     assert empty.endswith(b"[]}")
 
     async def pieces() -> AsyncIterator[bytes]:
         yield empty[:-2]
-        for position, row in enumerate(rows):
+        for position, row in enumerate(found):
             yield b"," + row if position else row
         yield empty[-2:]
 
@@ -113,15 +108,15 @@ def _filled(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
     operation_id="listDocuments",
     tags=["documents"],
     summary="List all documents",
-    responses=_told(DocumentList),
+    responses=told(DocumentList),
 )
 async def list_route(request: Req, state: State) -> Stream:
     """Newest first, without their text. `limit` is how many the account may hold; warn from `warnFrom` on."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        rows = await documents.list_documents(store)
+        listed = await documents.list_documents(store)
     limit = parts.limits(request.user).documents
-    return _filled(DocumentList(count=len(rows), limit=limit, documents=[]), rows)
+    return _filled(DocumentList(count=len(listed), limit=limit, documents=[]), listed)
 
 
 @get(
@@ -129,7 +124,7 @@ async def list_route(request: Req, state: State) -> Stream:
     operation_id="lookUpDocuments",
     tags=["documents"],
     summary="Find documents by name",
-    responses=_told(Matches),
+    responses=told(Matches),
 )
 async def lookup_route(
     request: Req,
@@ -143,8 +138,8 @@ async def lookup_route(
     if not name.strip():
         raise BadRequest("`name` is empty.")
     async with parts.users.open(request.user.id) as store:
-        rows = await documents.look_up(store, name[:10_000], session_id)
-    return _filled(Matches([]), rows)
+        named = await documents.look_up(store, name[:10_000], session_id)
+    return _filled(Matches([]), named)
 
 
 @get(
@@ -152,16 +147,16 @@ async def lookup_route(
     operation_id="suggestDeletions",
     tags=["documents"],
     summary="Suggest what to delete",
-    responses=_told(Suggestions),
+    responses=told(Suggestions),
 )
 async def suggestions_route(request: Req, state: State, count: ResultsInAddress = 5) -> Stream:
     """What would be missed least, first: used by no session, not used for long, used seldom."""
     parts: Parts = state.parts
     limit = parts.limits(request.user).documents
     async with parts.users.open(request.user.id) as store:
-        rows = await documents.suggestions(store, count)
+        suggested = await documents.suggestions(store, count)
         held = store.usage.documents
-    return _filled(Suggestions(held, limit, held >= WARN_FROM, []), rows)
+    return _filled(Suggestions(held, limit, held >= WARN_FROM, []), suggested)
 
 
 @get(
@@ -169,13 +164,13 @@ async def suggestions_route(request: Req, state: State, count: ResultsInAddress 
     operation_id="getDocument",
     tags=["documents"],
     summary="Get one document",
-    responses=problems(NotFound),
+    responses=told(Document) | problems(NotFound),
 )
-async def get_route(request: Req, state: State, document_id: FromPath[str]) -> dict[str, Any]:
+async def get_route(request: Req, state: State, document_id: FromPath[str]) -> Response[bytes]:
     """What is known of a document. Its text is in the rows of `vectorEmbeddings`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return await documents.get_document(store, document_id)
+        return as_stored(await rows.read(store, "documents", document_id))
 
 
 @delete(
@@ -190,7 +185,7 @@ async def delete_route(request: Req, state: State, document_id: FromPath[str]) -
     """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: deleting.delete_one(draft, "documents", document_id, "document"))
+        await store.write(lambda draft: rows.kill(draft, "documents", document_id))
     return Deleted(1)
 
 

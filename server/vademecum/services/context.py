@@ -15,7 +15,7 @@ import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import NotFound, TooLarge
+from vademecum.errors import TooLarge, no_such
 from vademecum.model.limits import Limits, Tier
 from vademecum.model.prompt import (
     BUDGETS,
@@ -186,7 +186,7 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
     key = f"sessions/{session_id}"
     head = store.heads.rows.get(key)
     if head is not None and head.deleted:
-        raise NotFound("There is no such session.")
+        raise no_such("sessions")
     body = (await store.bodies([key])).get(key)
     return _session.decode(body) if body is not None else _Session()
 

@@ -4,7 +4,7 @@ an id opens nothing by itself, it must lie within the scope that is asked about.
 from __future__ import annotations
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest
+from vademecum.errors import BadRequest, no_such
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft, Head
 from vademecum.model.limits import Limits
@@ -49,4 +49,4 @@ async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
 def check_within(store: UserStore, scope: MemoryScope, entity_id: str) -> None:
     """Raises NotFound."""
     if not is_within(scope, store.heads.rows.get(f"entities/{entity_id}")):
-        raise rows.no_such("entities")
+        raise no_such("entities")

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import Conflict
+from vademecum.errors import Conflict, no_such
 from vademecum.model import cascade
 from vademecum.model.collections import Json, Memory
 from vademecum.model.draft import Draft, Head
@@ -70,7 +70,7 @@ def _decoded(portion: Portion) -> list[tuple[Memory, bytes]]:
 async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
     """Raises NotFound for one that is not within the scope, as for one that is not there."""
     if not is_within(scope, store.heads.rows.get(key_of(memory_id))):
-        raise rows.no_such("memories")
+        raise no_such("memories")
     return await rows.read(store, "memories", memory_id)
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import LimitReached
+from vademecum.errors import LimitReached, no_such
 from vademecum.model import cascade, names, secrets
 from vademecum.model.collections import PATH_MAX, Json
 from vademecum.model.draft import Draft, Head
@@ -132,11 +132,11 @@ async def timeline(
     key = key_of(observation_id)
     head = store.heads.rows.get(key)
     if head is None or not is_within(scope, head):
-        raise rows.no_such(OBSERVATIONS)
+        raise no_such(OBSERVATIONS)
     beside = [k for k in store.heads.dependents.get(head.parents[0], ()) if k.startswith(f"{OBSERVATIONS}/")]
     order = await sorted_places(store, [k for k in beside if store.live(k)])
     if key not in order:
-        raise rows.no_such(OBSERVATIONS)
+        raise no_such(OBSERVATIONS)
     at = order.index(key)
     around = order[max(0, at - before) : at + after + 1]
     bodies = await store.bodies(around)
@@ -158,4 +158,4 @@ def delete(draft: Draft, scope: MemoryScope, observation_id: str) -> None:
 def _check_within(draft: Draft, scope: MemoryScope, observation_id: str) -> None:
     key = key_of(observation_id)
     if draft.life(key) != "live" or not is_within(scope, draft.head(key)):
-        raise rows.no_such(OBSERVATIONS)
+        raise no_such(OBSERVATIONS)

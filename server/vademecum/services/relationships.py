@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest
+from vademecum.errors import BadRequest, no_such
 from vademecum.model import cascade
 from vademecum.model.collections import Id, Json, Name
 from vademecum.model.draft import Draft
@@ -47,7 +47,7 @@ def disconnect(draft: Draft, scope: MemoryScope, edge: Edge) -> None:
     _check_within(draft, scope, edge)
     known = _known(draft, edge)
     if not known:
-        raise rows.no_such("relationships")
+        raise no_such("relationships")
     cascade.kill(draft, *known)
 
 

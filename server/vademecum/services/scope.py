@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest, Conflict, NotFound
+from vademecum.errors import BadRequest, Conflict, NotFound, no_such
 from vademecum.model.draft import WAITING, Head
 from vademecum.model.ranking import fold
 from vademecum.model.scope import Everything, Home, InProject, MemoryScope, home
@@ -62,7 +62,7 @@ def asked_in_address(project: str | None) -> Asked:
 def home_of(session: Head | None) -> Home:
     """The project that a session is in now, or the pool. Raises NotFound for one that is not here."""
     if session is None or session.deleted:
-        raise NotFound("There is no such session.")
+        raise no_such("sessions")
     return home(project_of(session.references))
 
 
