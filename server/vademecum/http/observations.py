@@ -16,7 +16,7 @@ from vademecum.http.memory_answers import as_stored, told
 from vademecum.http.problems import problems
 from vademecum.model.collections import Memory, Observation, ObservationKind, Time
 from vademecum.model.observation import EVENTS_MAX, Event
-from vademecum.services import observe
+from vademecum.services import observe, rows
 from vademecum.services.agent_scope import AgentScope, Scoped, scope_called
 from vademecum.services.observation_search import Filter, Hit, is_memory, search
 from vademecum.services.pages import Card
@@ -278,7 +278,7 @@ async def delete_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
-        await store.write(lambda draft: observe.delete(draft, scope.asked, observation_id))
+        await store.write(lambda draft: rows.delete(draft, scope.asked, observe.OBSERVATIONS, observation_id))
     return ScopedDeletion(scope.told, 1)
 
 

@@ -15,7 +15,7 @@ from vademecum.model.scope import MemoryScope
 from vademecum.services import entities, rows
 from vademecum.services.pages import Page, Window, newest
 from vademecum.services.portions import children
-from vademecum.services.scope import place_of
+from vademecum.services.scope import is_within, place_of
 
 
 class Edge(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -59,7 +59,7 @@ async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: 
     keys = [
         key
         for key in children(store, start, "relationships")
-        if heads[key].parents[0] == start and entities.is_within(scope, heads.get(heads[key].parents[1]))
+        if heads[key].parents[0] == start and is_within(scope, heads.get(heads[key].parents[1]))
     ]
     return await newest(store, keys, asked)
 

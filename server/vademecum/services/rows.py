@@ -70,7 +70,7 @@ def kill(draft: Draft, collection: str, row_id: str) -> None:
 
 
 def check_within(draft: Draft, scope: MemoryScope, collection: str, row_id: str) -> None:
-    """For what has a place: turns, summaries, entities, memories. Raises NotFound for a row that is not within the scope,
+    """For what has a place: turns, summaries, entities, memories, observations. Raises NotFound for a row that is not within the scope,
     as for one that is not there."""
     place = place_of(f"{collection}/{row_id}", draft.head)
     if place is None or not sees(scope, place.project_id):
