@@ -19,7 +19,6 @@ from vademecum.model.observation import EVENTS_MAX, Event
 from vademecum.services import observe, rows
 from vademecum.services.agent_scope import AgentScope, Scoped, scope_called
 from vademecum.services.observation_search import Filter, Hit, is_memory, search
-from vademecum.services.pages import Card
 from vademecum.services.parts import Parts
 from vademecum.services.scope import asked_in_address
 
@@ -155,17 +154,10 @@ async def list_route(
 ) -> Response[bytes]:
     """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
     parts: Parts = state.parts
-
-    def fits(card: Card) -> bool:
-        return (
-            (kind is None or card.kind == kind)
-            and (agent_session is None or card.agent_session == agent_session)
-            and (pinned is None or card.pinned == pinned)
-        )
-
+    asked = Filter(kind=kind, agent_session=agent_session, pinned=pinned)
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
-        page = await observe.listed(store, scope.asked, window, fits)
+        page = await observe.listed(store, scope.asked, window, asked.fits)
     return _answer(scope, observations=_raw(page.rows), next=page.next)
 
 
