@@ -25,10 +25,10 @@ from vademecum.errors import (
     TooLarge,
     VademecumError,
 )
+from vademecum.http.answers import HEARTBEAT, stream_of
 from vademecum.http.asked import QueryText, Req
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
-from vademecum.http.sync import STREAM_HEADERS
 from vademecum.model.collections import Id
 from vademecum.services.answer import Answering, Asker, Delta, Done, Event, Question, Told
 from vademecum.services.follow import frame
@@ -36,7 +36,6 @@ from vademecum.services.parts import Parts
 from vademecum.services.sign_in import is_valid
 
 NAMES: dict[type[Event], str] = {Told: "context", Delta: "delta", Done: "done"}
-HEARTBEAT = b": hb\n\n"
 
 
 class AnswerQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -106,7 +105,7 @@ async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: Stat
         raise
     events = _events(parts, request.auth, answering, first)
     weakref.finalize(events, answering.end)  # also if the client is gone before the first event is asked for
-    return Stream(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+    return stream_of(events)
 
 
 async def _events(parts: Parts, token: Token, answering: Answering, first: Event) -> AsyncIterator[bytes]:

@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 from typing import IO, Literal
 
 import msgspec
-from litestar import Request, delete, get, post
+from litestar import delete, get, post
 from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, NotFound
-from vademecum.http.documents import Deleted
+from vademecum.http.answers import Deleted
+from vademecum.http.asked import Req
 from vademecum.http.problems import problems
 from vademecum.services import delete as deleting
 from vademecum.services import rows
@@ -22,7 +22,6 @@ from vademecum.services.export import export
 from vademecum.services.forget import Receipt, forget_everything, forget_project
 from vademecum.services.parts import Parts
 
-Req = Request[Account, Token, State]
 SENTENCE = "forget everything"
 
 

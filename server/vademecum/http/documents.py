@@ -10,8 +10,8 @@ from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 from litestar.response import Stream
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
+from vademecum.http.answers import Deleted, as_stored, told
 from vademecum.http.asked import Req, ResultsInAddress
-from vademecum.http.memory_answers import as_stored, told
 from vademecum.http.problems import problems
 from vademecum.model.collections import Document, Json
 from vademecum.model.limits import WARN_FROM
@@ -52,10 +52,6 @@ class Suggestions(msgspec.Struct):
     limit: int
     warn: bool
     suggestions: list[Json]
-
-
-class Deleted(msgspec.Struct):
-    deleted: int
 
 
 @post(

@@ -7,10 +7,9 @@ from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge
+from vademecum.http.answers import Deleted, as_stored, paged, told
 from vademecum.http.asked import QueryText, Req, Results, Scoped, Windowed
 from vademecum.http.connected import while_connected
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import as_stored, paged, told
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id, Memory, Text
 from vademecum.model.scope import Everything, Home, MemoryScope

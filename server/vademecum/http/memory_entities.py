@@ -8,9 +8,8 @@ from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound, TooLarge
+from vademecum.http.answers import Deleted, as_stored, paged, told, written
 from vademecum.http.asked import Req, Scoped, Windowed
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import as_stored, paged, told, written
 from vademecum.http.problems import problems
 from vademecum.model.collections import Entity, Id, Name, Relationship, Text
 from vademecum.model.scope import InProject, MemoryScope

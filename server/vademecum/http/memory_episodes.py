@@ -6,9 +6,8 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
 
 from vademecum.errors import Conflict, LimitReached, NotFound, TooLarge
+from vademecum.http.answers import Deleted, paged, told, written
 from vademecum.http.asked import Req, Scoped, Windowed
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import paged, told, written
 from vademecum.http.problems import problems
 from vademecum.model.collections import Episode, Id, Text
 from vademecum.model.scope import MemoryScope

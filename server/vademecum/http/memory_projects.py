@@ -7,8 +7,8 @@ from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, UnsetType
 
 from vademecum.errors import LimitReached, NotFound, TooLarge
+from vademecum.http.answers import as_stored, paged, told, written
 from vademecum.http.asked import Req, Windowed
-from vademecum.http.memory_answers import as_stored, paged, told, written
 from vademecum.http.memory_sessions import SessionList
 from vademecum.http.memory_summaries import ScopedSummaries
 from vademecum.http.problems import problems

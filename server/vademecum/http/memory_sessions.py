@@ -10,9 +10,8 @@ from litestar.params import JSONBody
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import Duplicate, LimitReached, NotFound, TooLarge
+from vademecum.http.answers import Deleted, as_stored, paged, told, written
 from vademecum.http.asked import Req, Windowed
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import as_stored, paged, told, written
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id, Session
 from vademecum.services import sessions

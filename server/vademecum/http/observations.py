@@ -9,10 +9,10 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound
+from vademecum.http.answers import as_stored, told
 from vademecum.http.asked import QueryText, Req, Results, Windowed
 from vademecum.http.auth import view_of
 from vademecum.http.connected import while_connected
-from vademecum.http.memory_answers import as_stored, told
 from vademecum.http.problems import problems
 from vademecum.model.collections import Memory, Observation, ObservationKind, Time
 from vademecum.model.observation import EVENTS_MAX, Event

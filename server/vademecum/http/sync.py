@@ -13,6 +13,7 @@ from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Token
 from vademecum.errors import BadRequest, NotFound, OtherEpoch, Outdated, TooManyStreams, TooNew
+from vademecum.http.answers import HEARTBEAT, stream_of
 from vademecum.http.asked import PAGE, Req, RowsOfPage
 from vademecum.http.problems import problems
 from vademecum.model.collections import Collection, Registry
@@ -23,7 +24,6 @@ from vademecum.services.pull import check_epoch, pull
 from vademecum.services.push import push, read_batch
 from vademecum.services.sign_in import is_valid
 
-STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)
 STREAM_REFUSALS = problems(NotFound, Outdated, TooNew, TooManyStreams)
 RETRY_S = 60
@@ -166,7 +166,7 @@ def _stream(parts: Parts, request: Req, names: frozenset[str], *, named: bool) -
     subscription = stack.enter_context(parts.hub.subscribe(request.user.id, names, named=named))
     events = _events(parts, request.auth, subscription, stack)
     weakref.finalize(events, stack.close)  # if the client is gone before the first event is asked for
-    return Stream(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+    return stream_of(events)
 
 
 async def _events(
@@ -178,11 +178,10 @@ async def _events(
             try:
                 event = await asyncio.wait_for(subscription.next(), parts.settings.heartbeat_s)
             except TimeoutError:
-                yield b": hb\n\n"
-                continue
+                event = b""
             if event is None or not is_valid(parts, token):
                 return
-            yield event or b": hb\n\n"
+            yield event or HEARTBEAT
 
 
 ROUTES = [pull_route, push_route, pull_stream_route, stream_route]

@@ -1,22 +1,38 @@
-"""What the routes of memory have in common: rows go out as they are stored, lists in pages, all of them with the scope
-they were read in."""
+"""What answers have in common: rows go out as they are stored, lists in pages, with the scope they were read in; events
+on a connection that is held."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 from litestar import Response
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.response import Stream
 
 from vademecum.model.collections import Json
 from vademecum.model.scope import MemoryScope
 from vademecum.services.pages import Page
 
 SCOPE = "X-Vademecum-Scope"
+HEARTBEAT = b": hb\n\n"  # a sign of life, which no client takes for an event
+
+
+class Deleted(msgspec.Struct):
+    deleted: int
 
 
 def told(answer: Any, status: int = 200) -> dict[int, ResponseSpec]:
     """What the schema says of an answer that is put together of stored rows."""
     return {status: ResponseSpec(answer, generate_examples=False, description="Request fulfilled")}
+
+
+def stream_of(events: AsyncIterator[bytes]) -> Stream:
+    """No proxy keeps it back."""
+    return Stream(
+        events,
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+    )
 
 
 def as_stored(row: bytes, status: int = 200, scope: MemoryScope | None = None) -> Response[bytes]:
