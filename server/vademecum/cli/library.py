@@ -21,17 +21,17 @@ SENTENCE = "forget everything"
 @click.argument("query")
 @user_option
 @click.option("--session", required=True, help="The session whose documents are searched.")
-@click.option("-k", default=5, show_default=True, help="How many passages.")
+@click.option("--limit", default=5, show_default=True, help="How many passages.")
 @click.option(
     "--mode", type=click.Choice(["hybrid", "meaning", "words"]), default="hybrid", show_default=True
 )
 @data_option
 @json_option
-def search(query: str, email: str, session: str, k: int, mode: str, data: Path, as_json: bool) -> None:
+def search(query: str, email: str, session: str, limit: int, mode: str, data: Path, as_json: bool) -> None:
     """Find the passages that fit a question best, with document and page."""
     if not query.strip():
         raise BadRequest("The question is empty.")
-    body = {"query": query, "sessionId": session, "k": k, "mode": mode}
+    body = {"query": query, "sessionId": session, "limit": limit, "mode": mode}
     found = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/search", email, json=body))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())

@@ -145,14 +145,14 @@ async def lookup_route(
     summary="Suggest what to delete",
     responses=told(Suggestions),
 )
-async def suggestions_route(request: Req, state: State, count: ResultsInAddress = 5) -> Stream:
+async def suggestions_route(request: Req, state: State, limit: ResultsInAddress = 5) -> Stream:
     """What would be missed least, first: used by no session, not used for long, used seldom."""
     parts: Parts = state.parts
-    limit = parts.limits(request.user).documents
+    room = parts.limits(request.user).documents
     async with parts.users.open(request.user.id) as store:
-        suggested = await documents.suggestions(store, count)
+        suggested = await documents.suggestions(store, limit)
         held = store.usage.documents
-    return _filled(Suggestions(held, limit, held >= WARN_FROM, []), suggested)
+    return _filled(Suggestions(held, room, held >= WARN_FROM, []), suggested)
 
 
 @get(

@@ -68,14 +68,14 @@ def shown(job: Job) -> Shown:
 async def list_route(
     request: Req,
     state: State,
-    most: RowsOfPage = PAGE,
+    limit: RowsOfPage = PAGE,
 ) -> Jobs:
     """Newest first: extracting memory from turns that are over, and summaries that were asked for with `later`. A job that
     does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. While the
     assistant cannot be reached, is busy or refuses the key, jobs wait, at most an hour at a time, and nothing counts; one
     that takes the question and says nothing has been tried."""
     parts: Parts = state.parts
-    found = await retry.survey(parts.users, request.user.id, most, parts.clock())
+    found = await retry.survey(parts.users, request.user.id, limit, parts.clock())
     extracting = _extracting(parts, found.today)
     return Jobs(extracting, Counts(**found.counts), [shown(job) for job in found.newest])
 

@@ -85,10 +85,10 @@ async def look_up(store: UserStore, name: str, session_id: str) -> list[bytes]:
     return await _bodies(store, await asyncio.to_thread(match, name, [(c.id, c.filename) for c in pool]))
 
 
-async def suggestions(store: UserStore, count: int) -> list[bytes]:
-    """The `count` documents that would be missed least, as JSON."""
+async def suggestions(store: UserStore, limit: int) -> list[bytes]:
+    """The `limit` documents that would be missed least, as JSON."""
     known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
-    return await _bodies(store, cleanup([_candidate(store, card) for card in known], count))
+    return await _bodies(store, cleanup([_candidate(store, card) for card in known], limit))
 
 
 def _candidate(store: UserStore, card: Card) -> Candidate:
