@@ -35,7 +35,7 @@ class Counts(msgspec.Struct):
 
 
 class Extracting(msgspec.Struct, rename="camel"):
-    """Whether what is said becomes memory, and by which model; and of `daily` attempts, how many were made today (UTC).
+    """Whether what is said becomes memory, and by which model; and of `daily` questions, how many it was asked today (UTC).
     `note` says it in words."""
 
     available: bool
@@ -83,13 +83,13 @@ async def list_route(
 def _extracting(parts: Parts, today: int) -> Extracting:
     settings, endpoint = parts.settings, parts.summaries.endpoint
     daily = settings.extraction_daily
-    note = f"What is said becomes memory, up to {daily:,} times a day."
+    note = f"What is said becomes memory, with up to {daily:,} questions a day."
     if endpoint is None:
         note = "Nothing is extracted: no assistant is set up on this server (VADEMECUM_ASSISTANT_URL)."
     elif not settings.extracts:
         note = "Nothing is extracted: it is switched off on this server (VADEMECUM_EXTRACTION_DAILY)."
     elif today >= daily:
-        note = f"{daily:,} attempts a day are allowed and were made. What waits goes on after midnight UTC."
+        note = f"{daily:,} questions a day are allowed and were asked. What waits goes on after midnight UTC."
     return Extracting(settings.extracts, endpoint.model if endpoint is not None else None, daily, today, note)
 
 
