@@ -33,7 +33,7 @@ from vademecum.errors import (
 from vademecum.model.endpoint import base_address
 from vademecum.model.limits import Limits, Tier
 from vademecum.model.prompt import Allowed, Ids, Tokens, nothing_found
-from vademecum.services.context import Context, Contexts, Scope
+from vademecum.services.context import Context, Contexts, ContextScope
 from vademecum.services.documents import filenames
 from vademecum.services.search import Result
 from vademecum.settings import Settings
@@ -68,7 +68,7 @@ class Told(msgspec.Struct, frozen=True):
     tokens: Tokens
     budget: Allowed
     dropped: Ids
-    scope: Scope
+    scope: ContextScope
     model: str | None
 
 
@@ -240,7 +240,7 @@ class Answers:
                 if piece.finish:
                     await tell(Done(piece.finish))
 
-    async def _searched(self, user_id: str, scope: Scope) -> list[str]:
+    async def _searched(self, user_id: str, scope: ContextScope) -> list[str]:
         if scope.search is None:
             return []
         async with self._users.open(user_id) as store:

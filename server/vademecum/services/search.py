@@ -64,7 +64,7 @@ class _StoredBlock(msgspec.Struct):
 _stored = msgspec.json.Decoder(_StoredBlock)
 
 
-class Scope(msgspec.Struct, rename="camel"):
+class SearchScope(msgspec.Struct, rename="camel"):
     """What was searched, and how: `mode` is what was possible, `complete` false when the index was still behind. `pending`:
     how many of the documents are found by words only so far, because some of their passages wait for vectors."""
 
@@ -76,7 +76,7 @@ class Scope(msgspec.Struct, rename="camel"):
 
 
 class Found(msgspec.Struct):
-    scope: Scope
+    scope: SearchScope
     results: list[Result]
 
 
@@ -102,14 +102,14 @@ class Searcher:
             scope = borrowed_by(store, session_id)
             epoch, seq = store.epoch, store.seq
         if not scope:
-            return Found(Scope(session_id, [], possible, True, 0), [])
+            return Found(SearchScope(session_id, [], possible, True, 0), [])
         depth = max(k, DEPTH)
         hits, read = await self._seeker.seek(user_id, query, list(scope), depth, possible, (epoch, seq))
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
             active = borrowed_by(store, session_id)
             pending = _pending(store, active, self._inference.models(user_id))
-        return Found(Scope(session_id, sorted(active), possible, read >= seq, pending), results)
+        return Found(SearchScope(session_id, sorted(active), possible, read >= seq, pending), results)
 
 
 def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[str]) -> int:
