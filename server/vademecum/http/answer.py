@@ -25,7 +25,7 @@ from vademecum.errors import (
     TooLarge,
     VademecumError,
 )
-from vademecum.http.answers import HEARTBEAT, stream_of
+from vademecum.http.answers import EVENTS, HEARTBEAT, stream_of, told
 from vademecum.http.asked import QueryText, Req
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
@@ -71,11 +71,12 @@ async def assistant_route(state: State) -> Assistant:
     "/v1/answer",
     status_code=200,
     opt={"rate": "answer"},
-    media_type="text/event-stream",
+    media_type=EVENTS,
     operation_id="answer",
     tags=["assistant"],
     summary="Answer a question",
-    responses=problems(
+    responses=told(Told | Delta | Done | Failure, media_type=EVENTS)
+    | problems(
         NotFound,
         TooLarge,
         Busy,

@@ -14,6 +14,7 @@ from vademecum.model.scope import MemoryScope
 from vademecum.services.pages import Page
 
 SCOPE = "X-Vademecum-Scope"
+EVENTS = "text/event-stream"
 HEARTBEAT = b": hb\n\n"  # a sign of life, which no client takes for an event
 
 
@@ -21,16 +22,16 @@ class Deleted(msgspec.Struct):
     deleted: int
 
 
-def told(answer: Any, status: int = 200) -> dict[int, ResponseSpec]:
-    """What the schema says of an answer that is put together of stored rows."""
-    return {status: ResponseSpec(answer, generate_examples=False, description="Request fulfilled")}
+def told(answer: Any, status: int = 200, media_type: str = "application/json") -> dict[int, ResponseSpec]:
+    """What the schema says of an answer that is put together of stored rows, or of the data of each event."""
+    return {status: ResponseSpec(answer, False, "Request fulfilled", media_type)}
 
 
 def stream_of(events: AsyncIterator[bytes]) -> Stream:
     """No proxy keeps it back."""
     return Stream(
         events,
-        media_type="text/event-stream",
+        media_type=EVENTS,
         headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )
 

@@ -4,14 +4,15 @@ Litestar describes what it can see in a signature. `complete` puts in the rest, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vademecum import errors
 from vademecum.engines.files.parsed import MESSAGES as UNREADABLE
+from vademecum.http.answers import EVENTS
 from vademecum.http.problems import MEDIA_TYPE, problems
-from vademecum.model.collections import Collection, Json
-from vademecum.model.schema import json_schema
+from vademecum.model.collections import Collection, Json, SyncError
+from vademecum.model.schema import json_schema, object_schema
 
 MEANINGS = {
     "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
@@ -95,6 +96,7 @@ PARAMETERS: dict[str, Json] = {
     "query forget": {"description": "Whether the answer waits until the disk is rid of it: `now`, or `soon`."},
     "query sessions": {"description": "What becomes of the project's sessions."},
 }  # fmt: skip
+SCHEMAS = "#/components/schemas/"
 RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
 REFUSED = {
     "type": "object",
@@ -102,27 +104,7 @@ REFUSED = {
     "required": ["id", "syncError"],
     "properties": {"id": {"type": "string"}, "syncError": {"$ref": "#/components/schemas/SyncError"}},
 }
-SYNC_ERROR = {
-    "type": "object",
-    "required": ["code", "message", "at"],
-    "properties": {
-        "code": {
-            "type": "string",
-            "enum": [
-                "DOCUMENT_LIMIT",
-                "STORAGE_LIMIT",
-                "TOO_LARGE",
-                "INVALID",
-                "TIER",
-                "DUPLICATE",
-                "FORGOTTEN",
-            ],
-        },
-        "message": {"type": "string"},
-        "at": {"type": "string"},
-        "base": {"type": "string", "description": "`{epoch}:{seq}` of the stored row."},
-    },
-}
+REFUSALS = ["DOCUMENT_LIMIT", "STORAGE_LIMIT", "TOO_LARGE", "INVALID", "TIER", "DUPLICATE", "FORGOTTEN"]
 CHECKPOINT = {
     "type": "object",
     "required": ["lwt", "id"],
@@ -137,57 +119,24 @@ FORGOTTEN_AT = {
     "tombstone here. Absent if it never was.",
 }
 
-ANSWER_EVENT = {
-    "description": "The data of `context`, `delta`, `done` and `failed`, in this order.",
-    "anyOf": [
-        {
-            "type": "object",
-            "required": ["citations", "tokens", "budget", "dropped", "scope", "model"],
-            "properties": {
-                "citations": {"type": "array", "items": {"$ref": "#/components/schemas/AnswerCitation"}},
-                "tokens": {"type": "object", "description": "Tokens of each section of the prompt."},
-                "budget": {"type": "object", "description": "Tokens that each section may take."},
-                "dropped": {"type": "object", "description": "Ids of what did not fit."},
-                "scope": {"type": "object", "description": "What was looked at, as in `makeContext`."},
-                "model": {"type": ["string", "null"], "description": "Null when no model was asked."},
-            },
-        },
-        {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
-        {"type": "object", "required": ["finish"], "properties": {"finish": {"enum": ["stop", "length", "content_filter", "other"]}}},
-        {"type": "object", "required": ["code", "message"], "properties": {"code": {"type": "string"}, "message": {"type": "string"}}},
-    ],
-}  # fmt: skip
-ANSWER_CITATION = {
-    "type": "object",
-    "description": "A passage that is in the prompt.",
-    "required": ["documentId", "filename", "block", "chunkIndex", "text"],
-    "properties": {
-        "documentId": {"type": "string"},
-        "filename": {"type": "string"},
-        "block": {"type": "integer"},
-        "chunkIndex": {"type": "integer"},
-        "text": {"type": "string"},
-        "page": {"type": "integer"},
-    },
-}
-
 
 def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
     """The document that Litestar has made, with what it cannot know."""
     schemas = document["components"]["schemas"]
     schemas["Problem"]["properties"]["code"]["enum"] = list(MEANINGS)
     schemas["Problem"]["required"] = list(schemas["Problem"]["properties"])
-    rows = {f"{c.struct.__name__}Doc": _row(c) for c in registry.values()}
     synced = [c for c in registry.values() if c.synced]
+    named = [c for c in registry.values() if c.synced or c.struct.__name__ in schemas]
+    rows = {f"{c.struct.__name__}Doc": _row(c) for c in named}
     # a route that names a row's struct means the row as it is synced
     schemas |= {name: _ref(f"{name}Doc") for name in schemas if f"{name}Doc" in rows}
     document["paths"] = {_camel_path(path): item for path, item in document["paths"].items()}
     for path, item in document["paths"].items():
         for method, operation in item.items():
             _complete_operation(method, operation, path, [c.name for c in synced])
-    document = _as_javascript(_with_document_rows(document))
+    document = _as_javascript(document)
     document["components"]["schemas"] |= rows | _wire([f"{c.struct.__name__}Doc" for c in synced])
-    return document
+    return _without_loose_ends(document)
 
 
 def _row(collection: Collection) -> Json:
@@ -225,11 +174,16 @@ def _wire(rows: list[str]) -> Json:
         "PushRow": {"type": "object", "required": ["newDocumentState"], "properties": pair},
         "PushAnswer": {"type": "array", "items": {"anyOf": answer}},
         "RefusedRow": REFUSED,
-        "SyncError": SYNC_ERROR,
+        "SyncError": _sync_error(),
         "Checkpoint": CHECKPOINT,
-        "AnswerEvent": ANSWER_EVENT,
-        "AnswerCitation": ANSWER_CITATION,
     }
+
+
+def _sync_error() -> Json:
+    schema = object_schema(SyncError)
+    schema["properties"]["code"]["enum"] = REFUSALS
+    schema["properties"]["base"]["description"] = "`{epoch}:{seq}` of the stored row."
+    return schema
 
 
 def _complete_operation(method: str, operation: Json, path: str, collections: list[str]) -> None:
@@ -240,7 +194,7 @@ def _complete_operation(method: str, operation: Json, path: str, collections: li
     _complete_body(operation.get("requestBody", {}))
     responses = operation["responses"]
     success = next(answer for status, answer in responses.items() if status.startswith("2"))
-    _complete_success(success, "AnswerEvent" if operation["operationId"] == "answer" else "Event")
+    _complete_success(success)
     if operation["operationId"] == "push":
         content = {"application/json": {"schema": {"type": "array", "items": _ref("PushRow")}}}
         operation["requestBody"] = {"required": True, "content": content}
@@ -264,6 +218,25 @@ def _complete_parameter(parameter: Json, path: str, collections: list[str]) -> N
         parameter["schema"] = ID
 
 
+def _without_loose_ends(document: Json) -> Json:
+    """Less the schemas that only the structs of rows had named."""
+    schemas = document["components"]["schemas"]
+    while loose := schemas.keys() - set(_named(document)):
+        for name in loose:
+            del schemas[name]
+    return document
+
+
+def _named(node: Any) -> Iterator[str]:
+    """The schemas that are referred to."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].removeprefix(SCHEMAS)
+        node = list(node.values())
+    for value in node if isinstance(node, list) else ():
+        yield from _named(value)
+
+
 def _without_null(schema: Json) -> Json:
     if "oneOf" in schema:
         (said,) = (one for one in schema["oneOf"] if one != {"type": "null"})
@@ -281,15 +254,16 @@ def _complete_body(body: Json) -> None:
             body["required"], content["schema"] = False, _without_null(content["schema"])
 
 
-def _complete_success(answer: Json, event: str) -> None:
+def _complete_success(answer: Json) -> None:
     answer["description"] = "Done."
     content = answer["content"]
-    if "text/event-stream" in content:
-        content["text/event-stream"]["schema"] = {
+    if EVENTS in content:
+        said = content[EVENTS]["schema"]
+        content[EVENTS]["schema"] = {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": _ref(event),
-            "description": f"Events whose `data` is an `{event}`; comments keep the connection alive.",
+            "contentSchema": said if "oneOf" in said else _ref("Event"),
+            "description": "Events, each with such `data`; comments keep the connection alive.",
         }
     for media in content.keys() & {"application/zip", "application/octet-stream"}:
         content[media]["schema"] = {"type": "string", "format": "binary"}
@@ -321,15 +295,6 @@ def _complete_refusals(method: str, operation: Json) -> None:
     operation["responses"] = dict(sorted(responses.items()))
 
 
-def _with_document_rows(node: Any) -> Any:
-    """Routes give rows on as they are stored, as bare objects to Litestar: all of them are documents' rows."""
-    if node == {"type": "object", "additionalProperties": {}}:
-        return _ref("DocumentDoc")
-    if isinstance(node, dict):
-        return {key: _with_document_rows(value) for key, value in node.items()}
-    return [_with_document_rows(value) for value in node] if isinstance(node, list) else node
-
-
 def _as_javascript(node: Any) -> Any:
     """The end of a text is `\\Z` in Python's patterns and `$` in those of JSON Schema, which are JavaScript's."""
     if isinstance(node, dict):
@@ -340,7 +305,7 @@ def _as_javascript(node: Any) -> Any:
 
 
 def _ref(name: str) -> Json:
-    return {"$ref": f"#/components/schemas/{name}"}
+    return {"$ref": f"{SCHEMAS}{name}"}
 
 
 def _camel(name: str) -> str:

@@ -1,7 +1,7 @@
 """Documents: upload, list, get, delete, borrow and return, lookup by name, what to delete."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, get, post, put
@@ -10,16 +10,16 @@ from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 from litestar.response import Stream
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
-from vademecum.http.answers import Deleted, as_stored, told
+from vademecum.http.answers import Deleted, as_stored, told, written
 from vademecum.http.asked import Req, ResultsInAddress
 from vademecum.http.problems import problems
-from vademecum.model.collections import Document, Json
+from vademecum.model.collections import Document
 from vademecum.model.limits import WARN_FROM
 from vademecum.services import borrow as borrowing
 from vademecum.services import delete as deleting
 from vademecum.services import documents, rows
 from vademecum.services.parts import Parts
-from vademecum.services.upload import Uploaded, upload
+from vademecum.services.upload import upload
 from vademecum.settings import UPLOAD_MAX
 
 
@@ -36,13 +36,20 @@ class DocumentList(msgspec.Struct, rename="camel", kw_only=True):
     count: int
     limit: int
     warn_from: int = WARN_FROM
-    documents: list[Json]
+    documents: list[Document]
+
+
+class DocumentUploaded(msgspec.Struct):
+    """An `Uploaded`, as it is sent."""
+
+    document: Document
+    existing: bool
 
 
 class Matches(msgspec.Struct):
     """Documents of the pool that a message names, best first; ask before borrowing one."""
 
-    matches: list[Json]
+    matches: list[Document]
 
 
 class Suggestions(msgspec.Struct):
@@ -51,7 +58,7 @@ class Suggestions(msgspec.Struct):
     count: int
     limit: int
     warn: bool
-    suggestions: list[Json]
+    suggestions: list[Document]
 
 
 @post(
@@ -61,9 +68,10 @@ class Suggestions(msgspec.Struct):
     operation_id="uploadDocument",
     tags=["documents"],
     summary="Upload a file",
-    responses=problems(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
+    responses=told(DocumentUploaded, 201)
+    | problems(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
 )
-async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Uploaded:
+async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Response[bytes]:
     """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
     `existing` says so. It can be searched by words at once, and by meaning a little later (`status: ready`)."""
     parts: Parts = state.parts
@@ -71,7 +79,7 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
     if not hasattr(data.file.file, "read") or not all(isinstance(given, str | None) for given in ids):
         # a form's fields are what the client makes of them, whatever the types above say
         raise BadRequest("`file` must be a file, `sessionId` and `id` ids. Nothing was stored.")
-    return await upload(
+    uploaded = await upload(
         parts.users,
         request.user.id,
         parts.limits(request.user),
@@ -82,6 +90,7 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
         parts.places,
         data.id or None,
     )
+    return as_stored(msgspec.json.encode(uploaded), 201)
 
 
 def _filled(answer: msgspec.Struct, found: list[bytes]) -> Stream:
@@ -204,15 +213,16 @@ async def delete_all_route(request: Req, state: State) -> Deleted:
     operation_id="borrowDocument",
     tags=["documents"],
     summary="Let a session use a document",
-    responses=problems(NotFound, Conflict),
+    responses=told(Document) | problems(NotFound, Conflict),
 )
 async def borrow_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
-) -> dict[str, Any]:
+) -> Response[bytes]:
     """A session searches only what it has borrowed (`activeSessions`). Borrowing twice is borrowing once."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
+        row = await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
+    return written(row, new=False)
 
 
 @delete(
@@ -221,15 +231,16 @@ async def borrow_route(
     operation_id="returnDocument",
     tags=["documents"],
     summary="Take a document out of a session",
-    responses=problems(NotFound),
+    responses=told(Document) | problems(NotFound),
 )
 async def return_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
-) -> dict[str, Any]:
+) -> Response[bytes]:
     """The document stays in the pool, where any session can borrow it."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))
+        row = await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))
+    return written(row, new=False)
 
 
 ROUTES = [

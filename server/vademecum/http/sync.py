@@ -13,7 +13,7 @@ from litestar.response import Stream
 
 from vademecum.engines.duckdb.accounts import Token
 from vademecum.errors import BadRequest, NotFound, OtherEpoch, Outdated, TooManyStreams, TooNew
-from vademecum.http.answers import HEARTBEAT, stream_of
+from vademecum.http.answers import EVENTS, HEARTBEAT, stream_of
 from vademecum.http.asked import PAGE, Req, RowsOfPage
 from vademecum.http.problems import problems
 from vademecum.model.collections import Collection, Registry
@@ -118,7 +118,7 @@ async def push_route(
 
 @get(
     "/v1/sync/{name:str}/{version:int}/pullStream",
-    media_type="text/event-stream",
+    media_type=EVENTS,
     operation_id="followCollection",
     tags=["sync"],
     summary="Follow one collection",
@@ -142,7 +142,7 @@ async def pull_stream_route(
     operation_id="followAll",
     tags=["sync"],
     summary="Follow all collections on one connection",
-    media_type="text/event-stream",
+    media_type=EVENTS,
     responses=STREAM_REFUSALS,
 )
 async def stream_route(request: Req, state: State, versions: FromQuery[str] = "") -> Stream:

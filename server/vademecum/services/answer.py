@@ -19,6 +19,7 @@ from msgspec import UNSET, UnsetType
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.llm import refusals
+from vademecum.engines.llm.pieces import Finish
 from vademecum.errors import (
     AnswerTooSlow,
     AssistantBusy,
@@ -50,7 +51,7 @@ NAMED = 100  # as many documents as an account may have
 _log = structlog.get_logger("vademecum.answer")
 
 
-class Citation(msgspec.Struct, frozen=True, rename="camel"):
+class CitedPassage(msgspec.Struct, frozen=True, rename="camel"):
     """A passage that is in the prompt."""
 
     document_id: str
@@ -64,7 +65,7 @@ class Citation(msgspec.Struct, frozen=True, rename="camel"):
 class Told(msgspec.Struct, frozen=True):
     """What went into the prompt, and which model was asked: null when none was."""
 
-    citations: list[Citation]
+    citations: list[CitedPassage]
     tokens: Tokens
     budget: Allowed
     dropped: Ids
@@ -77,9 +78,9 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """`finish`: why the answer ends: `stop`, `length`, `content_filter`, `other`."""
+    """`finish`: why the answer ends."""
 
-    finish: str
+    finish: Finish
 
 
 Event = Told | Delta | Done
@@ -277,8 +278,8 @@ def _told(context: Context, passages: list[Result], model: str | None) -> Told:
     return Told(citations, context.tokens, context.budget, context.dropped, context.scope, model)
 
 
-def _citation(passage: Result) -> Citation:
-    return Citation(
+def _citation(passage: Result) -> CitedPassage:
+    return CitedPassage(
         passage.document_id,
         passage.filename,
         passage.block,
