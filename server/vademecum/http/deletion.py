@@ -15,14 +15,13 @@ from vademecum.errors import BadRequest, NotFound
 from vademecum.http.answers import Deleted
 from vademecum.http.asked import Req
 from vademecum.http.problems import problems
+from vademecum.model.said import FORGET_EVERYTHING
 from vademecum.services import delete as deleting
 from vademecum.services import rows
 from vademecum.services.belongings import belongings
 from vademecum.services.export import export
 from vademecum.services.forget import Receipt, forget_everything, forget_project
 from vademecum.services.parts import Parts
-
-SENTENCE = "forget everything"
 
 
 class Confirmation(msgspec.Struct):
@@ -88,8 +87,10 @@ async def delete_project_route(
 async def forget_route(request: Req, data: JSONBody[Confirmation], state: State) -> Receipt:
     """Erase every row of every collection, here and on all devices. The body is `{"confirm": "forget everything"}`.
     Answers when it is done and checked."""
-    if data.confirm != SENTENCE:
-        raise BadRequest(f'To forget everything, send {{"confirm": "{SENTENCE}"}}. Nothing was changed.')
+    if data.confirm != FORGET_EVERYTHING:
+        raise BadRequest(
+            f'To forget everything, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
+        )
     parts: Parts = state.parts
     await parts.spool.clear(request.user.email)
     where = parts.settings.data, parts.users, parts.eraser, request.user.id

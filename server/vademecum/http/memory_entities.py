@@ -1,6 +1,6 @@
 """Entities of projects, and the relationships between them."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, get, post
@@ -11,19 +11,17 @@ from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound, TooLa
 from vademecum.http.answers import Deleted, as_stored, paged, told, written
 from vademecum.http.asked import Req, Scoped, Windowed
 from vademecum.http.problems import problems
-from vademecum.model.collections import Entity, Id, Name, Relationship, Text
+from vademecum.model.collections import Entity, EntityType, Id, Name, Relationship, Text
 from vademecum.model.scope import InProject, MemoryScope
 from vademecum.services import entities, relationships, rows
 from vademecum.services.parts import Parts
 from vademecum.services.relationships import Edge
 
-Kind = Literal["person", "place", "project", "technology", "concept", "organization"]
-
 
 class NewEntity(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     project_id: Id
     name: Name
-    type: Kind
+    type: EntityType
     notes: Text | None = None
 
 
@@ -66,7 +64,7 @@ async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> R
 async def of_type_route(
     request: Req,
     state: State,
-    type: FromPath[Kind],
+    type: FromPath[EntityType],
     scoped: Scoped,
     window: Windowed,
 ) -> Response[bytes]:

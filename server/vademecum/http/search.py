@@ -9,16 +9,16 @@ from vademecum.errors import Busy, TierTooLow
 from vademecum.http.asked import QueryText, Req, Results
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
+from vademecum.model.said import SearchMode
 from vademecum.services.parts import Parts
 from vademecum.services.search import Found
-from vademecum.services.seek import Mode
 
 
 class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     query: QueryText
     session_id: str
     limit: Results = 10
-    mode: Mode = "hybrid"
+    mode: SearchMode = "hybrid"
 
 
 @post(

@@ -20,9 +20,10 @@ from vademecum.engines.lance import Hit
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
 from vademecum.model.ranking import DEPTH, same_text
+from vademecum.model.said import SearchMode
 from vademecum.services.documents import borrowed_by, check_session_id, filenames
 from vademecum.services.models import OPENING_S, Inference
-from vademecum.services.seek import Mode, Seeker
+from vademecum.services.seek import Seeker
 
 
 class Place(msgspec.Struct, rename="camel"):
@@ -70,7 +71,7 @@ class SearchScope(msgspec.Struct, rename="camel"):
 
     session_id: str
     document_ids: list[str]
-    mode: Mode
+    mode: SearchMode
     complete: bool
     pending: int
 
@@ -87,7 +88,7 @@ class Searcher:
         self._inference = inference
 
     async def search(
-        self, user_id: str, limits: Limits, query: str, session_id: str, k: int, mode: Mode
+        self, user_id: str, limits: Limits, query: str, session_id: str, k: int, mode: SearchMode
     ) -> Found:
         """At most `k` passages, best first. Raises BadRequest for what is no id, TierTooLow, and Busy when too many ask
         at once."""
@@ -97,7 +98,7 @@ class Searcher:
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
             )
         embedder = await self._inference.for_user(user_id, OPENING_S)
-        possible: Mode = mode if embedder is not None else "words"
+        possible: SearchMode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
             scope = borrowed_by(store, session_id)
             epoch, seq = store.epoch, store.seq
