@@ -42,10 +42,10 @@ from vademecum.http import (
 from vademecum.http import jobs as job_routes
 from vademecum.http import local as local_routes
 from vademecum.http import reembed as reembed_routes
+from vademecum.http.asked import DEPENDENCIES
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
 from vademecum.http.mcp import route as mcp
-from vademecum.http.memory_answers import SCOPED
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
@@ -369,7 +369,7 @@ def create_app(
             *page_files(),
             *page_routes(),
         ],
-        dependencies=SCOPED,
+        dependencies=DEPENDENCIES,
         lifespan=[lambda app: serving(app, settings, served, clock, migrations, works=works)],
         middleware=[Authentication],
         before_send=[renew_cookie, protect],

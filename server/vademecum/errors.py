@@ -67,6 +67,12 @@ class NotFound(VademecumError):
     code = "NOT_FOUND"
 
 
+def no_such(collection: str) -> NotFound:
+    """Unknown, deleted, still waiting for its parent, or somebody else's: all the same answer."""
+    noun = f"{collection[:-3]}y" if collection.endswith("ies") else collection.removesuffix("s")
+    return NotFound(f"There is no such {noun}.")
+
+
 class Conflict(VademecumError):
     code = "CONFLICT"
 

@@ -244,7 +244,7 @@ def test_import_takes_what_is_good_names_what_is_not_and_adds_nothing_twice(home
     (fred,) = [one for one in home.ok("user", "list", "--json").json if one["email"] == "fred@example.org"]
     assert fred["usage"]["documents"] == 2
 
-    found = home.ok("search", "tenant notice", *who, "-k", 1, "--json")
+    found = home.ok("search", "tenant notice", *who, "--limit", 1, "--json")
     (best,) = found.json["results"]
     assert best["filename"] in ("lease.txt", "copy of lease.txt") and "tenant" in best["text"]
     assert len(found.json["scope"]["documentIds"]) == 2

@@ -98,7 +98,7 @@ async def settled(client: httpx.AsyncClient, headers: dict[str, str], served: Se
     """All turns are extracted, and their jobs say so."""
     end = time.monotonic() + DONE_S
     while True:
-        found = (await client.get("/v1/jobs?most=1000", headers=headers)).json()
+        found = (await client.get("/v1/jobs?limit=1000", headers=headers)).json()
         if found["counts"] == {"waiting": 0, "running": 0, "failed": 0, "done": ROUNDS * TURNS}:
             return
         assert time.monotonic() < end, f"{found['counts']}\n{served.tail()}"

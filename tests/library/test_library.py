@@ -72,7 +72,7 @@ def found(data):
     questions = [q["question"] for q in (*ASKED, *HARD)]
     home = Home(data, {"models": str(MODELS), "search_wait_s": SEARCH_WAIT_S})
     with home.serving():
-        return {q: home.ok("search", q, "-k", DEPTH, *WHO, "--json").json for q in questions}
+        return {q: home.ok("search", q, "--limit", DEPTH, *WHO, "--json").json for q in questions}
 
 
 def answers(result, question) -> bool:

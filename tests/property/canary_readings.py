@@ -171,7 +171,7 @@ class Reader:
             assert not buried, f"tombstones of {name} say something"
         stats = (await books.person.call("GET", "/v1/memories/stats")).json()
         assert stats["total"] == len(books.of("memories"))
-        answer = await books.person.call("GET", "/v1/jobs?most=1000")
+        answer = await books.person.call("GET", "/v1/jobs?limit=1000")
         subjects = {job["subject"] for job in answer.json()["jobs"]}
         assert subjects <= {f"episodes/{entry.id}" for entry in books.of("episodes").values()}
         self.seen["jobs"] += len(subjects)

@@ -104,7 +104,7 @@ def test_the_101st_document_is_refused_in_words(tmp_path):
             answer = await ada.upload("lease.txt", LEASE)
             refused(answer, 409, "DOCUMENT_LIMIT")
             assert "lease.txt was not stored" in answer.json()["detail"]
-            suggested = (await ada.call("GET", "/v1/documents/suggestions?count=3")).json()
+            suggested = (await ada.call("GET", "/v1/documents/suggestions?limit=3")).json()
             assert suggested["warn"] and len(suggested["suggestions"]) == 3
 
     run(scenario)

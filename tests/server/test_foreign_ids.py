@@ -76,7 +76,7 @@ def pushes():
         yield {"name": name, **push(make.dead(row))}
 
 
-QUESTION = {"query": CANARY, "sessionId": "{session}", "k": 100}
+QUESTION = {"query": CANARY, "sessionId": "{session}", "limit": 100}
 HOMES = {"sessionId": "{session}", "projectId": "{project}"}
 SCOPES = [
     {"params": scope}
@@ -184,7 +184,7 @@ TABLE = {
         {"params": {"name": f"{CANARY}.txt"}},
         {"params": {"name": f"what is in {CANARY}?", "sessionId": "{session}"}},
     ],
-    "GET /v1/documents/suggestions": [{"params": {"count": 100}}],
+    "GET /v1/documents/suggestions": [{"params": {"limit": 100}}],
     "POST /v1/search": [{"json": {**QUESTION, "mode": mode}} for mode in ("words", "hybrid", "meaning")],
     **{
         f"GET /v1/{kind}/search": [

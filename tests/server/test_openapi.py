@@ -137,8 +137,9 @@ async def _documents(told, ada):
     answer = await told.call(ada, "answer", json={"query": "mill lease", "sessionId": "s1"})
     events = events_of(answer.text)
     assert [name for name, _ in events] == ["context", "delta", "done"] and events[0][1]["citations"]
+    stream = told.operations["answer"]["responses"]["200"]["content"]["text/event-stream"]["schema"]
     for _, data in events:
-        told.fits({"$ref": "#/components/schemas/AnswerEvent"}, data)
+        told.fits(stream["contentSchema"], data)
     await told.call(ada, "deleteDocument", path=document)
     await told.call(ada, "getDocument", 404, path=document)
     await told.call(ada, "uploadDocument", 422, files={"file": ("a.pdf", b"%PDF-1.7\n")})
@@ -349,7 +350,7 @@ def test_every_field_and_parameter_is_camel_case(document):
 def test_every_reference_of_the_document_leads_somewhere(document):
     references = {node["$ref"] for node in every(document) if "$ref" in node}
     known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
-    assert references <= known
+    assert references == known, "nor is there one to which nothing leads"
     rows = {f"#/components/schemas/{c.struct.__name__}Doc" for c in COLLECTIONS if c.synced}
     assert rows <= references
 
@@ -403,6 +404,116 @@ def test_what_every_push_and_upload_needs_is_described(document):
             told.fits(schema, wrong)
     assert list(told.operations["uploadDocument"]["requestBody"]["content"]) == ["multipart/form-data"]
     assert list(told.operations["export"]["responses"]["200"]["content"]) == ["application/zip"]
+
+
+def test_every_bound_of_what_is_asked_is_stated_and_held_to(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            told = await told_by(h, ada)
+            bounded = set()
+            for name, operation in told.operations.items():
+                for wrong in _wrong(told, operation):
+                    await _hold(told, ada, name, wrong)
+                    bounded.add(name)
+            lists = {
+                "pull",
+                "listSessions",
+                "listObservations",
+                "listEntities",
+                "listJobs",
+                "suggestDeletions",
+            }
+            searches = {
+                "search",
+                "searchEpisodes",
+                "searchMemories",
+                "searchObservations",
+                "makeContext",
+                "answer",
+            }
+            assert lists | searches | {"getTimeline", "briefAgent"} <= bounded
+
+    run(scenario)
+
+
+async def _hold(told, ada, name, wrong):
+    """`wrong`: what is asked, and what is said to it."""
+    asked, said = wrong
+    place = {"name": "facts", "version": 0, "type": "place"}
+    place |= {
+        one["name"]: "x" for one in told.operations[name].get("parameters", []) if one["name"] not in place
+    }
+    answer = await told.call(ada, name, 400, path=place, **asked)
+    assert answer.json()["detail"] == said, name
+
+
+def _wrong(told, operation):
+    """Of each number in the address one too small and one too large; of the body's bounded fields the same."""
+    query = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "query"}
+    needed = {name: "x" for name, one in query.items() if one["required"]}
+    for name, one in query.items():
+        if name == "q" or (one["schema"].get("type") == "integer" and name != "lwt"):
+            for value, said in _outside(one["schema"]):
+                yield {"params": needed | {name: value}}, f"`{name}` {said}."
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    schema = told.document["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
+    for name in {"query", "limit"} & schema.get("properties", {}).keys():
+        for value, said in _outside(schema["properties"][name]):
+            yield {"json": dict.fromkeys(schema["required"], "x") | {name: value}}, f"`{name}` {said}."
+
+
+def _outside(schema):
+    if schema["type"] == "string":
+        yield "x" * (schema["maxLength"] + 1), f"is longer than {schema['maxLength']:,} characters"
+    else:
+        low, high = int(schema["minimum"]), int(schema["maximum"])
+        yield low - 1, f"must be at least {low:,}"
+        yield high + 1, f"must be at most {high:,}"
+
+
+def test_agents_must_name_the_project_and_the_document_says_so(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            told = await told_by(h, ada)
+            for name in ("listObservations", "listAgentProjects", "listAgentSessions", "briefAgent", "getTimeline",
+                         "pinObservation", "deleteObservation"):  # fmt: skip
+                (project,) = (one for one in told.operations[name]["parameters"] if one["name"] == "project")
+                assert project["required"] and project["schema"]["type"] == "string", name
+                request = {"path": {"observationId": "x"}, "json": {"pinned": True}}
+                answer = await told.call(ada, name, 400, **request)
+                assert answer.json()["detail"].startswith("Name the project"), name
+            for name, body in {"readObservations": {"ids": []}, "searchObservations": {"query": "x"}}.items():
+                answer = await told.call(ada, name, 400, json=body)
+                assert answer.json()["detail"] == "The body lacks `project`."
+                ref = told.operations[name]["requestBody"]["content"]["application/json"]["schema"]
+                told.fits(ref, body | {"project": None})
+                with pytest.raises(jsonschema_rs.ValidationError):
+                    told.fits(ref, body)
+                await told.call(ada, name, json=body | {"project": None})
+
+    run(scenario)
+
+
+def test_a_relationship_is_taken_apart_by_a_body_or_by_the_address(document):
+    operation = Told(document).operations["disconnectEntities"]
+    assert operation["requestBody"]["required"] is False
+    Told(document).fits(
+        operation["requestBody"]["content"]["application/json"]["schema"],
+        {"fromId": "a", "toId": "b", "label": "knows"},
+    )
+    assert {"fromId", "toId", "label"} <= {one["name"] for one in operation["parameters"]}
+
+
+def test_no_answer_is_an_object_of_which_nothing_is_said(document):
+    assert {"type": "object", "additionalProperties": {}} not in list(every(document))
+
+
+def test_every_schema_of_the_document_can_be_validated_with(document):
+    components = document["components"]
+    for name in components["schemas"]:
+        jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": components})
 
 
 def test_a_page_and_an_event_may_say_when_everything_was_forgotten(document):

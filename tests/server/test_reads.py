@@ -48,7 +48,7 @@ MANY = [
 READS = [
     ("GET", "/v1/documents", "", b""),
     ("GET", "/v1/documents/lookup", "name=lease", b""),
-    ("GET", "/v1/documents/suggestions", "count=10", b""),
+    ("GET", "/v1/documents/suggestions", "limit=10", b""),
     ("POST", "/v1/search", "", b'{"query":"words","sessionId":"%s","mode":"words"}' % MANY[0].encode()),
     ("GET", "/v1/export", "", b""),
 ]

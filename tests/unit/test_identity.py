@@ -9,7 +9,7 @@ import pytest
 
 from vademecum.engines.workplace import identify, locate
 from vademecum.errors import BadRequest
-from vademecum.model.identity import Identity, folder_name, is_name, relative
+from vademecum.model.identity import FolderIdentity, folder_name, is_name, relative
 
 GIT = which("git")
 
@@ -124,7 +124,7 @@ def homes(tmp_path_factory):
 @pytest.mark.parametrize("folder", PLACES)
 def test_a_folder_has_the_same_identity_under_every_home(homes, folder):
     for home in homes:
-        assert identify(str(home / folder), str(home)) == Identity(*PLACES[folder])
+        assert identify(str(home / folder), str(home)) == FolderIdentity(*PLACES[folder])
 
 
 def forgeries(home):
@@ -146,7 +146,7 @@ def test_a_folder_is_no_worktree_of_a_repository_that_does_not_know_of_it(tmp_pa
         file.write_text(f"{said}\n")
     (home / "trees" / "x").mkdir()
     (home / "trees" / "x" / ".git").write_text(f"gitdir: {own}\n")
-    assert identify(str(home / "trees" / "x"), str(home)) == Identity("x", "~/trees/x", "git")
+    assert identify(str(home / "trees" / "x"), str(home)) == FolderIdentity("x", "~/trees/x", "git")
 
 
 FILES = {

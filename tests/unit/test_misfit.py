@@ -42,6 +42,9 @@ ROW = {"id": "d.0", "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-
         ({"colour": 1}, "The row has an unknown field, `colour`."),
         ({"chunks": [{"index": 0}]}, "The row lacks `start` in `chunks[0]`."),
         ({"chunks": [{**ROW["chunks"][0], "colour": 1}]}, "The row has an unknown field, `colour` in `chunks[0]`."),
+        ({"block": -1}, "`block` must be at least 0."),
+        ({"model": "m" * 129}, "`model` is longer than 128 characters."),
+        ({"chunks": [ROW["chunks"][0]] * 17}, "`chunks` has more entries than 16."),
         ({"block": "x"}, "Expected `int`, got `str` - at `$.block`"),
     ],
 )  # fmt: skip

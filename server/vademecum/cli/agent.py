@@ -16,7 +16,7 @@ from vademecum.cli.working import identity_of, work_in
 from vademecum.http.mcp.server import Context, serve
 from vademecum.http.mcp.tools import Call, Work
 from vademecum.model.collections import Json
-from vademecum.model.identity import Identity
+from vademecum.model.identity import FolderIdentity
 from vademecum.settings import Settings
 
 
@@ -28,7 +28,7 @@ class Agent:
         self._settings = settings
         self._email = email
         self._folder = folder
-        self._identity: Identity | None = None
+        self._identity: FolderIdentity | None = None
         self._work: Work | None = None
 
     async def serve(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -13,25 +13,22 @@ from vademecum.cli.door import at_desk
 from vademecum.cli.excerpt import excerpt
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
 from vademecum.errors import BadRequest
-
-SENTENCE = "forget everything"
+from vademecum.model.said import FORGET_EVERYTHING, SearchMode
 
 
 @click.command()
 @click.argument("query")
 @user_option
 @click.option("--session", required=True, help="The session whose documents are searched.")
-@click.option("-k", default=5, show_default=True, help="How many passages.")
-@click.option(
-    "--mode", type=click.Choice(["hybrid", "meaning", "words"]), default="hybrid", show_default=True
-)
+@click.option("--limit", default=5, show_default=True, help="How many passages.")
+@click.option("--mode", type=click.Choice(get_args(SearchMode)), default="hybrid", show_default=True)
 @data_option
 @json_option
-def search(query: str, email: str, session: str, k: int, mode: str, data: Path, as_json: bool) -> None:
+def search(query: str, email: str, session: str, limit: int, mode: str, data: Path, as_json: bool) -> None:
     """Find the passages that fit a question best, with document and page."""
     if not query.strip():
         raise BadRequest("The question is empty.")
-    body = {"query": query, "sessionId": session, "k": k, "mode": mode}
+    body = {"query": query, "sessionId": session, "limit": limit, "mode": mode}
     found = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/search", email, json=body))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
@@ -63,9 +60,10 @@ def notes(scope: dict[str, Any]) -> Iterator[str]:
 @json_option
 def forget(email: str, yes: bool, data: Path, as_json: bool) -> None:
     """Forget everything of a user: every document, conversation, fact and memory, here and on all devices."""
-    if not yes and click.prompt(f'Everything of {email} will be erased. Type "{SENTENCE}"') != SENTENCE:
+    asked = f'Everything of {email} will be erased. Type "{FORGET_EVERYTHING}"'
+    if not yes and click.prompt(asked) != FORGET_EVERYTHING:
         raise click.Abort
-    body = {"confirm": SENTENCE}
+    body = {"confirm": FORGET_EVERYTHING}
     receipt = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/forget", email, json=body))
     if as_json:
         click.echo(msgspec.json.encode(receipt).decode())

@@ -16,7 +16,7 @@ from vademecum.cli import spool
 from vademecum.engines.workplace import Place, locate, machine
 from vademecum.errors import BadRequest, NotFound
 from vademecum.model.folders import AGENT_FOLDER, default_data
-from vademecum.model.identity import Identity, hidden
+from vademecum.model.identity import FolderIdentity, hidden
 from vademecum.model.ids import uuid7
 from vademecum.model.observed import CONTENT_MAX, Act, act
 
@@ -91,7 +91,7 @@ def _entry(name: str, found: Act, place: Place, folder: str) -> dict[str, object
     return entry
 
 
-def _project(found: Identity, home: str) -> dict[str, str]:
+def _project(found: FolderIdentity, home: str) -> dict[str, str]:
     name, root = hidden(found.name, found.root)
     return {"name": name, "root": root, "source": found.source, "machine": machine(home)}
 

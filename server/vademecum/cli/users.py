@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -12,9 +12,10 @@ import msgspec
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.errors import NotFound
+from vademecum.model.limits import Tier
 from vademecum.services import local
 
-TIERS = click.Choice(["FREE", "JIVE", "JIGGA"], case_sensitive=False)
+TIERS = click.Choice(get_args(Tier), case_sensitive=False)
 
 
 @click.group()

@@ -6,15 +6,15 @@ from pathlib import Path
 
 from vademecum.engines.workplace import identify, machine
 from vademecum.http.mcp.tools import Call, Work
-from vademecum.model.identity import Identity
+from vademecum.model.identity import FolderIdentity
 
 
-def identity_of(folder: Path) -> Identity:
+def identity_of(folder: Path) -> FolderIdentity:
     """Raises BadRequest for a folder that cannot be a project."""
     return identify(str(folder), str(Path.home()))
 
 
-async def work_in(found: Identity, call: Call) -> Work:
+async def work_in(found: FolderIdentity, call: Call) -> Work:
     answer = await call(
         "POST", "/v1/agents/identify", json={**found._asdict(), "machine": machine(str(Path.home()))}
     )

@@ -8,11 +8,11 @@ from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Meta
 
-from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Conflict, Forbidden, NotFound, SignedOut
 from vademecum.http import sign_in_pages
+from vademecum.http.answers import Deleted
+from vademecum.http.asked import Req
 from vademecum.http.auth import administered, entry_cookie, no_cookie
-from vademecum.http.documents import Deleted
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import problems
 from vademecum.http.rates import address_of
@@ -20,7 +20,6 @@ from vademecum.model.limits import Tier
 from vademecum.services import accounts, sign_in
 from vademecum.services.parts import Parts
 
-Req = Request[Account, Token, State]
 Public = Request[None, None, State]
 LEAVE = "leave for good"
 BODY_MAX = 64 * 2**10  # nothing here is large, and whoever is not signed in yet must not fill the memory

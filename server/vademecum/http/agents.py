@@ -10,9 +10,9 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound
+from vademecum.errors import Conflict, LimitReached, NotFound
+from vademecum.http.asked import Req
 from vademecum.http.auth import view_of
-from vademecum.http.memory_answers import Req
 from vademecum.http.observations import AgentProject
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id
@@ -25,8 +25,7 @@ from vademecum.services.parts import Parts
 from vademecum.services.project_merge import merge
 from vademecum.services.scope import asked_in_address
 
-TOKENS_MAX = 100_000
-Tokens = Annotated[int, QueryParameter(name="tokens", description="The most tokens of the text.")]
+Tokens = Annotated[int, QueryParameter(ge=1, le=100_000, description="The most tokens of the text.")]
 
 
 class AgentContext(msgspec.Struct):
@@ -95,13 +94,11 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     responses=problems(NotFound, Conflict),
 )
 async def context_route(
-    request: Req, state: State, project: AgentProject = None, tokens: Tokens = 2000
+    request: Req, state: State, project: AgentProject, tokens: Tokens = 2000
 ) -> AgentContext:
     """What is pinned, what was decided, what is remembered, then what was done lately, in so many tokens. It is quoted,
     in a fence that nothing in it can end. Empty when there is nothing to tell."""
     parts: Parts = state.parts
-    if not 1 <= tokens <= TOKENS_MAX:
-        raise BadRequest(f"`tokens` must be from 1 to {TOKENS_MAX}.")
     await parts.spool.take_up_soon()
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
@@ -124,7 +121,7 @@ async def _within(request: Req, state: State, project: str | None) -> AsyncItera
     summary="Say in which projects agents work",
     responses=problems(NotFound, Conflict),
 )
-async def projects_route(request: Req, state: State, project: AgentProject = None) -> AgentProjects:
+async def projects_route(request: Req, state: State, project: AgentProject) -> AgentProjects:
     """Every project of the scope with the number of its observations and the time of the last; the latest first."""
     async with _within(request, state, project) as (store, scope):
         return AgentProjects(scope.told, await agent_work.in_projects(store, scope.asked))
@@ -137,7 +134,7 @@ async def projects_route(request: Req, state: State, project: AgentProject = Non
     summary="List the sessions of agents",
     responses=problems(NotFound, Conflict),
 )
-async def sessions_route(request: Req, state: State, project: AgentProject = None) -> AgentSessions:
+async def sessions_route(request: Req, state: State, project: AgentProject) -> AgentSessions:
     """What `agentSession` of `listObservations` can be, with how much was done in each and when; the latest first."""
     async with _within(request, state, project) as (store, scope):
         return AgentSessions(scope.told, await agent_work.in_sessions(store, scope.asked))

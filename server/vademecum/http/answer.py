@@ -5,12 +5,12 @@ import weakref
 from collections.abc import AsyncIterator
 
 import msgspec
-from litestar import Request, get, post
+from litestar import get, post
 from litestar.datastructures import State
 from litestar.params import JSONBody
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.engines.duckdb.accounts import Token
 from vademecum.errors import (
     AssistantBroke,
     AssistantBusy,
@@ -25,24 +25,23 @@ from vademecum.errors import (
     TooLarge,
     VademecumError,
 )
+from vademecum.http.answers import EVENTS, HEARTBEAT, stream_of, told
+from vademecum.http.asked import QueryText, Req
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
-from vademecum.http.sync import STREAM_HEADERS
 from vademecum.model.collections import Id
 from vademecum.services.answer import Answering, Asker, Delta, Done, Event, Question, Told
 from vademecum.services.follow import frame
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import is_valid
 
-Req = Request[Account, Token, State]
 NAMES: dict[type[Event], str] = {Told: "context", Delta: "delta", Done: "done"}
-HEARTBEAT = b": hb\n\n"
 
 
 class AnswerQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """`episodeId`: the turn that is being answered. It and those after it are not told."""
 
-    query: str
+    query: QueryText
     session_id: str
     episode_id: Id | None = None
     system_prompt: str = ""
@@ -72,11 +71,12 @@ async def assistant_route(state: State) -> Assistant:
     "/v1/answer",
     status_code=200,
     opt={"rate": "answer"},
-    media_type="text/event-stream",
+    media_type=EVENTS,
     operation_id="answer",
     tags=["assistant"],
     summary="Answer a question",
-    responses=problems(
+    responses=told(Told | Delta | Done | Failure, media_type=EVENTS)
+    | problems(
         NotFound,
         TooLarge,
         Busy,
@@ -95,8 +95,6 @@ async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: Stat
     parts: Parts = state.parts
     if not data.query.strip():
         raise BadRequest("There is no question.")
-    if len(data.query) > 10_000:
-        raise BadRequest("The question is longer than 10,000 characters.")
     account = request.user
     asker = Asker(account.id, account.tier, parts.limits(account))
     question = Question(data.query, data.session_id, data.episode_id, data.system_prompt)
@@ -108,7 +106,7 @@ async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: Stat
         raise
     events = _events(parts, request.auth, answering, first)
     weakref.finalize(events, answering.end)  # also if the client is gone before the first event is asked for
-    return Stream(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+    return stream_of(events)
 
 
 async def _events(parts: Parts, token: Token, answering: Answering, first: Event) -> AsyncIterator[bytes]:

@@ -1,22 +1,20 @@
 """What a model should be told before a question of a session."""
 
 import msgspec
-from litestar import Request, post
+from litestar import post
 from litestar.datastructures import State
 from litestar.params import JSONBody
 
-from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest, Busy, NotFound, TooLarge
+from vademecum.errors import Busy, NotFound, TooLarge
+from vademecum.http.asked import QueryText, Req
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
 from vademecum.services.context import Context
 from vademecum.services.parts import Parts
 
-Req = Request[Account, Token, State]
-
 
 class ContextQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    query: str
+    query: QueryText
     session_id: str
     system_prompt: str = ""
 
@@ -36,8 +34,6 @@ async def context_route(request: Req, data: JSONBody[ContextQuestion], state: St
     documents it has borrowed. The question itself is not in it. `dropped` names what did not fit, `scope` says what was
     looked at, and which rows of memory were recalled."""
     parts: Parts = state.parts
-    if len(data.query) > 10_000:
-        raise BadRequest("The question is longer than 10,000 characters.")
     account = request.user
     making = parts.contexts.context(
         account.id, account.tier, parts.limits(account), data.query, data.session_id, data.system_prompt

@@ -4,15 +4,15 @@ Litestar describes what it can see in a signature. `complete` puts in the rest, 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from vademecum import errors
 from vademecum.engines.files.parsed import MESSAGES as UNREADABLE
+from vademecum.http.answers import EVENTS
 from vademecum.http.problems import MEDIA_TYPE, problems
-from vademecum.model.collections import Collection, Json
-from vademecum.model.schema import json_schema
-from vademecum.services.pull import LIMIT_MAX
+from vademecum.model.collections import Collection, Json, SyncError
+from vademecum.model.schema import json_schema, object_schema
 
 MEANINGS = {
     "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
@@ -81,15 +81,11 @@ PARAMETERS: dict[str, Json] = {
     "path version": {"description": "The collection's schema version that you speak.", "example": 0},
     "query lwt": {"description": "The checkpoint's `lwt`; 0 to begin.", "schema": {"type": "integer", "minimum": 0, "default": 0}},
     "query id": {"description": "The checkpoint's `id`: the store's epoch. Another than the current one answers `EPOCH`."},
-    "query limit": {"description": "The most rows of a page.", "schema": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": 100}},
     "query epoch": {"description": "The epoch of your last checkpoint, if you keep it: another than the current one answers `EPOCH`."},
     "query versions": {"description": "Collections and their schema versions; all when empty.", "example": "documents:0,sessions:0"},
     "query name": {"description": "A filename, or a whole message that may name one."},
     "query sessionId": {"description": "The session that asks."},
     "query email": {"description": "Only the account with this email: a list of one, or of none."},
-    "query count": {"description": "How many.", "schema": {"type": "integer", "minimum": 1, "maximum": 100, "default": 5}},
-    "query cursor": {"description": "The `next` of the page before; empty to begin."},
-    "query project": {"description": "The project asked about, by id or name, or `*` for all; absent: the session's own."},
     "query label": {"description": "The relationship's label."},
     "path type": {"description": "The type of the entities."},
     "path externalId": {"description": "The id that another program knows the session by.", "schema": {"type": "string", "maxLength": 255}},
@@ -97,10 +93,10 @@ PARAMETERS: dict[str, Json] = {
     "path path": {"description": "A file that the model's manifest lists.", "schema": {"type": "string", "maxLength": 255}},
     "query later": {"description": "Answer at once, and make it as a job: see `GET /v1/jobs`."},
     "path job": {"description": "The `id` of a job.", "schema": {"type": "string", "maxLength": 120}},
-    "query most": {"description": "The most jobs to list.", "schema": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}},
     "query forget": {"description": "Whether the answer waits until the disk is rid of it: `now`, or `soon`."},
     "query sessions": {"description": "What becomes of the project's sessions."},
 }  # fmt: skip
+SCHEMAS = "#/components/schemas/"
 RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
 REFUSED = {
     "type": "object",
@@ -108,27 +104,7 @@ REFUSED = {
     "required": ["id", "syncError"],
     "properties": {"id": {"type": "string"}, "syncError": {"$ref": "#/components/schemas/SyncError"}},
 }
-SYNC_ERROR = {
-    "type": "object",
-    "required": ["code", "message", "at"],
-    "properties": {
-        "code": {
-            "type": "string",
-            "enum": [
-                "DOCUMENT_LIMIT",
-                "STORAGE_LIMIT",
-                "TOO_LARGE",
-                "INVALID",
-                "TIER",
-                "DUPLICATE",
-                "FORGOTTEN",
-            ],
-        },
-        "message": {"type": "string"},
-        "at": {"type": "string"},
-        "base": {"type": "string", "description": "`{epoch}:{seq}` of the stored row."},
-    },
-}
+REFUSALS = ["DOCUMENT_LIMIT", "STORAGE_LIMIT", "TOO_LARGE", "INVALID", "TIER", "DUPLICATE", "FORGOTTEN"]
 CHECKPOINT = {
     "type": "object",
     "required": ["lwt", "id"],
@@ -143,57 +119,24 @@ FORGOTTEN_AT = {
     "tombstone here. Absent if it never was.",
 }
 
-ANSWER_EVENT = {
-    "description": "The data of `context`, `delta`, `done` and `failed`, in this order.",
-    "anyOf": [
-        {
-            "type": "object",
-            "required": ["citations", "tokens", "budget", "dropped", "scope", "model"],
-            "properties": {
-                "citations": {"type": "array", "items": {"$ref": "#/components/schemas/AnswerCitation"}},
-                "tokens": {"type": "object", "description": "Tokens of each section of the prompt."},
-                "budget": {"type": "object", "description": "Tokens that each section may take."},
-                "dropped": {"type": "object", "description": "Ids of what did not fit."},
-                "scope": {"type": "object", "description": "What was looked at, as in `makeContext`."},
-                "model": {"type": ["string", "null"], "description": "Null when no model was asked."},
-            },
-        },
-        {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
-        {"type": "object", "required": ["finish"], "properties": {"finish": {"enum": ["stop", "length", "content_filter", "other"]}}},
-        {"type": "object", "required": ["code", "message"], "properties": {"code": {"type": "string"}, "message": {"type": "string"}}},
-    ],
-}  # fmt: skip
-ANSWER_CITATION = {
-    "type": "object",
-    "description": "A passage that is in the prompt.",
-    "required": ["documentId", "filename", "block", "chunkIndex", "text"],
-    "properties": {
-        "documentId": {"type": "string"},
-        "filename": {"type": "string"},
-        "block": {"type": "integer"},
-        "chunkIndex": {"type": "integer"},
-        "text": {"type": "string"},
-        "page": {"type": "integer"},
-    },
-}
-
 
 def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
     """The document that Litestar has made, with what it cannot know."""
     schemas = document["components"]["schemas"]
     schemas["Problem"]["properties"]["code"]["enum"] = list(MEANINGS)
     schemas["Problem"]["required"] = list(schemas["Problem"]["properties"])
-    rows = {f"{c.struct.__name__}Doc": _row(c) for c in registry.values()}
     synced = [c for c in registry.values() if c.synced]
+    named = [c for c in registry.values() if c.synced or c.struct.__name__ in schemas]
+    rows = {f"{c.struct.__name__}Doc": _row(c) for c in named}
     # a route that names a row's struct means the row as it is synced
     schemas |= {name: _ref(f"{name}Doc") for name in schemas if f"{name}Doc" in rows}
     document["paths"] = {_camel_path(path): item for path, item in document["paths"].items()}
     for path, item in document["paths"].items():
         for method, operation in item.items():
             _complete_operation(method, operation, path, [c.name for c in synced])
-    document = _with_document_rows(document)
+    document = _as_javascript(document)
     document["components"]["schemas"] |= rows | _wire([f"{c.struct.__name__}Doc" for c in synced])
-    return document
+    return _without_loose_ends(document)
 
 
 def _row(collection: Collection) -> Json:
@@ -231,11 +174,16 @@ def _wire(rows: list[str]) -> Json:
         "PushRow": {"type": "object", "required": ["newDocumentState"], "properties": pair},
         "PushAnswer": {"type": "array", "items": {"anyOf": answer}},
         "RefusedRow": REFUSED,
-        "SyncError": SYNC_ERROR,
+        "SyncError": _sync_error(),
         "Checkpoint": CHECKPOINT,
-        "AnswerEvent": ANSWER_EVENT,
-        "AnswerCitation": ANSWER_CITATION,
     }
+
+
+def _sync_error() -> Json:
+    schema = object_schema(SyncError)
+    schema["properties"]["code"]["enum"] = REFUSALS
+    schema["properties"]["base"]["description"] = "`{epoch}:{seq}` of the stored row."
+    return schema
 
 
 def _complete_operation(method: str, operation: Json, path: str, collections: list[str]) -> None:
@@ -243,9 +191,10 @@ def _complete_operation(method: str, operation: Json, path: str, collections: li
         operation["security"] = []  # Litestar takes an empty list for none given
     for parameter in operation.get("parameters", []):
         _complete_parameter(parameter, path, collections)
+    _complete_body(operation.get("requestBody", {}))
     responses = operation["responses"]
     success = next(answer for status, answer in responses.items() if status.startswith("2"))
-    _complete_success(success, "AnswerEvent" if operation["operationId"] == "answer" else "Event")
+    _complete_success(success)
     if operation["operationId"] == "push":
         content = {"application/json": {"schema": {"type": "array", "items": _ref("PushRow")}}}
         operation["requestBody"] = {"required": True, "content": content}
@@ -263,19 +212,58 @@ def _complete_parameter(parameter: Json, path: str, collections: list[str]) -> N
     if place == "path name" and path.startswith("/v1/sync/"):
         parameter["description"] = "The collection."
         parameter["schema"] = {"type": "string", "enum": collections}
+    if parameter["in"] == "query":  # which says a thing or leaves it out, but says no null
+        parameter["schema"] = _without_null(parameter["schema"])
     if parameter["in"] == "path" and parameter["name"].endswith("Id") and place not in PARAMETERS:
         parameter["schema"] = ID
 
 
-def _complete_success(answer: Json, event: str) -> None:
+def _without_loose_ends(document: Json) -> Json:
+    """Less the schemas that only the structs of rows had named."""
+    schemas = document["components"]["schemas"]
+    while loose := schemas.keys() - set(_named(document)):
+        for name in loose:
+            del schemas[name]
+    return document
+
+
+def _named(node: Any) -> Iterator[str]:
+    """The schemas that are referred to."""
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"].removeprefix(SCHEMAS)
+        node = list(node.values())
+    for value in node if isinstance(node, list) else ():
+        yield from _named(value)
+
+
+def _without_null(schema: Json) -> Json:
+    if "oneOf" in schema:
+        (said,) = (one for one in schema["oneOf"] if one != {"type": "null"})
+        return {**{name: value for name, value in schema.items() if name != "oneOf"}, **said}
+    if isinstance(schema["type"], list):  # as of an enum
+        (kind,) = (kind for kind in schema["type"] if kind != "null")
+        return {**schema, "type": kind, "enum": [value for value in schema["enum"] if value is not None]}
+    return schema
+
+
+def _complete_body(body: Json) -> None:
+    """Litestar takes a body that may be null for one that must be there."""
+    for content in body.get("content", {}).values():
+        if {"type": "null"} in content["schema"].get("oneOf", ()):
+            body["required"], content["schema"] = False, _without_null(content["schema"])
+
+
+def _complete_success(answer: Json) -> None:
     answer["description"] = "Done."
     content = answer["content"]
-    if "text/event-stream" in content:
-        content["text/event-stream"]["schema"] = {
+    if EVENTS in content:
+        said = content[EVENTS]["schema"]
+        content[EVENTS]["schema"] = {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": _ref(event),
-            "description": f"Events whose `data` is an `{event}`; comments keep the connection alive.",
+            "contentSchema": said if "oneOf" in said else _ref("Event"),
+            "description": "Events, each with such `data`; comments keep the connection alive.",
         }
     for media in content.keys() & {"application/zip", "application/octet-stream"}:
         content[media]["schema"] = {"type": "string", "format": "binary"}
@@ -307,17 +295,17 @@ def _complete_refusals(method: str, operation: Json) -> None:
     operation["responses"] = dict(sorted(responses.items()))
 
 
-def _with_document_rows(node: Any) -> Any:
-    """Routes give rows on as they are stored, as bare objects to Litestar: all of them are documents' rows."""
-    if node == {"type": "object", "additionalProperties": {}}:
-        return _ref("DocumentDoc")
+def _as_javascript(node: Any) -> Any:
+    """The end of a text is `\\Z` in Python's patterns and `$` in those of JSON Schema, which are JavaScript's."""
     if isinstance(node, dict):
-        return {key: _with_document_rows(value) for key, value in node.items()}
-    return [_with_document_rows(value) for value in node] if isinstance(node, list) else node
+        ends = isinstance(node.get("pattern"), str) and node["pattern"].endswith(r"\Z")
+        own = {"pattern": node["pattern"].removesuffix(r"\Z") + "$"} if ends else {}
+        return {key: _as_javascript(value) for key, value in node.items()} | own
+    return [_as_javascript(value) for value in node] if isinstance(node, list) else node
 
 
 def _ref(name: str) -> Json:
-    return {"$ref": f"#/components/schemas/{name}"}
+    return {"$ref": f"{SCHEMAS}{name}"}
 
 
 def _camel(name: str) -> str:

@@ -6,24 +6,22 @@ from collections.abc import AsyncIterator
 from typing import IO, Literal
 
 import msgspec
-from litestar import Request, delete, get, post
+from litestar import delete, get, post
 from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, NotFound
-from vademecum.http.documents import Deleted
+from vademecum.http.answers import Deleted
+from vademecum.http.asked import Req
 from vademecum.http.problems import problems
+from vademecum.model.said import FORGET_EVERYTHING
 from vademecum.services import delete as deleting
+from vademecum.services import rows
 from vademecum.services.belongings import belongings
 from vademecum.services.export import export
 from vademecum.services.forget import Receipt, forget_everything, forget_project
 from vademecum.services.parts import Parts
-from vademecum.services.rows import check_live
-
-Req = Request[Account, Token, State]
-SENTENCE = "forget everything"
 
 
 class Confirmation(msgspec.Struct):
@@ -43,7 +41,7 @@ async def delete_session_route(request: Req, state: State, session_id: FromPath[
     to the entities."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: deleting.delete_one(draft, "sessions", session_id, "session"))
+        await store.write(lambda draft: rows.kill(draft, "sessions", session_id))
     return Deleted(1)
 
 
@@ -89,8 +87,10 @@ async def delete_project_route(
 async def forget_route(request: Req, data: JSONBody[Confirmation], state: State) -> Receipt:
     """Erase every row of every collection, here and on all devices. The body is `{"confirm": "forget everything"}`.
     Answers when it is done and checked."""
-    if data.confirm != SENTENCE:
-        raise BadRequest(f'To forget everything, send {{"confirm": "{SENTENCE}"}}. Nothing was changed.')
+    if data.confirm != FORGET_EVERYTHING:
+        raise BadRequest(
+            f'To forget everything, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
+        )
     parts: Parts = state.parts
     await parts.spool.clear(request.user.email)
     where = parts.settings.data, parts.users, parts.eraser, request.user.id
@@ -131,7 +131,7 @@ async def _exported(request: Req, parts: Parts, project_id: str | None) -> Strea
         only = None
         spooled = parts.spool.folders(request.user.email) if project_id is None else None
         if project_id is not None:
-            check_live(store, "projects", project_id)
+            rows.check_live(store, "projects", project_id)
             only = belongings(store, project_id, with_sessions=True)
         # Without a name from the start: however this ends, nothing of it is left in the folder.
         file = tempfile.TemporaryFile(dir=store.folder)  # noqa: SIM115 - closed when the answer is over

@@ -1,28 +1,26 @@
 """Documents: upload, list, get, delete, borrow and return, lookup by name, what to delete."""
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, delete, get, post, put
+from litestar import Response, delete, get, post, put
 from litestar.datastructures import State, UploadFile
-from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
+from vademecum.http.answers import Deleted, as_stored, told, written
+from vademecum.http.asked import Req, ResultsInAddress
 from vademecum.http.problems import problems
-from vademecum.model.collections import Json
+from vademecum.model.collections import Document
 from vademecum.model.limits import WARN_FROM
 from vademecum.services import borrow as borrowing
 from vademecum.services import delete as deleting
-from vademecum.services import documents
+from vademecum.services import documents, rows
 from vademecum.services.parts import Parts
-from vademecum.services.upload import Uploaded, upload
+from vademecum.services.upload import upload
 from vademecum.settings import UPLOAD_MAX
-
-Req = Request[Account, Token, State]
 
 
 class UploadForm(msgspec.Struct, rename="camel"):
@@ -38,13 +36,20 @@ class DocumentList(msgspec.Struct, rename="camel", kw_only=True):
     count: int
     limit: int
     warn_from: int = WARN_FROM
-    documents: list[Json]
+    documents: list[Document]
+
+
+class DocumentUploaded(msgspec.Struct):
+    """An `Uploaded`, as it is sent."""
+
+    document: Document
+    existing: bool
 
 
 class Matches(msgspec.Struct):
     """Documents of the pool that a message names, best first; ask before borrowing one."""
 
-    matches: list[Json]
+    matches: list[Document]
 
 
 class Suggestions(msgspec.Struct):
@@ -53,11 +58,7 @@ class Suggestions(msgspec.Struct):
     count: int
     limit: int
     warn: bool
-    suggestions: list[Json]
-
-
-class Deleted(msgspec.Struct):
-    deleted: int
+    suggestions: list[Document]
 
 
 @post(
@@ -67,9 +68,10 @@ class Deleted(msgspec.Struct):
     operation_id="uploadDocument",
     tags=["documents"],
     summary="Upload a file",
-    responses=problems(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
+    responses=told(DocumentUploaded, 201)
+    | problems(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
 )
-async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Uploaded:
+async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Response[bytes]:
     """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
     `existing` says so. It can be searched by words at once, and by meaning a little later (`status: ready`)."""
     parts: Parts = state.parts
@@ -77,7 +79,7 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
     if not hasattr(data.file.file, "read") or not all(isinstance(given, str | None) for given in ids):
         # a form's fields are what the client makes of them, whatever the types above say
         raise BadRequest("`file` must be a file, `sessionId` and `id` ids. Nothing was stored.")
-    return await upload(
+    uploaded = await upload(
         parts.users,
         request.user.id,
         parts.limits(request.user),
@@ -88,22 +90,18 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
         parts.places,
         data.id or None,
     )
+    return as_stored(msgspec.json.encode(uploaded), 201)
 
 
-def _told(answer: type[msgspec.Struct]) -> dict[int, ResponseSpec]:
-    """What the schema says of an answer that goes out as a stream."""
-    return {200: ResponseSpec(answer, generate_examples=False, description="Request fulfilled")}
-
-
-def _filled(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
-    """`answer`, whose last field is an empty list, with `rows` in it: as they are stored, and sent one by one,
+def _filled(answer: msgspec.Struct, found: list[bytes]) -> Stream:
+    """`answer`, whose last field is an empty list, with `found` in it: as they are stored, and sent one by one,
     because together they may have 100 MB."""
     empty = msgspec.json.encode(answer)
     assert empty.endswith(b"[]}")
 
     async def pieces() -> AsyncIterator[bytes]:
         yield empty[:-2]
-        for position, row in enumerate(rows):
+        for position, row in enumerate(found):
             yield b"," + row if position else row
         yield empty[-2:]
 
@@ -115,15 +113,15 @@ def _filled(answer: msgspec.Struct, rows: list[bytes]) -> Stream:
     operation_id="listDocuments",
     tags=["documents"],
     summary="List all documents",
-    responses=_told(DocumentList),
+    responses=told(DocumentList),
 )
 async def list_route(request: Req, state: State) -> Stream:
     """Newest first, without their text. `limit` is how many the account may hold; warn from `warnFrom` on."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        rows = await documents.list_documents(store)
+        listed = await documents.list_documents(store)
     limit = parts.limits(request.user).documents
-    return _filled(DocumentList(count=len(rows), limit=limit, documents=[]), rows)
+    return _filled(DocumentList(count=len(listed), limit=limit, documents=[]), listed)
 
 
 @get(
@@ -131,7 +129,7 @@ async def list_route(request: Req, state: State) -> Stream:
     operation_id="lookUpDocuments",
     tags=["documents"],
     summary="Find documents by name",
-    responses=_told(Matches),
+    responses=told(Matches),
 )
 async def lookup_route(
     request: Req,
@@ -145,8 +143,8 @@ async def lookup_route(
     if not name.strip():
         raise BadRequest("`name` is empty.")
     async with parts.users.open(request.user.id) as store:
-        rows = await documents.look_up(store, name[:10_000], session_id)
-    return _filled(Matches([]), rows)
+        named = await documents.look_up(store, name[:10_000], session_id)
+    return _filled(Matches([]), named)
 
 
 @get(
@@ -154,18 +152,16 @@ async def lookup_route(
     operation_id="suggestDeletions",
     tags=["documents"],
     summary="Suggest what to delete",
-    responses=_told(Suggestions),
+    responses=told(Suggestions),
 )
-async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 5) -> Stream:
+async def suggestions_route(request: Req, state: State, limit: ResultsInAddress = 5) -> Stream:
     """What would be missed least, first: used by no session, not used for long, used seldom."""
     parts: Parts = state.parts
-    if not 1 <= count <= 100:
-        raise BadRequest("`count` must be from 1 to 100.")
-    limit = parts.limits(request.user).documents
+    room = parts.limits(request.user).documents
     async with parts.users.open(request.user.id) as store:
-        rows = await documents.suggestions(store, count)
+        suggested = await documents.suggestions(store, limit)
         held = store.usage.documents
-    return _filled(Suggestions(held, limit, held >= WARN_FROM, []), rows)
+    return _filled(Suggestions(held, room, held >= WARN_FROM, []), suggested)
 
 
 @get(
@@ -173,13 +169,13 @@ async def suggestions_route(request: Req, state: State, count: FromQuery[int] = 
     operation_id="getDocument",
     tags=["documents"],
     summary="Get one document",
-    responses=problems(NotFound),
+    responses=told(Document) | problems(NotFound),
 )
-async def get_route(request: Req, state: State, document_id: FromPath[str]) -> dict[str, Any]:
+async def get_route(request: Req, state: State, document_id: FromPath[str]) -> Response[bytes]:
     """What is known of a document. Its text is in the rows of `vectorEmbeddings`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return await documents.get_document(store, document_id)
+        return as_stored(await rows.read(store, "documents", document_id))
 
 
 @delete(
@@ -194,7 +190,7 @@ async def delete_route(request: Req, state: State, document_id: FromPath[str]) -
     """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: deleting.delete_one(draft, "documents", document_id, "document"))
+        await store.write(lambda draft: rows.kill(draft, "documents", document_id))
     return Deleted(1)
 
 
@@ -217,15 +213,16 @@ async def delete_all_route(request: Req, state: State) -> Deleted:
     operation_id="borrowDocument",
     tags=["documents"],
     summary="Let a session use a document",
-    responses=problems(NotFound, Conflict),
+    responses=told(Document) | problems(NotFound, Conflict),
 )
 async def borrow_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
-) -> dict[str, Any]:
+) -> Response[bytes]:
     """A session searches only what it has borrowed (`activeSessions`). Borrowing twice is borrowing once."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
+        row = await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
+    return written(row, new=False)
 
 
 @delete(
@@ -234,15 +231,16 @@ async def borrow_route(
     operation_id="returnDocument",
     tags=["documents"],
     summary="Take a document out of a session",
-    responses=problems(NotFound),
+    responses=told(Document) | problems(NotFound),
 )
 async def return_route(
     request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
-) -> dict[str, Any]:
+) -> Response[bytes]:
     """The document stays in the pool, where any session can borrow it."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))
+        row = await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))
+    return written(row, new=False)
 
 
 ROUTES = [

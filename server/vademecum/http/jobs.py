@@ -1,20 +1,17 @@
 """What the language model has to do behind the answers: how far it is, what failed, and trying that again."""
 
 import msgspec
-from litestar import Request, get, post
+from litestar import get, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery
+from litestar.params import FromPath
 
-from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest, NotFound
+from vademecum.errors import NotFound
+from vademecum.http.asked import PAGE, Req, RowsOfPage
 from vademecum.http.problems import problems
 from vademecum.model.jobs import Job, Kind
 from vademecum.model.jobs import State as JobState
 from vademecum.services import retry
 from vademecum.services.parts import Parts
-
-Req = Request[Account, Token, State]
-MOST = 1000
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -38,7 +35,7 @@ class Counts(msgspec.Struct):
 
 
 class Extracting(msgspec.Struct, rename="camel"):
-    """Whether what is said becomes memory, and by which model; and of `daily` attempts, how many were made today (UTC).
+    """Whether what is said becomes memory, and by which model; and of `daily` questions, how many it was asked today (UTC).
     `note` says it in words."""
 
     available: bool
@@ -71,16 +68,14 @@ def shown(job: Job) -> Shown:
 async def list_route(
     request: Req,
     state: State,
-    most: FromQuery[int] = 100,
+    limit: RowsOfPage = PAGE,
 ) -> Jobs:
     """Newest first: extracting memory from turns that are over, and summaries that were asked for with `later`. A job that
     does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. While the
     assistant cannot be reached, is busy or refuses the key, jobs wait, at most an hour at a time, and nothing counts; one
     that takes the question and says nothing has been tried."""
-    if not 1 <= most <= MOST:
-        raise BadRequest(f"`most` is 1 to {MOST}.")
     parts: Parts = state.parts
-    found = await retry.survey(parts.users, request.user.id, most, parts.clock())
+    found = await retry.survey(parts.users, request.user.id, limit, parts.clock())
     extracting = _extracting(parts, found.today)
     return Jobs(extracting, Counts(**found.counts), [shown(job) for job in found.newest])
 
@@ -88,13 +83,13 @@ async def list_route(
 def _extracting(parts: Parts, today: int) -> Extracting:
     settings, endpoint = parts.settings, parts.summaries.endpoint
     daily = settings.extraction_daily
-    note = f"What is said becomes memory, up to {daily:,} times a day."
+    note = f"What is said becomes memory, with up to {daily:,} questions a day."
     if endpoint is None:
         note = "Nothing is extracted: no assistant is set up on this server (VADEMECUM_ASSISTANT_URL)."
     elif not settings.extracts:
         note = "Nothing is extracted: it is switched off on this server (VADEMECUM_EXTRACTION_DAILY)."
     elif today >= daily:
-        note = f"{daily:,} attempts a day are allowed and were made. What waits goes on after midnight UTC."
+        note = f"{daily:,} questions a day are allowed and were asked. What waits goes on after midnight UTC."
     return Extracting(settings.extracts, endpoint.model if endpoint is not None else None, daily, today, note)
 
 

@@ -3,17 +3,14 @@
 from pathlib import Path
 
 import msgspec
-from litestar import Request, post
-from litestar.datastructures import State
+from litestar import post
 from litestar.params import JSONBody
 
-from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden
+from vademecum.http.asked import Req
 from vademecum.http.auth import LOCAL_ADMIN
 from vademecum.services.backup import Manifest, Restored, backup, restore
 from vademecum.services.parts import Parts
-
-Req = Request[Account, Token, State]
 
 
 class Place(msgspec.Struct):

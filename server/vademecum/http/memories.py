@@ -3,19 +3,18 @@
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge
+from vademecum.http.answers import Deleted, as_stored, paged, told
+from vademecum.http.asked import QueryText, Req, Results, Scoped, Windowed
 from vademecum.http.connected import while_connected
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import LIMIT, Req, Scoped, as_stored, paged, told
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id, Memory, Text
 from vademecum.model.scope import Everything, Home, MemoryScope
 from vademecum.services import memories
 from vademecum.services.memories import Stats
-from vademecum.services.pages import window
 from vademecum.services.parts import Parts
 from vademecum.services.remember import Statement
 from vademecum.services.scope import resolve
@@ -37,10 +36,10 @@ class Kept(msgspec.Struct):
 
 
 class MemoryQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    query: str
+    query: QueryText
     session_id: Id | None = None
     project: str | UnsetType | None = UNSET
-    limit: int = 10
+    limit: Results = 10
 
 
 class FoundMemory(msgspec.Struct):
@@ -105,10 +104,6 @@ async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: Stat
     pinned ones do not fade). Superseded ones are not shown. Without a `query`, the freshest. `project`: absent, the
     session's own; null, all; else that one."""
     parts: Parts = state.parts
-    if not 1 <= data.limit <= 100:
-        raise BadRequest("`limit` must be from 1 to 100.")
-    if len(data.query) > 10_000:
-        raise BadRequest("The question is longer than 10,000 characters.")
     async with parts.users.open(request.user.id) as store:
         scope = await resolve(store, data.session_id, data.project)
     search = parts.memories.search(request.user.id, scope, data.query, data.limit)
@@ -228,14 +223,13 @@ async def of_session_route(
     request: Req,
     state: State,
     session_id: FromPath[str],
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """The current memories that were said in it, newest first, within the scope that the session has now, in pages as
     `listSessions`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        scope, page = await memories.of_session(store, session_id, window(limit, cursor))
+        scope, page = await memories.of_session(store, session_id, window)
     return paged("memories", page, scope)
 
 

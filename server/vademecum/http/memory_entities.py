@@ -1,6 +1,6 @@
 """Entities of projects, and the relationships between them."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from litestar import Response, delete, get, post
@@ -8,31 +8,20 @@ from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
 
 from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound, TooLarge
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import (
-    LIMIT,
-    Req,
-    Scoped,
-    as_stored,
-    paged,
-    told,
-    written,
-)
+from vademecum.http.answers import Deleted, as_stored, paged, told, written
+from vademecum.http.asked import Req, Scoped, Windowed
 from vademecum.http.problems import problems
-from vademecum.model.collections import Entity, Id, Name, Relationship, Text
+from vademecum.model.collections import Entity, EntityType, Id, Name, Relationship, Text
 from vademecum.model.scope import InProject, MemoryScope
 from vademecum.services import entities, relationships, rows
-from vademecum.services.pages import window
 from vademecum.services.parts import Parts
 from vademecum.services.relationships import Edge
-
-Kind = Literal["person", "place", "project", "technology", "concept", "organization"]
 
 
 class NewEntity(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     project_id: Id
     name: Name
-    type: Kind
+    type: EntityType
     notes: Text | None = None
 
 
@@ -75,18 +64,16 @@ async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> R
 async def of_type_route(
     request: Req,
     state: State,
-    type: FromPath[Kind],
+    type: FromPath[EntityType],
     scoped: Scoped,
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """Newest first, those within the scope: name a session or a project. A session in no project sees none. In pages
     as `listSessions`."""
     parts: Parts = state.parts
-    asked = window(limit, cursor)
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("entities", await entities.of_type(store, scope, type, asked), scope)
+        return paged("entities", await entities.of_type(store, scope, type, window), scope)
 
 
 @get(
@@ -134,16 +121,14 @@ async def outbound_route(
     state: State,
     entity_id: FromPath[str],
     scoped: Scoped,
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """The relationships whose `fromId` it is, newest first. Name a session or a project, as in `getEntity`. In pages as
     `listSessions`."""
     parts: Parts = state.parts
-    asked = window(limit, cursor)
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("relationships", await relationships.outbound(store, scope, entity_id, asked), scope)
+        return paged("relationships", await relationships.outbound(store, scope, entity_id, window), scope)
 
 
 @post(
@@ -181,27 +166,18 @@ async def disconnect_route(
     from_id: Annotated[str, QueryParameter(name="fromId")] = "",
     to_id: Annotated[str, QueryParameter(name="toId")] = "",
     label: FromQuery[str] = "",
+    data: JSONBody[Edge | None] = None,
 ) -> Deleted:
-    """Said by `fromId`, `toId` and `label`, in the address or as a JSON body. The entities stay. Name a session or a
-    project, as in `getEntity`."""
+    """Said by `fromId`, `toId` and `label`: as a JSON body, or, because proxies and clients may drop the body of a
+    DELETE, in the address. The entities stay. Name a session or a project, as in `getEntity`."""
     parts: Parts = state.parts
-    edge = _edge_of(await request.body()) or Edge(from_id, to_id, label)
+    edge = data or Edge(from_id, to_id, label)
     if not (edge.from_id and edge.to_id and edge.label):
         raise BadRequest("Say which relationship: `fromId`, `toId` and `label`. Nothing was changed.")
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         await store.write(lambda draft: relationships.disconnect(draft, scope, edge))
     return Deleted(1)
-
-
-def _edge_of(body: bytes) -> Edge | None:
-    """Proxies and clients may drop the body of a DELETE, so it need not have one."""
-    try:
-        return msgspec.json.decode(body, type=Edge) if body else None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRequest(
-            f"The body must be {{fromId, toId, label}}. Nothing was changed. ({error})"
-        ) from error
 
 
 ROUTES = [

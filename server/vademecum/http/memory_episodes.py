@@ -3,16 +3,15 @@
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.params import FromPath, JSONBody
 
 from vademecum.errors import Conflict, LimitReached, NotFound, TooLarge
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import LIMIT, Req, Scoped, paged, told, written
+from vademecum.http.answers import Deleted, paged, told, written
+from vademecum.http.asked import Req, Scoped, Windowed
 from vademecum.http.problems import problems
 from vademecum.model.collections import Episode, Id, Text
 from vademecum.model.scope import MemoryScope
 from vademecum.services import episodes, rows
-from vademecum.services.pages import window
 from vademecum.services.parts import Parts
 
 
@@ -51,16 +50,13 @@ async def create_route(request: Req, data: JSONBody[NewEpisode], state: State) -
     summary="List the turns within a scope",
     responses=told(ScopedEpisodes) | problems(NotFound, Conflict),
 )
-async def list_route(
-    request: Req, state: State, scoped: Scoped, limit: FromQuery[int] = LIMIT, cursor: FromQuery[str] = ""
-) -> Response[bytes]:
+async def list_route(request: Req, state: State, scoped: Scoped, window: Windowed) -> Response[bytes]:
     """Newest first, of all sessions that `sessionId` sees: those of its project, or, if it is in none, those that are
     in none. Name a session or a project. In pages as `listSessions`."""
     parts: Parts = state.parts
-    asked = window(limit, cursor)
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("episodes", await episodes.within(store, scope, asked), scope)
+        return paged("episodes", await episodes.within(store, scope, window), scope)
 
 
 @get(
@@ -74,13 +70,12 @@ async def of_session_route(
     request: Req,
     state: State,
     session_id: FromPath[str],
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """Newest first, those of this session alone, in pages as `listSessions`. `scope` is where the session is now."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        home, page = await episodes.of_session(store, session_id, window(limit, cursor))
+        home, page = await episodes.of_session(store, session_id, window)
     return paged("episodes", page, home)
 
 

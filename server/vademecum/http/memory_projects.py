@@ -3,18 +3,18 @@
 import msgspec
 from litestar import Response, get, patch, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, UnsetType
 
 from vademecum.errors import LimitReached, NotFound, TooLarge
-from vademecum.http.memory_answers import LIMIT, Req, as_stored, paged, told, written
+from vademecum.http.answers import as_stored, paged, told, written
+from vademecum.http.asked import Req, Windowed
 from vademecum.http.memory_sessions import SessionList
 from vademecum.http.memory_summaries import ScopedSummaries
 from vademecum.http.problems import problems
 from vademecum.model.collections import Name, Project, Summary, Text
 from vademecum.model.scope import InProject
 from vademecum.services import projects, rows, summaries
-from vademecum.services.pages import window
 from vademecum.services.parts import Parts
 
 
@@ -58,13 +58,11 @@ async def create_route(request: Req, data: JSONBody[NewProject], state: State) -
     summary="List all projects",
     responses=told(ProjectList),
 )
-async def list_route(
-    request: Req, state: State, limit: FromQuery[int] = LIMIT, cursor: FromQuery[str] = ""
-) -> Response[bytes]:
+async def list_route(request: Req, state: State, window: Windowed) -> Response[bytes]:
     """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("projects", await projects.listed(store, window(limit, cursor)))
+        return paged("projects", await projects.listed(store, window))
 
 
 @get(
@@ -110,13 +108,12 @@ async def sessions_route(
     request: Req,
     state: State,
     project_id: FromPath[str],
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """Those that are in it now, newest first, in pages as `listProjects`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("sessions", await projects.sessions(store, project_id, window(limit, cursor)))
+        return paged("sessions", await projects.sessions(store, project_id, window))
 
 
 @get(
@@ -146,14 +143,13 @@ async def summaries_route(
     request: Req,
     state: State,
     project_id: FromPath[str],
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """Its overviews and the summaries of its sessions, newest first, in pages as `listProjects`. The
     summary of a session is where that session is now, whatever project it names."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        page = await summaries.of_project(store, project_id, window(limit, cursor))
+        page = await summaries.of_project(store, project_id, window)
     return paged("summaries", page, InProject(project_id))
 
 

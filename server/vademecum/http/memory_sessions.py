@@ -6,16 +6,15 @@ from urllib.parse import unquote
 import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.datastructures import State
-from litestar.params import FromQuery, JSONBody
+from litestar.params import JSONBody
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import Duplicate, LimitReached, NotFound, TooLarge
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import LIMIT, Req, as_stored, paged, told, written
+from vademecum.http.answers import Deleted, as_stored, paged, told, written
+from vademecum.http.asked import Req, Windowed
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id, Session
 from vademecum.services import sessions
-from vademecum.services.pages import window
 from vademecum.services.parts import Parts
 
 BY_EXTERNAL = "/v1/sessions/by-external/"
@@ -69,14 +68,12 @@ async def create_route(request: Req, data: JSONBody[NewSession], state: State) -
     summary="List all sessions",
     responses=told(SessionList),
 )
-async def list_route(
-    request: Req, state: State, limit: FromQuery[int] = LIMIT, cursor: FromQuery[str] = ""
-) -> Response[bytes]:
+async def list_route(request: Req, state: State, window: Windowed) -> Response[bytes]:
     """Newest first, those of all projects and of none. Go on with `next` as `cursor` until it is null; a page may be
     shorter than `limit`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("sessions", await sessions.listed(store, window(limit, cursor)))
+        return paged("sessions", await sessions.listed(store, window))
 
 
 @get(

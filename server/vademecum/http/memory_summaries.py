@@ -3,16 +3,15 @@
 import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.params import FromPath, JSONBody
 
 from vademecum.errors import Conflict, LimitReached, NotFound, TooLarge
-from vademecum.http.documents import Deleted
-from vademecum.http.memory_answers import LIMIT, Req, Scoped, paged, told, written
+from vademecum.http.answers import Deleted, paged, told, written
+from vademecum.http.asked import Req, Scoped, Windowed
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id, Summary, Text
 from vademecum.model.scope import MemoryScope
 from vademecum.services import rows, summaries
-from vademecum.services.pages import window
 from vademecum.services.parts import Parts
 
 
@@ -59,13 +58,12 @@ async def of_session_route(
     request: Req,
     state: State,
     session_id: FromPath[str],
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
+    window: Windowed,
 ) -> Response[bytes]:
     """Newest first, in pages as `listSessions`. `scope` is where the session is now."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        home, page = await summaries.of_session(store, session_id, window(limit, cursor))
+        home, page = await summaries.of_session(store, session_id, window)
     return paged("summaries", page, home)
 
 

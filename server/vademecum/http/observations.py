@@ -5,30 +5,33 @@ from typing import Annotated, Literal
 import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.datastructures import State
-from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound
+from vademecum.http.answers import as_stored, told
+from vademecum.http.asked import QueryText, Req, Results, Windowed
 from vademecum.http.auth import view_of
 from vademecum.http.connected import while_connected
-from vademecum.http.memory_answers import LIMIT, Req, as_stored, told
 from vademecum.http.problems import problems
 from vademecum.model.collections import Memory, Observation, ObservationKind, Time
 from vademecum.model.observation import EVENTS_MAX, Event
-from vademecum.services import observe
+from vademecum.services import observe, rows
 from vademecum.services.agent_scope import AgentScope, Scoped, scope_called
 from vademecum.services.observation_search import Filter, Hit, is_memory, search
-from vademecum.services.pages import Card, window
 from vademecum.services.parts import Parts
 from vademecum.services.scope import asked_in_address
 
 READ_MAX = 50
-AROUND_MAX = 100
-AgentProject = Annotated[
-    str | None,
-    QueryParameter(name="project", description="The project, by its id or name; `*`: all that there are."),
-]
-Around = Annotated[int, QueryParameter(description="How many rows on this side of it: 0 to 100.")]
+AgentProject = (
+    Annotated[  # None if it is absent, though there is no default: then `scope_called` says what is missing
+        str | None,
+        QueryParameter(
+            name="project", description="The project, by its id or name; `*`: all that there are."
+        ),
+    ]
+)
+Around = Annotated[int, QueryParameter(ge=0, le=100, description="How many rows on this side of it.")]
 AgentSession = Annotated[
     str | None, QueryParameter(name="agentSession", description="Only of this session of an agent.")
 ]
@@ -66,20 +69,24 @@ class ReadObservations(ScopedObservations):
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
+    """`project`: by its id or name; null: all that there are."""
+
     ids: Annotated[list[Annotated[str, Meta(max_length=100)]], Meta(max_length=READ_MAX)]
-    project: str | UnsetType | None = UNSET
+    project: str | None
 
 
 class ObservationQuestion(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    query: Annotated[str, Meta(max_length=10_000)]
-    project: str | UnsetType | None = UNSET
+    """`project`: by its id or name; null: all that there are."""
+
+    query: QueryText
+    project: str | None
     kind: ObservationKind | None = None
     path: str | None = None
     before: Time | None = None
     after: Time | None = None
     agent_session: str | None = None
     pinned: bool | None = None
-    limit: int = 10
+    limit: Results = 10
 
 
 class FoundObservation(msgspec.Struct):
@@ -139,26 +146,18 @@ async def take_up_route(request: Req, data: JSONBody[Events], state: State) -> T
 async def list_route(
     request: Req,
     state: State,
-    project: AgentProject = None,
+    window: Windowed,
+    project: AgentProject,
     kind: Kinds = None,
     agent_session: AgentSession = None,
     pinned: Pinned = None,
-    limit: FromQuery[int] = LIMIT,
-    cursor: FromQuery[str] = "",
 ) -> Response[bytes]:
     """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
     parts: Parts = state.parts
-
-    def fits(card: Card) -> bool:
-        return (
-            (kind is None or card.kind == kind)
-            and (agent_session is None or card.agent_session == agent_session)
-            and (pinned is None or card.pinned == pinned)
-        )
-
+    asked = Filter(kind=kind, agent_session=agent_session, pinned=pinned)
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
-        page = await observe.listed(store, scope.asked, window(limit, cursor), fits)
+        page = await observe.listed(store, scope.asked, window, asked.fits)
     return _answer(scope, observations=_raw(page.rows), next=page.next)
 
 
@@ -193,8 +192,6 @@ async def search_route(request: Req, data: JSONBody[ObservationQuestion], state:
     """Best first, by words and by meaning, the newer before the older. What is remembered in the scope is found as well,
     unless a kind, a path, a session of an agent or pins are asked for."""
     parts: Parts = state.parts
-    if not 1 <= data.limit <= 100:
-        raise BadRequest("`limit` must be from 1 to 100.")
     if not data.query.strip():
         raise BadRequest("`query` is empty: say what to look for.")
     async with parts.users.open(request.user.id) as store:
@@ -221,14 +218,12 @@ async def timeline_route(
     request: Req,
     state: State,
     observation_id: FromPath[str],
-    project: AgentProject = None,
+    project: AgentProject,
     before: Around = 5,
     after: Around = 5,
 ) -> Response[bytes]:
     """The observation among those of its project that came just before and after it, from old to new."""
     parts: Parts = state.parts
-    if not (0 <= before <= AROUND_MAX and 0 <= after <= AROUND_MAX):
-        raise BadRequest(f"`before` and `after` must be from 0 to {AROUND_MAX}.")
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
         found = await observe.timeline(store, scope.asked, observation_id, before, after)
@@ -247,7 +242,7 @@ async def pin_route(
     state: State,
     observation_id: FromPath[str],
     data: JSONBody[Pin],
-    project: AgentProject = None,
+    project: AgentProject,
 ) -> Response[bytes]:
     """What is pinned is kept for ever, and told first to the next session of an agent."""
     parts: Parts = state.parts
@@ -269,13 +264,13 @@ async def pin_route(
     responses=problems(NotFound, Conflict),
 )
 async def delete_route(
-    request: Req, state: State, observation_id: FromPath[str], project: AgentProject = None
+    request: Req, state: State, observation_id: FromPath[str], project: AgentProject
 ) -> ScopedDeletion:
     """Its text leaves the disk soon after. Name the project that it is in, or `*`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
-        await store.write(lambda draft: observe.delete(draft, scope.asked, observation_id))
+        await store.write(lambda draft: rows.delete(draft, scope.asked, observe.OBSERVATIONS, observation_id))
     return ScopedDeletion(scope.told, 1)
 
 

@@ -8,8 +8,8 @@ from litestar.datastructures import State
 from litestar.params import QueryParameter
 
 from vademecum.errors import BadRequest, Busy, Conflict, NotFound
+from vademecum.http.asked import QUESTION_MAX, AskedScope, Req, ResultsInAddress, Scoped
 from vademecum.http.connected import while_connected
-from vademecum.http.memory_answers import AskedScope, Req, Scoped
 from vademecum.http.problems import problems
 from vademecum.model.recollection import Kind
 from vademecum.model.scope import MemoryScope
@@ -17,9 +17,9 @@ from vademecum.services.parts import Parts
 from vademecum.services.recall import Recollection
 
 Query = Annotated[
-    str, QueryParameter(name="q", description="What to look for, in words or by what is meant.")
+    str,
+    QueryParameter(max_length=QUESTION_MAX, description="What to look for, in words or by what is meant."),
 ]
-Most = Annotated[int, QueryParameter(name="limit", description="The most results: 1 to 100.")]
 
 
 class Recollections(msgspec.Struct):
@@ -39,7 +39,7 @@ class Recollections(msgspec.Struct):
     responses=problems(NotFound, Conflict, Busy),
 )
 async def episodes_route(
-    request: Req, state: State, q: Query, scoped: Scoped, limit: Most = 10
+    request: Req, state: State, q: Query, scoped: Scoped, limit: ResultsInAddress = 10
 ) -> Recollections:
     """Turns that fit best by words and by meaning, the newer before the older. A session in no project sees the turns of
     all sessions that are in none; one in a project those of that project, and no others."""
@@ -55,7 +55,7 @@ async def episodes_route(
     responses=problems(NotFound, Conflict, Busy),
 )
 async def entities_route(
-    request: Req, state: State, q: Query, scoped: Scoped, limit: Most = 10
+    request: Req, state: State, q: Query, scoped: Scoped, limit: ResultsInAddress = 10
 ) -> Recollections:
     """Entities that fit best. They belong to the project they were found in: a session in no project sees none."""
     return await while_connected(request, _search(request, state, "entities", q, scoped, limit))
@@ -65,12 +65,8 @@ async def _search(
     request: Req, state: State, kind: Kind, q: str, scoped: AskedScope, limit: int
 ) -> Recollections:
     parts: Parts = state.parts
-    if not 1 <= limit <= 100:
-        raise BadRequest("`limit` must be from 1 to 100.")
     if not q.strip():
         raise BadRequest("`q` is empty: say what to look for.")
-    if len(q) > 10_000:
-        raise BadRequest("The question is longer than 10,000 characters.")
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
     found = await parts.recall.recall(request.user.id, scope, q, frozenset({kind}), limit)

@@ -1,17 +1,15 @@
 """Changing the model of the server: for administrators, and for the commands on its machine."""
 
 import msgspec
-from litestar import Request, get, post, put
-from litestar.datastructures import State
+from litestar import get, post, put
 from litestar.params import JSONBody
 
-from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import BadRequest, Conflict, Forbidden
+from vademecum.http.asked import Req
 from vademecum.http.auth import administered
 from vademecum.http.problems import problems
 from vademecum.services.reembed import Status
 
-Req = Request[Account, Token, State]
 REFUSALS = problems(Forbidden, Conflict)
 
 

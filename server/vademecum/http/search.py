@@ -1,26 +1,24 @@
 """Search over the documents that a session has borrowed."""
 
 import msgspec
-from litestar import Request, post
+from litestar import post
 from litestar.datastructures import State
 from litestar.params import JSONBody
 
-from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.errors import BadRequest, Busy, TierTooLow
+from vademecum.errors import Busy, TierTooLow
+from vademecum.http.asked import QueryText, Req, Results
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
+from vademecum.model.said import SearchMode
 from vademecum.services.parts import Parts
 from vademecum.services.search import Found
-from vademecum.services.seek import Mode
-
-Req = Request[Account, Token, State]
 
 
 class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    query: str
+    query: QueryText
     session_id: str
-    k: int = 10
-    mode: Mode = "hybrid"
+    limit: Results = 10
+    mode: SearchMode = "hybrid"
 
 
 @post(
@@ -36,12 +34,8 @@ async def search_route(request: Req, data: JSONBody[Question], state: State) -> 
     """The passages that fit best, each with document, page and score. `scope` says what was searched and how: a
     session sees the documents it has borrowed and no others."""
     parts: Parts = state.parts
-    if not 1 <= data.k <= 100:
-        raise BadRequest("`k` must be from 1 to 100.")
-    if len(data.query) > 10_000:
-        raise BadRequest("The question is longer than 10,000 characters.")
     search = parts.searcher.search(
-        request.user.id, parts.limits(request.user), data.query, data.session_id, data.k, data.mode
+        request.user.id, parts.limits(request.user), data.query, data.session_id, data.limit, data.mode
     )
     return await while_connected(request, search)
 

@@ -1,13 +1,12 @@
 """Summaries of sessions and projects, written by the assistant's model."""
 
 import msgspec
-from litestar import Request, Response, post
+from litestar import Response, post
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import FromPath, FromQuery
 from msgspec import UNSET, UnsetType
 
-from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import (
     AnswerTooSlow,
     AssistantBroke,
@@ -21,12 +20,11 @@ from vademecum.errors import (
     NotFound,
     NothingToSummarise,
 )
+from vademecum.http.asked import Req
 from vademecum.http.connected import while_connected
 from vademecum.http.jobs import Shown, shown
 from vademecum.http.problems import problems
 from vademecum.services.parts import Parts
-
-Req = Request[Account, Token, State]
 
 
 class Summarised(msgspec.Struct, rename="camel"):

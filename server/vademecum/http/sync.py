@@ -6,13 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack
 
 import msgspec
-from litestar import Request, Response, get, post
+from litestar import Response, get, post
 from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
-from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.engines.duckdb.accounts import Token
 from vademecum.errors import BadRequest, NotFound, OtherEpoch, Outdated, TooManyStreams, TooNew
+from vademecum.http.answers import EVENTS, HEARTBEAT, stream_of
+from vademecum.http.asked import PAGE, Req, RowsOfPage
 from vademecum.http.problems import problems
 from vademecum.model.collections import Collection, Registry
 from vademecum.model.draft import Draft
@@ -22,8 +24,6 @@ from vademecum.services.pull import check_epoch, pull
 from vademecum.services.push import push, read_batch
 from vademecum.services.sign_in import is_valid
 
-Req = Request[Account, Token, State]
-STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)
 STREAM_REFUSALS = problems(NotFound, Outdated, TooNew, TooManyStreams)
 RETRY_S = 60
@@ -70,7 +70,7 @@ async def pull_route(
     state: State,
     lwt: FromQuery[float] = 0,
     id: FromQuery[str] = "",
-    limit: FromQuery[int] = 100,
+    limit: RowsOfPage = PAGE,
 ) -> Response[bytes] | Stream:
     """Rows after the checkpoint (`lwt`, `id`), at most `limit`; a shorter page is the end. Begin with no checkpoint,
     and go on with the one of each answer. A row comes in its latest state, deleted ones included (`_deleted`)."""
@@ -118,7 +118,7 @@ async def push_route(
 
 @get(
     "/v1/sync/{name:str}/{version:int}/pullStream",
-    media_type="text/event-stream",
+    media_type=EVENTS,
     operation_id="followCollection",
     tags=["sync"],
     summary="Follow one collection",
@@ -142,7 +142,7 @@ async def pull_stream_route(
     operation_id="followAll",
     tags=["sync"],
     summary="Follow all collections on one connection",
-    media_type="text/event-stream",
+    media_type=EVENTS,
     responses=STREAM_REFUSALS,
 )
 async def stream_route(request: Req, state: State, versions: FromQuery[str] = "") -> Stream:
@@ -166,7 +166,7 @@ def _stream(parts: Parts, request: Req, names: frozenset[str], *, named: bool) -
     subscription = stack.enter_context(parts.hub.subscribe(request.user.id, names, named=named))
     events = _events(parts, request.auth, subscription, stack)
     weakref.finalize(events, stack.close)  # if the client is gone before the first event is asked for
-    return Stream(events, media_type="text/event-stream", headers=STREAM_HEADERS)
+    return stream_of(events)
 
 
 async def _events(
@@ -178,11 +178,10 @@ async def _events(
             try:
                 event = await asyncio.wait_for(subscription.next(), parts.settings.heartbeat_s)
             except TimeoutError:
-                yield b": hb\n\n"
-                continue
+                event = b""
             if event is None or not is_valid(parts, token):
                 return
-            yield event or b": hb\n\n"
+            yield event or HEARTBEAT
 
 
 ROUTES = [pull_route, push_route, pull_stream_route, stream_route]

@@ -27,6 +27,8 @@ Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Name = Annotated[str, Meta(max_length=255)]
 Text = Annotated[str, Meta(max_length=1_000_000)]
 Json = dict[str, Any]
+EntityType = Literal["person", "place", "project", "technology", "concept", "organization"]
+RootSource = Literal["config", "git", "folder", "home"]
 
 
 class SyncError(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -150,7 +152,7 @@ class Memory(Row, kw_only=True):
 
 class Entity(Row, kw_only=True):
     name: Name
-    type: Literal["person", "place", "project", "technology", "concept", "organization"]
+    type: EntityType
     project_id: Id
     notes: Text | UnsetType = UNSET
 
@@ -198,7 +200,7 @@ class Root(Row, kw_only=True):
     project_id: Id
     name: Name
     root: Path
-    source: Literal["config", "git", "folder", "home"]
+    source: RootSource
     machine: Mark | UnsetType = UNSET
     former: bool | UnsetType = UNSET
 

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
+from vademecum.model.collections import EntityType
 from vademecum.model.jsontext import objects_in
 from vademecum.model.neutral import neutral, one_line
 from vademecum.model.ranking import fold
 
 T = TypeVar("T")
-EntityType = Literal["person", "place", "project", "technology", "concept", "organization"]
 TYPES: frozenset[str] = frozenset(get_args(EntityType))
 KNOWN_MAX = 20
 REPLY_MAX = 50_000  # characters

@@ -17,17 +17,17 @@ ROOT_MAX = 4096
 
 
 # Not typing.NamedTuple: `vademecum record` starts at each step of an agent, and importing typing is a tenth of that.
-class Identity(namedtuple("Identity", ("name", "root", "source"))):
+class FolderIdentity(namedtuple("FolderIdentity", ("name", "root", "source"))):
     """`root` begins with `~` if it lies in the home folder. `source`: config, git, folder or home."""
 
     __slots__ = ()
 
 
-def identity(name: str, root: str, source: str, home: str) -> Identity:
+def identity(name: str, root: str, source: str, home: str) -> FolderIdentity:
     """Of the folder `root`. The home folder has one identity, whoever it belongs to and whatever is in it."""
     if root == home:
-        return Identity(HOME, "~", HOME)
-    return Identity(name, tilde(root, home), source)
+        return FolderIdentity(HOME, "~", HOME)
+    return FolderIdentity(name, tilde(root, home), source)
 
 
 def folder_name(folder: str) -> str:

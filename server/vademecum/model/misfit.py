@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from vademecum.model.collections import DOCUMENT_ID_PATTERN, ID_PATTERN, TIME_PATTERN
 
 _CHARACTERS = "letters, digits and . _ ~ -"
@@ -13,6 +15,13 @@ LOOKS = {
 _MISSING = "Object missing required field "
 _UNKNOWN = "Object contains unknown field "
 _NO_BODY = "'data'"  # what Litestar says of a body that is not there
+_BOUNDS = {
+    re.compile(r"Expected `int` >= (\d+)"): "must be at least",
+    re.compile(r"Expected `int` <= (\d+)"): "must be at most",
+    re.compile(r"Expected `str` of length >= (\d+)"): "is shorter than",
+    re.compile(r"Expected `str` of length <= (\d+)"): "is longer than",
+    re.compile(r"Expected `array` of length <= (\d+)"): "has more entries than",
+}
 
 
 def sentence(problem: str, whole: str) -> str:
@@ -29,4 +38,8 @@ def sentence(problem: str, whole: str) -> str:
     for pattern, look in LOOKS.items():
         if what == f"Expected `str` matching regex {pattern!r}":
             return f"`{place}` must {look}."
+    for bound, said in _BOUNDS.items():
+        if found := bound.fullmatch(what):
+            of = " characters" if "`str`" in what else ""
+            return f"{f'`{place}`' if place else whole} {said} {int(found[1]):,}{of}."
     return problem

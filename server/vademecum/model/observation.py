@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from vademecum.model.collections import Count, Id, Json, Mark, Name, ObservationKind, Path, Time
+from vademecum.model.collections import Count, Id, Json, Mark, Name, ObservationKind, Path, RootSource, Time
 from vademecum.model.decay import age_days
 from vademecum.model.identity import is_name
 
@@ -21,7 +21,6 @@ CONTENT_MAX = 8000
 KEPT_DAYS: dict[ObservationKind, float] = {
     "search": 30, "read": 60, "session": 90, "command": 180, "prompt": 180, "write": 365, "edit": 365, "error": 365,
 }  # fmt: skip
-Source = Literal["config", "git", "folder", "home"]
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -30,7 +29,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     name: Name
     root: Path
-    source: Source
+    source: RootSource
     machine: Mark | UnsetType = UNSET
 
     def __post_init__(self) -> None:

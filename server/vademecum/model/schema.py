@@ -24,7 +24,7 @@ def json_schema(collection: Collection) -> Json:
     """An RxDB schema: `_deleted` is RxDB's own and is left out. A collection may bring its own instead."""
     if collection.schema is not None:
         return dict(collection.schema)
-    body = _object(collection.struct)
+    body = object_schema(collection.struct)
     del body["properties"]["_deleted"]
     body["properties"][collection.primary_key]["maxLength"] = 100
     return {
@@ -44,7 +44,7 @@ def wire_hash(registry: Mapping[str, Collection]) -> str:
     return hashlib.sha256(json.dumps(schemas, sort_keys=True).encode()).hexdigest()
 
 
-def _object(struct: type[msgspec.Struct]) -> Json:
+def object_schema(struct: type[msgspec.Struct]) -> Json:
     hints = get_type_hints(struct, include_extras=True)
     properties: Json = {}
     required: list[str] = []
@@ -68,7 +68,7 @@ def _of(hint: Any) -> Json:
     if get_origin(hint) is list:
         return {"type": "array", "items": _of(get_args(hint)[0])}
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return _object(hint)
+        return object_schema(hint)
     return {"type": _PRIMITIVES[hint]}
 
 

@@ -11,11 +11,12 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model import secrets
 from vademecum.model.briefing import Briefing, Piece, brief, rank
 from vademecum.model.recollection import kind_of
-from vademecum.services import claims, memories, observe
+from vademecum.services import claims
 from vademecum.services.agent_scope import Scoped
 from vademecum.services.models import Inference
 from vademecum.services.pages import Card, cards_of
 from vademecum.services.portions import portions
+from vademecum.services.scope import keys_in
 
 PIECES = 300  # as many as a large budget takes of short ones
 
@@ -54,7 +55,10 @@ async def context(
 
 
 async def _pieces(store: UserStore, scope: Scoped, now: str) -> list[Piece]:
-    keys = [*await observe.keys_within(store, scope.asked), *await memories.keys_within(store, scope.asked)]
+    keys = [
+        *await keys_in(store, scope.asked, "observations"),
+        *await keys_in(store, scope.asked, "memories"),
+    ]
     cards = await cards_of(store, keys)
     best = await asyncio.to_thread(_best, cards, now)
     found: list[Piece] = []

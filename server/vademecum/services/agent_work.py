@@ -9,11 +9,11 @@ import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model.scope import MemoryScope, sees
-from vademecum.services import claims, observe
+from vademecum.services import claims
 from vademecum.services.agent_scope import NamedProject
 from vademecum.services.pages import Card, cards_of
 from vademecum.services.portions import live_keys
-from vademecum.services.scope import PROJECTS, project_of
+from vademecum.services.scope import PROJECTS, keys_in, project_of
 
 _named = msgspec.json.Decoder(NamedProject)
 
@@ -70,7 +70,7 @@ async def _work(
     store: UserStore, scope: MemoryScope, part: Callable[[str, Card], str | None]
 ) -> Mapping[str, Work]:
     """What was done in the scope, by what `part` says of an observation's key and card; None leaves it out."""
-    cards = await cards_of(store, await observe.keys_within(store, scope))
+    cards = await cards_of(store, await keys_in(store, scope, "observations"))
     return await asyncio.to_thread(_summed, [(part(key, card), card) for key, card in cards.items()])
 
 

@@ -19,6 +19,7 @@ from msgspec import UNSET, UnsetType
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.llm import refusals
+from vademecum.engines.llm.pieces import Finish
 from vademecum.errors import (
     AnswerTooSlow,
     AssistantBusy,
@@ -31,7 +32,7 @@ from vademecum.errors import (
 from vademecum.model.endpoint import base_address
 from vademecum.model.limits import Limits, Tier
 from vademecum.model.prompt import Allowed, Ids, Tokens, nothing_found
-from vademecum.services.context import Context, Contexts, Scope
+from vademecum.services.context import Context, Contexts, ContextScope
 from vademecum.services.documents import filenames
 from vademecum.services.places import QuestionPlaces
 from vademecum.services.search import Result
@@ -47,7 +48,7 @@ NAMED = 100  # as many documents as an account may have
 _log = structlog.get_logger("vademecum.answer")
 
 
-class Citation(msgspec.Struct, frozen=True, rename="camel"):
+class CitedPassage(msgspec.Struct, frozen=True, rename="camel"):
     """A passage that is in the prompt."""
 
     document_id: str
@@ -61,11 +62,11 @@ class Citation(msgspec.Struct, frozen=True, rename="camel"):
 class Told(msgspec.Struct, frozen=True):
     """What went into the prompt, and which model was asked: null when none was."""
 
-    citations: list[Citation]
+    citations: list[CitedPassage]
     tokens: Tokens
     budget: Allowed
     dropped: Ids
-    scope: Scope
+    scope: ContextScope
     model: str | None
 
 
@@ -74,9 +75,9 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """`finish`: why the answer ends: `stop`, `length`, `content_filter`, `other`."""
+    """`finish`: why the answer ends."""
 
-    finish: str
+    finish: Finish
 
 
 Event = Told | Delta | Done
@@ -233,7 +234,7 @@ class Answers:
                 if piece.finish:
                     await tell(Done(piece.finish))
 
-    async def _searched(self, user_id: str, scope: Scope) -> list[str]:
+    async def _searched(self, user_id: str, scope: ContextScope) -> list[str]:
         if scope.search is None:
             return []
         async with self._users.open(user_id) as store:
@@ -272,8 +273,8 @@ def _told(context: Context, passages: list[Result], model: str | None) -> Told:
     return Told(citations, context.tokens, context.budget, context.dropped, context.scope, model)
 
 
-def _citation(passage: Result) -> Citation:
-    return Citation(
+def _citation(passage: Result) -> CitedPassage:
+    return CitedPassage(
         passage.document_id,
         passage.filename,
         passage.block,

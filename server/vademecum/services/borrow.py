@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import msgspec
 
-from vademecum.errors import Conflict, NotFound
+from vademecum.errors import Conflict, no_such
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
-from vademecum.services.documents import check_session_id, live_row
+from vademecum.services.documents import check_session_id
+from vademecum.services.rows import live_row
 
 
 def check_session(draft: Draft, session_id: str) -> None:
     """A session may be unknown here (its row may still be on its way), but not a deleted one."""
     check_session_id(session_id)
     if draft.life(f"sessions/{session_id}") == "dead":
-        raise NotFound("There is no such session.")
+        raise no_such("sessions")
 
 
 def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
     """Make the document visible in the session. Borrowing twice counts once. Raises Conflict when it is full."""
-    row = live_row(draft, document_id)
+    row = live_row(draft, "documents", document_id)
     check_session(draft, session_id)
     if session_id in row["activeSessions"]:
         return row
@@ -42,7 +43,7 @@ def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
 
 def give_back(draft: Draft, document_id: str, session_id: str) -> Json:
     """Take the document out of the session; it stays in the pool."""
-    row = live_row(draft, document_id)
+    row = live_row(draft, "documents", document_id)
     if session_id not in row["activeSessions"]:
         return row
     kept = [s for s in row["activeSessions"] if s != session_id]

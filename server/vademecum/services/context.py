@@ -15,7 +15,7 @@ import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import NotFound, TooLarge
+from vademecum.errors import TooLarge, no_such
 from vademecum.model.limits import Limits, Tier
 from vademecum.model.prompt import (
     BUDGETS,
@@ -41,8 +41,7 @@ from vademecum.services.models import Inference
 from vademecum.services.portions import children, live_keys, portions
 from vademecum.services.remind import Asking, Moment, Reminded, Reminder, Source, source, summaries
 from vademecum.services.scope import home_of
-from vademecum.services.search import Found, Result, Searcher
-from vademecum.services.search import Scope as Searched
+from vademecum.services.search import Found, Result, Searcher, SearchScope
 
 PASSAGES = 50  # as many as the largest budget may take of short ones
 TURNS = 200
@@ -51,14 +50,14 @@ FACTS_LENGTHS = 8  # so many times the longest one are counted
 FALLBACK = "This session is in authoritative mode, which belongs to JIGGA accounts: the context was made for analysis."
 
 
-class Scope(msgspec.Struct, rename="camel", kw_only=True):
+class ContextScope(msgspec.Struct, rename="camel", kw_only=True):
     """What was looked at. `search` is null when the tier has no document section, `memory` when the session is not here
     yet. `recalled`: the rows of memory that are in the prompt, in its order; `notice`: a word to the person."""
 
     session_id: str
     project_id: str | None
     mode: Mode
-    search: Searched | None
+    search: SearchScope | None
     memory: Home | None
     recalled: list[Source]
     notice: str | None = None
@@ -69,7 +68,7 @@ class Context(msgspec.Struct):
     tokens: Tokens
     budget: Allowed
     dropped: Ids
-    scope: Scope
+    scope: ContextScope
 
 
 class _Session(msgspec.Struct, rename="camel"):
@@ -130,7 +129,7 @@ class Contexts:
             Given(system, mode, facts, turns, [*known, *reminded.lines], passages), budget
         )
         notices = [FALLBACK if mode != session.mode else None, reminded.notice]
-        scope = Scope(
+        scope = ContextScope(
             session_id=session_id,
             project_id=session.project_id,
             mode=mode,
@@ -186,7 +185,7 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
     key = f"sessions/{session_id}"
     head = store.heads.rows.get(key)
     if head is not None and head.deleted:
-        raise NotFound("There is no such session.")
+        raise no_such("sessions")
     body = (await store.bodies([key])).get(key)
     return _session.decode(body) if body is not None else _Session()
 

@@ -1,18 +1,10 @@
-"""Delete: a document, all documents, a session, a project. Each is a kill and its cascade, in one transaction."""
+"""Deletes of more than one row: all documents, a project. Each is a kill and its cascade, in one transaction."""
 
 from __future__ import annotations
 
-from vademecum.errors import NotFound
 from vademecum.model import cascade
 from vademecum.model.draft import Draft
-
-
-def delete_one(draft: Draft, collection: str, row_id: str, noun: str) -> int:
-    """Kill one row. Returns how many rows went with it, itself included. Raises NotFound."""
-    key = f"{collection}/{row_id}"
-    if draft.life(key) != "live":
-        raise NotFound(f"There is no such {noun}.")
-    return len(cascade.kill(draft, key))
+from vademecum.services import rows
 
 
 def delete_all_documents(draft: Draft) -> int:
@@ -24,8 +16,6 @@ def delete_all_documents(draft: Draft) -> int:
 
 def delete_project(draft: Draft, project_id: str, *, with_sessions: bool) -> int:
     """A project and what belongs to it. Its sessions return to the shared pool, or go too."""
-    key = f"projects/{project_id}"
-    if draft.life(key) != "live":
-        raise NotFound("There is no such project.")
+    key = rows.live_key(draft, "projects", project_id)
     sessions = [k for k in draft.dependents(key) if k.startswith("sessions/")] if with_sessions else []
     return len(cascade.kill(draft, *sessions, key))

@@ -1,4 +1,4 @@
-"""Documents as people see them: list, get, look up by name, what to delete; and making the rows of a new one.
+"""Documents as people see them: list, look up by name, what to delete; and making the rows of a new one.
 
 What is shown goes out as it is stored. All that may be many is read in portions and decoded in a thread: a hundred
 documents that thousands of sessions have borrowed are a hundred megabytes.
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest, NotFound
+from vademecum.errors import BadRequest
 from vademecum.model.collections import Id, Json
 from vademecum.model.draft import Draft
 from vademecum.model.ids import uuid7
@@ -77,18 +77,6 @@ async def list_documents(store: UserStore) -> list[bytes]:
     return [body for _, body in sorted(found, key=lambda pair: _age(pair[0]), reverse=True)]
 
 
-async def get_document(store: UserStore, document_id: str) -> Json:
-    """Raises NotFound for an id that is unknown, deleted, or another user's: all the same answer."""
-    key = f"documents/{document_id}"
-    if not store.live(key):
-        raise NotFound("There is no such document.")
-    found = await store.bodies([key])
-    if key not in found:
-        raise NotFound("There is no such document.")
-    row: Json = msgspec.json.decode(found[key])
-    return row
-
-
 async def look_up(store: UserStore, name: str, session_id: str) -> list[bytes]:
     """Documents of the pool that `name` (a name, or a whole message) names and that are not active in the session."""
     known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
@@ -97,10 +85,10 @@ async def look_up(store: UserStore, name: str, session_id: str) -> list[bytes]:
     return await _bodies(store, await asyncio.to_thread(match, name, [(c.id, c.filename) for c in pool]))
 
 
-async def suggestions(store: UserStore, count: int) -> list[bytes]:
-    """The `count` documents that would be missed least, as JSON."""
+async def suggestions(store: UserStore, limit: int) -> list[bytes]:
+    """The `limit` documents that would be missed least, as JSON."""
     known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
-    return await _bodies(store, cleanup([_candidate(store, card) for card in known], count))
+    return await _bodies(store, cleanup([_candidate(store, card) for card in known], limit))
 
 
 def _candidate(store: UserStore, card: Card) -> Candidate:
@@ -119,14 +107,6 @@ def _keys(ids: Iterable[str]) -> list[str]:
 
 async def _bodies(store: UserStore, ids: Iterable[str]) -> list[bytes]:
     return [body async for portion in portions(store, _keys(ids)) for _, body in portion]
-
-
-def live_row(draft: Draft, document_id: str) -> Json:
-    """The document inside a transaction. Raises NotFound."""
-    key = f"documents/{document_id}"
-    if draft.life(key) != "live":
-        raise NotFound("There is no such document.")
-    return draft.row(key)
 
 
 def same_bytes(draft: Draft, content_hash: str) -> Json | None:

@@ -4,16 +4,15 @@ an id opens nothing by itself, it must lie within the scope that is asked about.
 from __future__ import annotations
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest
+from vademecum.errors import BadRequest, no_such
 from vademecum.model.collections import Json
-from vademecum.model.draft import Draft, Head
+from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits
 from vademecum.model.names import entity_id, normal_name
-from vademecum.model.scope import InProject, MemoryScope, sees
+from vademecum.model.scope import InProject, MemoryScope
 from vademecum.services import rows
 from vademecum.services.pages import Page, Window, newest
-from vademecum.services.portions import live_keys
-from vademecum.services.scope import project_of
+from vademecum.services.scope import is_within, keys_in
 
 
 def upsert(draft: Draft, home: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
@@ -29,14 +28,8 @@ def upsert(draft: Draft, home: InProject, fields: Json, limits: Limits) -> tuple
     return rows.add(draft, "entities", new, limits, row_id), True
 
 
-def is_within(scope: MemoryScope, head: Head | None) -> bool:
-    """Whether a live entity may be seen."""
-    return head is not None and not head.deleted and sees(scope, project_of(head.parents))
-
-
 async def of_type(store: UserStore, scope: MemoryScope, kind: str, asked: Window) -> Page:
-    heads = store.heads.rows
-    keys = [key for key in await live_keys(store, "entities") if is_within(scope, heads.get(key))]
+    keys = await keys_in(store, scope, "entities")
     return await newest(store, keys, asked, lambda card: card.type == kind)
 
 
@@ -49,4 +42,4 @@ async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
 def check_within(store: UserStore, scope: MemoryScope, entity_id: str) -> None:
     """Raises NotFound."""
     if not is_within(scope, store.heads.rows.get(f"entities/{entity_id}")):
-        raise rows.no_such("entities")
+        raise no_such("entities")

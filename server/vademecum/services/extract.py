@@ -26,10 +26,9 @@ from vademecum.model.limits import Limits
 from vademecum.model.ranking import fold
 from vademecum.model.scope import Home, InProject
 from vademecum.services import rows
-from vademecum.services.entities import is_within
 from vademecum.services.portions import live_keys, portions
 from vademecum.services.remember import Known, Memories, Statement, keep_extracted, without_secrets
-from vademecum.services.scope import home_of
+from vademecum.services.scope import home_of, is_within
 from vademecum.services.work import advance
 
 if TYPE_CHECKING:

@@ -13,16 +13,16 @@ from collections.abc import AsyncIterator, Iterable
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import Conflict
+from vademecum.errors import Conflict, no_such
 from vademecum.model import cascade
 from vademecum.model.collections import Json, Memory
-from vademecum.model.draft import Draft, Head
+from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits
-from vademecum.model.scope import MemoryScope, sees
+from vademecum.model.scope import MemoryScope
 from vademecum.services import rows
 from vademecum.services.pages import Page, Window, fitting, newest
-from vademecum.services.portions import Portion, children, live_keys, portions
-from vademecum.services.scope import home_of, project_of
+from vademecum.services.portions import Portion, children, portions
+from vademecum.services.scope import home_of, is_within, keys_in
 
 HISTORY_MAX = 1000
 _decoder = msgspec.json.Decoder(Memory)
@@ -43,18 +43,12 @@ def key_of(memory_id: str) -> str:
     return f"memories/{memory_id}"
 
 
-def is_within(scope: MemoryScope, head: Head | None) -> bool:
-    """Whether a live memory may be seen."""
-    return head is not None and not head.deleted and sees(scope, project_of(head.parents))
-
-
 def is_current(memory: Memory) -> bool:
     return not memory.superseded_by
 
 
 async def keys_within(store: UserStore, scope: MemoryScope) -> list[str]:
-    heads = store.heads.rows
-    return [key for key in await live_keys(store, "memories") if is_within(scope, heads.get(key))]
+    return await keys_in(store, scope, "memories")
 
 
 async def decoded(store: UserStore, keys: Iterable[str]) -> AsyncIterator[list[tuple[Memory, bytes]]]:
@@ -70,7 +64,7 @@ def _decoded(portion: Portion) -> list[tuple[Memory, bytes]]:
 async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
     """Raises NotFound for one that is not within the scope, as for one that is not there."""
     if not is_within(scope, store.heads.rows.get(key_of(memory_id))):
-        raise rows.no_such("memories")
+        raise no_such("memories")
     return await rows.read(store, "memories", memory_id)
 
 

@@ -15,9 +15,9 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model.collections import ObservationKind
 from vademecum.model.recollection import Kind, kind_of
 from vademecum.model.scope import MemoryScope
-from vademecum.services import memories, observe
 from vademecum.services.pages import Card, cards_of, fitting
 from vademecum.services.recall import Recall, in_scope
+from vademecum.services.scope import keys_in
 
 KINDS: frozenset[Kind] = frozenset({"observations", "memories"})
 
@@ -85,9 +85,9 @@ async def search(
 
 async def _among(store: UserStore, scope: MemoryScope, asked: Filter) -> frozenset[str]:
     """The rows that the filter lets through. A filter that only observations can fit leaves memories out."""
-    keys = await observe.keys_within(store, scope)
+    keys = await keys_in(store, scope, "observations")
     if not asked.asks_of_agents:
-        keys += await memories.keys_within(store, scope)
+        keys += await keys_in(store, scope, "memories")
     if asked == Filter():
         return frozenset(keys)
     cards: Mapping[str, Card] = await cards_of(store, keys)

@@ -13,17 +13,16 @@ import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import LimitReached
-from vademecum.model import cascade, names, secrets
+from vademecum.errors import LimitReached, no_such
+from vademecum.model import names, secrets
 from vademecum.model.collections import PATH_MAX, Json
-from vademecum.model.draft import Draft, Head
+from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, refusal
 from vademecum.model.observation import CONTENT_MAX, Event, fold
-from vademecum.model.scope import MemoryScope, sees
+from vademecum.model.scope import MemoryScope
 from vademecum.services import claims, rows
 from vademecum.services.pages import Card, Page, Window, newest, sorted_places
-from vademecum.services.portions import live_keys
-from vademecum.services.scope import project_of
+from vademecum.services.scope import is_within, keys_in
 
 OBSERVATIONS = "observations"
 NAMED_MAX = 255  # characters of a session and of a tool
@@ -102,20 +101,10 @@ def put(draft: Draft, before: Json | None, row: Json, limits: Limits) -> None:
     draft.put(key, row, body, same_text=same)
 
 
-def is_within(scope: MemoryScope, head: Head | None) -> bool:
-    """Whether a live observation may be seen."""
-    return head is not None and not head.deleted and sees(scope, project_of(head.parents))
-
-
-async def keys_within(store: UserStore, scope: MemoryScope) -> list[str]:
-    heads = store.heads.rows
-    return [key for key in await live_keys(store, OBSERVATIONS) if is_within(scope, heads.get(key))]
-
-
 async def listed(
     store: UserStore, scope: MemoryScope, asked: Window, fits: Callable[[Card], bool] = lambda _: True
 ) -> Page:
-    return await newest(store, await keys_within(store, scope), asked, fits)
+    return await newest(store, await keys_in(store, scope, OBSERVATIONS), asked, fits)
 
 
 async def read(store: UserStore, scope: MemoryScope, ids: Sequence[str]) -> Read:
@@ -134,11 +123,11 @@ async def timeline(
     key = key_of(observation_id)
     head = store.heads.rows.get(key)
     if head is None or not is_within(scope, head):
-        raise rows.no_such(OBSERVATIONS)
+        raise no_such(OBSERVATIONS)
     beside = [k for k in store.heads.dependents.get(head.parents[0], ()) if k.startswith(f"{OBSERVATIONS}/")]
     order = await sorted_places(store, [k for k in beside if store.live(k)])
     if key not in order:
-        raise rows.no_such(OBSERVATIONS)
+        raise no_such(OBSERVATIONS)
     at = order.index(key)
     around = order[max(0, at - before) : at + after + 1]
     bodies = await store.bodies(around)
@@ -147,17 +136,5 @@ async def timeline(
 
 def pin(draft: Draft, scope: MemoryScope, observation_id: str, pinned: bool, limits: Limits) -> Json:
     """Raises NotFound."""
-    _check_within(draft, scope, observation_id)
+    rows.check_within(draft, scope, OBSERVATIONS, observation_id)
     return rows.link(draft, OBSERVATIONS, observation_id, {"pinned": pinned}, limits)
-
-
-def delete(draft: Draft, scope: MemoryScope, observation_id: str) -> None:
-    """Raises NotFound."""
-    _check_within(draft, scope, observation_id)
-    cascade.kill(draft, key_of(observation_id))
-
-
-def _check_within(draft: Draft, scope: MemoryScope, observation_id: str) -> None:
-    key = key_of(observation_id)
-    if draft.life(key) != "live" or not is_within(scope, draft.head(key)):
-        raise rows.no_such(OBSERVATIONS)

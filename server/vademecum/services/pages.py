@@ -12,7 +12,6 @@ import msgspec
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest
 from vademecum.services.portions import portions
-from vademecum.services.pull import LIMIT_MAX
 
 PAGE_BYTES = 8 * 2**20  # a thousand rows may have a gigabyte: a page of large ones is shorter than asked for
 Place = tuple[str, str]  # createdAt and id: the order of every list
@@ -54,10 +53,8 @@ _known: WeakKeyDictionary[UserStore, Cards] = WeakKeyDictionary()
 _place: msgspec.json.Decoder[Place] = msgspec.json.Decoder(Place)
 
 
-def window(limit: int, cursor: str) -> Window:
+def window_from(limit: int, cursor: str) -> Window:
     """Raises BadRequest."""
-    if not 1 <= limit <= LIMIT_MAX:
-        raise BadRequest(f"`limit` must be from 1 to {LIMIT_MAX}.")
     return Window(limit, _read_cursor(cursor) if cursor else None)
 
 

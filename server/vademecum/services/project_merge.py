@@ -10,7 +10,7 @@ from vademecum.model.names import normal_name
 from vademecum.model.observation import joined
 from vademecum.model.scope import InProject
 from vademecum.services import entities, observe, relationships, rows
-from vademecum.services.scope import PROJECTS
+from vademecum.services.scope import PROJECTS, is_within
 
 MOVED = ("sessions", "memories", "summaries", "roots")
 
@@ -70,4 +70,4 @@ def _move_entities(draft: Draft, keys: list[str], into: str, limits: Limits) -> 
 
 def _are_in(draft: Draft, project_id: str, *entity_ids: str) -> bool:
     heads = [draft.head(f"entities/{entity_id}") for entity_id in entity_ids]
-    return all(entities.is_within(InProject(project_id), head) for head in heads)
+    return all(is_within(InProject(project_id), head) for head in heads)

@@ -11,8 +11,6 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, OtherEpoch
 from vademecum.services.portions import PORTION_BYTES, cut
 
-LIMIT_MAX = 1000
-
 
 async def pull(
     users: Users, user_id: str, collection: str, lwt: int, epoch: str, limit: int
@@ -21,8 +19,6 @@ async def pull(
 
     A large one comes in pieces: 1,000 rows may have hundreds of megabytes.
     """
-    if not 1 <= limit <= LIMIT_MAX:
-        raise BadRequest(f"`limit` must be from 1 to {LIMIT_MAX}: a shorter page would read as the end.")
     if lwt < 0:
         raise BadRequest("`lwt` must be 0 or a checkpoint's.")
     async with users.open(user_id) as store:

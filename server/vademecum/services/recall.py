@@ -18,12 +18,13 @@ from vademecum.engines.lance import Hit
 from vademecum.model.decay import CANDIDATES, age_days, scored
 from vademecum.model.ranking import DEPTH, MEANING_OF_TURNS, lift_found
 from vademecum.model.recollection import Kind, Remembered, decode, kind_of, said
+from vademecum.model.said import SearchMode
 from vademecum.model.scope import Home, InProject, MemoryScope, sees
 from vademecum.services.index import Indexer, Indexes
 from vademecum.services.models import OPENING_S
 from vademecum.services.portions import Portion, portions
 from vademecum.services.scope import PROJECTS, SESSIONS, place_of
-from vademecum.services.seek import Mode, Seeker
+from vademecum.services.seek import Seeker
 from vademecum.services.user_queue import UserQueue
 
 
@@ -94,7 +95,7 @@ class Recall:
             ids = [key for key in ids if key in among]
         if not ids or not query.strip():
             return Recalled([], True)
-        mode: Mode = "hybrid" if embedder is not None else "words"
+        mode: SearchMode = "hybrid" if embedder is not None else "words"
         hits, read = await self.seeker.seek(
             user_id, query, ids, max(k, DEPTH), mode, (epoch, seq), MEANING_OF_TURNS
         )

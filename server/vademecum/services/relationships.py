@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest
+from vademecum.errors import BadRequest, no_such
 from vademecum.model import cascade
 from vademecum.model.collections import Id, Json, Name
 from vademecum.model.draft import Draft
@@ -15,7 +15,7 @@ from vademecum.model.scope import MemoryScope
 from vademecum.services import entities, rows
 from vademecum.services.pages import Page, Window, newest
 from vademecum.services.portions import children
-from vademecum.services.scope import place_of
+from vademecum.services.scope import is_within, place_of
 
 
 class Edge(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -47,7 +47,7 @@ def disconnect(draft: Draft, scope: MemoryScope, edge: Edge) -> None:
     _check_within(draft, scope, edge)
     known = _known(draft, edge)
     if not known:
-        raise rows.no_such("relationships")
+        raise no_such("relationships")
     cascade.kill(draft, *known)
 
 
@@ -59,7 +59,7 @@ async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: 
     keys = [
         key
         for key in children(store, start, "relationships")
-        if heads[key].parents[0] == start and entities.is_within(scope, heads.get(heads[key].parents[1]))
+        if heads[key].parents[0] == start and is_within(scope, heads.get(heads[key].parents[1]))
     ]
     return await newest(store, keys, asked)
 

@@ -26,11 +26,11 @@ from vademecum.model.ranking import DEPTH, Postings, best, bm25, query_terms
 from vademecum.model.scope import Everything, Home, InProject, MemoryScope
 from vademecum.model.supersede import Near, same_form, superseded
 from vademecum.services import rows
-from vademecum.services.memories import decoded, is_current, is_within, key_of, keys_within
+from vademecum.services.memories import decoded, is_current, key_of, keys_within
 from vademecum.services.models import OPENING_S
 from vademecum.services.pages import PAGE_BYTES
 from vademecum.services.recall import Recall
-from vademecum.services.scope import Asked, home_of, resolve
+from vademecum.services.scope import Asked, home_of, is_within, resolve
 
 NEAR = 10  # of the nearest memories, how many are looked at
 

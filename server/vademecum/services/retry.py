@@ -20,9 +20,9 @@ class Survey:
     today: int
 
 
-async def survey(users: Users, user_id: str, most: int, now: str) -> Survey:
+async def survey(users: Users, user_id: str, limit: int, now: str) -> Survey:
     async with users.open(user_id) as store:
-        newest, counts = await store.survey_jobs(most)
+        newest, counts = await store.survey_jobs(limit)
         return Survey(newest, counts, await store.asked_on(jobs.day(now)))
 
 

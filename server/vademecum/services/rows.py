@@ -13,10 +13,10 @@ from vademecum.errors import (
     BadRequest,
     Duplicate,
     LimitReached,
-    NotFound,
     TierTooLow,
     TooLarge,
     VademecumError,
+    no_such,
 )
 from vademecum.model import cascade
 from vademecum.model.collections import Collection, Json, links
@@ -36,12 +36,6 @@ _REFUSALS: dict[str, type[VademecumError]] = {
 }
 
 
-def no_such(collection: str) -> NotFound:
-    """Unknown, deleted, still waiting for its parent, or somebody else's: all the same answer."""
-    noun = f"{collection[:-3]}y" if collection.endswith("ies") else collection.removesuffix("s")
-    return NotFound(f"There is no such {noun}.")
-
-
 async def read(store: UserStore, collection: str, row_id: str) -> bytes:
     """The row as it is stored. Raises NotFound."""
     key = f"{collection}/{row_id}"
@@ -57,16 +51,26 @@ def check_live(store: UserStore, collection: str, row_id: str) -> None:
         raise no_such(collection)
 
 
-def live_row(draft: Draft, collection: str, row_id: str) -> Json:
-    """The row inside a transaction. Raises NotFound."""
+def live_key(draft: Draft, collection: str, row_id: str) -> str:
+    """Raises NotFound."""
     key = f"{collection}/{row_id}"
     if draft.life(key) != "live":
         raise no_such(collection)
-    return draft.row(key)
+    return key
+
+
+def live_row(draft: Draft, collection: str, row_id: str) -> Json:
+    """The row inside a transaction. Raises NotFound."""
+    return draft.row(live_key(draft, collection, row_id))
+
+
+def kill(draft: Draft, collection: str, row_id: str) -> None:
+    """With what belongs to it. For what has no place; see `delete`. Raises NotFound."""
+    cascade.kill(draft, live_key(draft, collection, row_id))
 
 
 def check_within(draft: Draft, scope: MemoryScope, collection: str, row_id: str) -> None:
-    """For what has a place: turns, summaries, entities, memories. Raises NotFound for a row that is not within the scope,
+    """For what has a place: turns, summaries, entities, memories, observations. Raises NotFound for a row that is not within the scope,
     as for one that is not there."""
     place = place_of(f"{collection}/{row_id}", draft.head)
     if place is None or not sees(scope, place.project_id):

@@ -10,10 +10,10 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest, Conflict, NotFound
+from vademecum.errors import BadRequest, Conflict, NotFound, no_such
 from vademecum.model.draft import WAITING, Head
 from vademecum.model.ranking import fold
-from vademecum.model.scope import Everything, Home, InProject, MemoryScope, home
+from vademecum.model.scope import Everything, Home, InProject, MemoryScope, home, sees
 from vademecum.services.portions import live_keys, portions
 
 Asked = (
@@ -62,7 +62,7 @@ def asked_in_address(project: str | None) -> Asked:
 def home_of(session: Head | None) -> Home:
     """The project that a session is in now, or the pool. Raises NotFound for one that is not here."""
     if session is None or session.deleted:
-        raise NotFound("There is no such session.")
+        raise no_such("sessions")
     return home(project_of(session.references))
 
 
@@ -82,6 +82,17 @@ def place_of(key: str, head_of: Callable[[str], Head | None]) -> Place | None:
     if name is None or session is None:
         return Place(None, project_of(head.parents))
     return Place(name.removeprefix(SESSIONS), project_of(session.references))
+
+
+def is_within(scope: MemoryScope, head: Head | None) -> bool:
+    """Whether a live row that has its own project, or none, may be seen: a memory, an entity, an observation."""
+    return head is not None and not head.deleted and sees(scope, project_of(head.parents))
+
+
+async def keys_in(store: UserStore, scope: MemoryScope, collection: str) -> list[str]:
+    """Keys of the rows of such a collection."""
+    heads = store.heads.rows
+    return [key for key in await live_keys(store, collection) if is_within(scope, heads.get(key))]
 
 
 async def project_called(store: UserStore, said: str) -> str:

@@ -20,9 +20,10 @@ from vademecum.engines.lance import Hit
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
 from vademecum.model.ranking import DEPTH, same_text
+from vademecum.model.said import SearchMode
 from vademecum.services.documents import borrowed_by, check_session_id, filenames
 from vademecum.services.models import OPENING_S, Inference
-from vademecum.services.seek import Mode, Seeker
+from vademecum.services.seek import Seeker
 
 
 class Place(msgspec.Struct, rename="camel"):
@@ -64,19 +65,19 @@ class _StoredBlock(msgspec.Struct):
 _stored = msgspec.json.Decoder(_StoredBlock)
 
 
-class Scope(msgspec.Struct, rename="camel"):
+class SearchScope(msgspec.Struct, rename="camel"):
     """What was searched, and how: `mode` is what was possible, `complete` false when the index was still behind. `pending`:
     how many of the documents are found by words only so far, because some of their passages wait for vectors."""
 
     session_id: str
     document_ids: list[str]
-    mode: Mode
+    mode: SearchMode
     complete: bool
     pending: int
 
 
 class Found(msgspec.Struct):
-    scope: Scope
+    scope: SearchScope
     results: list[Result]
 
 
@@ -87,7 +88,7 @@ class Searcher:
         self._inference = inference
 
     async def search(
-        self, user_id: str, limits: Limits, query: str, session_id: str, k: int, mode: Mode
+        self, user_id: str, limits: Limits, query: str, session_id: str, k: int, mode: SearchMode
     ) -> Found:
         """At most `k` passages, best first. Raises BadRequest for what is no id, TierTooLow, and Busy when too many ask
         at once."""
@@ -97,19 +98,19 @@ class Searcher:
                 "Searching documents belongs to JIVE and JIGGA accounts. Your documents are kept and synced all the same."
             )
         embedder = await self._inference.for_user(user_id, OPENING_S)
-        possible: Mode = mode if embedder is not None else "words"
+        possible: SearchMode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
             scope = borrowed_by(store, session_id)
             epoch, seq = store.epoch, store.seq
         if not scope:
-            return Found(Scope(session_id, [], possible, True, 0), [])
+            return Found(SearchScope(session_id, [], possible, True, 0), [])
         depth = max(k, DEPTH)
         hits, read = await self._seeker.seek(user_id, query, list(scope), depth, possible, (epoch, seq))
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
             active = borrowed_by(store, session_id)
             pending = _pending(store, active, self._inference.models(user_id))
-        return Found(Scope(session_id, sorted(active), possible, read >= seq, pending), results)
+        return Found(SearchScope(session_id, sorted(active), possible, read >= seq, pending), results)
 
 
 def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[str]) -> int:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.engines.onnx.errors import EmbedderClosed
 from vademecum.errors import Busy
 from vademecum.model.ranking import MEANING, hybrid
+from vademecum.model.said import SearchMode
 from vademecum.model.vectors import Vectors
 from vademecum.services.index import Indexer, Indexes, IndexReplaced
 from vademecum.services.user_queue import UserQueue
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
 ATTEMPTS = 3  # the index may be replaced while it is asked, and may be damaged as well
-Mode = Literal["hybrid", "meaning", "words"]
 Scored = list[tuple[Hit, float]]
 
 
@@ -37,7 +37,7 @@ class Seeker:
         query: str,
         ids: Collection[str],
         depth: int,
-        mode: Mode,
+        mode: SearchMode,
         at: tuple[str, int],
         weight: float = MEANING,
     ) -> tuple[Scored, int]:
@@ -80,7 +80,7 @@ class Seeker:
         return seq
 
     async def _hits(
-        self, user_id: str, query: str, ids: Collection[str], depth: int, mode: Mode, weight: float
+        self, user_id: str, query: str, ids: Collection[str], depth: int, mode: SearchMode, weight: float
     ) -> Scored:
         embedder = await self._indexes.embedder(user_id)
         meaning: list[Hit] = []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.errors import no_such
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits
 from vademecum.services import rows
-from vademecum.services.delete import delete_one
 from vademecum.services.pages import Page, Window, newest
 from vademecum.services.portions import live_keys
 
@@ -25,7 +25,7 @@ def change(draft: Draft, external_id: str, fields: Json, limits: Limits) -> Json
 
 def delete(draft: Draft, external_id: str) -> None:
     """Raises NotFound."""
-    delete_one(draft, "sessions", _id_in(draft, external_id), "session")
+    rows.kill(draft, "sessions", _id_in(draft, external_id))
 
 
 async def read(store: UserStore, external_id: str) -> bytes:
@@ -45,5 +45,5 @@ def _id_in(draft: Draft, external_id: str) -> str:
 
 def _id_of(key: str | None) -> str:
     if key is None:
-        raise rows.no_such("sessions")
+        raise no_such("sessions")
     return key.partition("/")[2]

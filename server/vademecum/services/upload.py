@@ -22,7 +22,7 @@ from vademecum.model.collections import DocumentId, Json
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, refusal
 from vademecum.services.borrow import borrow, check_session
-from vademecum.services.documents import block_keys, is_whole, live_row, new_id, same_bytes
+from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
 from vademecum.services.models import Inference
 from vademecum.services.places import Places
 
@@ -154,10 +154,11 @@ def _lend_known(
 
 def _check_free(draft: Draft, document_id: str, content_hash: str) -> None:
     """Free for this file: unknown, or its own."""
-    life = draft.life(f"documents/{document_id}")
+    key = f"documents/{document_id}"
+    life = draft.life(key)
     if life == "dead":
         raise Gone("This document was deleted meanwhile. Nothing was stored.")
-    if life == "live" and live_row(draft, document_id)["contentHash"] != content_hash:
+    if life == "live" and draft.row(key)["contentHash"] != content_hash:
         raise Conflict("This id belongs to a document with another content. Nothing was stored.")
 
 

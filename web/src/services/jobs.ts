@@ -23,10 +23,10 @@ export interface Jobs {
   jobs: Job[];
 }
 
-const MOST = 1000;
+const LIMIT = 1000;
 
 export function jobs({ wire }: House): Promise<Jobs> {
-  return request<Jobs>(wire, `/v1/jobs?most=${MOST}`);
+  return request<Jobs>(wire, `/v1/jobs?limit=${LIMIT}`);
 }
 
 /** One of them, or all that failed. */

@@ -5,21 +5,22 @@ Lines and not whole events: no endpoint cuts its JSON into lines, and some forge
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from vademecum.engines.llm.refusals import failed, garbled
 
 LINE_MAX = 2**20
-FINISHES = frozenset({"stop", "length", "content_filter"})
+Finish = Literal["stop", "length", "content_filter", "other"]
+FINISHES: tuple[Finish, ...] = get_args(Finish)
 
 
 class Piece(msgspec.Struct, frozen=True):
     """`finish`: why the answer ends with this piece."""
 
     text: str
-    finish: str | None = None
+    finish: Finish | None = None
 
 
 class _Delta(msgspec.Struct):
@@ -82,7 +83,7 @@ def piece(line: bytes) -> Piece | None:
     return Piece(text or "", _finish(choice.finish_reason))
 
 
-def _finish(reason: str | None) -> str | None:
+def _finish(reason: str | None) -> Finish | None:
     if not reason:
         return None
-    return reason if reason in FINISHES else "other"
+    return next((known for known in FINISHES if known == reason), "other")

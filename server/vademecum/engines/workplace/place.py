@@ -12,7 +12,7 @@ from collections import namedtuple
 from vademecum.engines.workplace.config import project_of
 from vademecum.engines.workplace.repository import Repository, ancestors, around
 from vademecum.errors import BadRequest
-from vademecum.model.identity import Identity, folder_name, identity, relative, repository_name, within
+from vademecum.model.identity import FolderIdentity, folder_name, identity, relative, repository_name, within
 
 
 class Place(namedtuple("Place", ("identity", "top", "home"))):
@@ -25,8 +25,8 @@ class Place(namedtuple("Place", ("identity", "top", "home"))):
         return relative(_absolute(path, cwd, self.top), self.top, self.home)
 
 
-def identify(cwd: str, home: str) -> Identity:
-    found: Identity = locate(cwd, home).identity
+def identify(cwd: str, home: str) -> FolderIdentity:
+    found: FolderIdentity = locate(cwd, home).identity
     return found
 
 

@@ -10,9 +10,9 @@ export const jobs = {
   off: "Nothing is drawn from your conversations: whoever runs this server has switched it off. What you add by hand is remembered all the same.",
   on: (model: string | null, today: number, daily: number) =>
     `${model ?? "The assistant"} notes what is worth remembering. ` +
-    `${today.toLocaleString()} of ${count(daily, "attempt", "attempts")} a day ${today === 1 ? "is" : "are"} made today.`,
+    `${today.toLocaleString()} of ${count(daily, "question", "questions")} a day ${today === 1 ? "was" : "were"} asked today.`,
   spent: (daily: number) =>
-    `All ${count(daily, "attempt", "attempts")} of today are made. What waits goes on after midnight (UTC).`,
+    `All ${count(daily, "question", "questions")} of today were asked. What waits goes on after midnight (UTC).`,
   counts: (waiting: number, running: number) =>
     waiting + running === 0
       ? "Nothing waits."
