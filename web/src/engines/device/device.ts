@@ -50,8 +50,6 @@ export interface WaitingFile {
   name: string;
   content: Blob;
   addedAt: string;
-  /** Only the server reads this kind: it waits for the network. */
-  needsServer: boolean;
 }
 
 /** What a conflict took away: the words of this device that gave way to those of another. */
