@@ -55,6 +55,7 @@ async function begun(base: string, storage?: RxStorage<any, any>) {
 test("a row waits from the moment that it is written until the server has it", async () => {
   const { base, release } = await serving();
   const { records, syncing, said, isLive } = await begun(base);
+  onTestFinished(release); // what waits for it keeps the rows from being closed
   syncing.start();
   await soon(() => expect(isLive() && syncing.summary$.value.syncedAt !== null).toBe(true));
   await insert(records, "facts", { id: "f" });
@@ -90,6 +91,7 @@ test("it is not called synced before each collection could be counted", async ()
   const { base, release } = await serving();
   const { storage, open } = late();
   const { records, syncing, said, isLive } = await begun(base, storage);
+  onTestFinished(() => (open(), release()));
   const [first] = Object.keys(records.collections); // the first to begin is the one that is held
   await insert(records, first!, { id: "of an earlier visit" });
   syncing.summary$.next({ ...syncing.summary$.value, waiting: 0, waitingOf: {} }); // as a new page has it
