@@ -70,7 +70,8 @@ export class Syncing {
     this.#house = house;
     this.summary$.next({ ...UNKNOWN, syncedAt: house.account.syncedAt ?? null });
     for (const [name, collection] of Object.entries(house.records.collections)) {
-      collection.eventBulks$.pipe(filter(isOurs)).subscribe(({ events }) => this.#write(name, events.length));
+      const ours$ = collection.eventBulks$.pipe(filter((bulk) => isOurs(bulk)));
+      ours$.subscribe(({ events }) => this.#write(name, events.length));
     }
     this.#others = new BroadcastChannel(`vademecum-sync-${house.account.userId}`);
     this.#others.onmessage = ({ data }: MessageEvent<Message>) => {
