@@ -311,6 +311,27 @@ test.each([
   expect([...desk.files.rows.keys()]).toEqual(["utf32"]);
 });
 
+test("a file whose reader cannot be loaded waits, and goes to the server when that is back", async () => {
+  const document = { id: "f", status: "ready" };
+  const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
+  const desk = openUploads(records, { base });
+  const { Worker } = globalThis;
+  class Unloaded extends EventTarget {
+    postMessage = () => queueMicrotask(() => this.dispatchEvent(new Event("error")));
+    terminate(): void {}
+  }
+  vi.stubGlobal("Worker", Unloaded);
+  onTestFinished(() => void vi.stubGlobal("Worker", Worker));
+  desk.files.rows.set("f", waiting("f", TEXT));
+  void desk.uploads.resume();
+  desk.hear("offline");
+  await until(desk, "f", "needs-server");
+  expect([...desk.files.rows.keys()]).toEqual(["f"]);
+  desk.hear("live");
+  await until(desk, "f", "done");
+  expect(desk.files.rows.size).toBe(0);
+});
+
 test("what the server itself refuses is over", async () => {
   const body = JSON.stringify({ code: "TOO_LARGE", detail: "It is too large." });
   const base = await answering((_, response) => response.writeHead(413).end(body));

@@ -22,8 +22,6 @@ export class Files {
   get = async (id: string) => this.rows.get(id);
   put = async (file: WaitingFile) => void this.rows.set(file.id, file);
   delete = async (id: string) => void this.rows.delete(id);
-  update = async (id: string, change: Partial<WaitingFile>) =>
-    void (this.rows.has(id) && this.rows.set(id, { ...this.rows.get(id)!, ...change }));
   where = () => ({ toArray: async () => [...this.rows.values()] });
 }
 
@@ -69,16 +67,7 @@ export function openUploads(records: Records, { base = "http://127.0.0.1:1", mod
 /** A file that an earlier page was given. */
 export function waiting(id: string, content: BlobPart, more: Partial<WaitingFile> = {}): WaitingFile {
   const blob = new Blob([content]);
-  return {
-    id,
-    userId: "u",
-    sessionId: null,
-    name: `${id}.txt`,
-    content: blob,
-    addedAt: T,
-    needsServer: false,
-    ...more,
-  };
+  return { id, userId: "u", sessionId: null, name: `${id}.txt`, content: blob, addedAt: T, ...more };
 }
 
 /** Whatever a server, or what is in its place, answers with. Ends with the test. */

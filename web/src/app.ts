@@ -28,6 +28,7 @@ import { Refused, type RefusedRow } from "./services/refused.ts";
 import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
 import * as presence from "./services/presence.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
+import { taken, type Loss } from "./services/taken.ts";
 import type { Task } from "./model/task.ts";
 import { Uploads } from "./services/upload.ts";
 
@@ -51,10 +52,6 @@ export class Door {
 
   async signIn(email: string, password: string): Promise<void> {
     await accounts.signIn(this.#device, wire, email, password);
-  }
-
-  taken(): Promise<void> {
-    return this.#device.taken();
   }
 
   keptAccounts(): Promise<KnownAccount[]> {
@@ -133,6 +130,10 @@ export class Desk {
     return this.#house.account;
   }
 
+  taken(): Promise<Loss> {
+    return taken(this.#house);
+  }
+
   // -- what there is, now and whenever it changes -----------------------------------------------------------
 
   /** Rows of a collection that fit a Mango query, at once and again after every change. */
@@ -207,8 +208,7 @@ export class Desk {
 
   /** The ids of files that are no documents yet. */
   watchFiles(listener: ((ids: string[]) => void) & ProxyMarked): Stop & ProxyMarked {
-    const { account, device } = this.#house;
-    return proxy(device.watchFiles(account.userId, listener));
+    return proxy(this.#house.device.watchFiles(this.#house.account.userId, listener));
   }
 
   async find(query: string) {

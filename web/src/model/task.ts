@@ -6,7 +6,7 @@ export type Stage =
   | "reading" // done and of: pages, where the kind has pages
   | "embedding" // done and of: passages
   | "done"
-  | "needs-server" // only the server reads this kind: it goes there when it answers
+  | "needs-server" // only the server can read it now: it goes there when it answers
   | "failed"
   | "cancelled";
 

@@ -4,15 +4,13 @@ import type { RxDocument } from "rxdb/plugins/core";
 import type { Device, LostText } from "../engines/device/device.ts";
 import { edit } from "../engines/records/edit.ts";
 import type { Conflict } from "../engines/sync/conflicts.ts";
+import { isOurs } from "../engines/sync/waiting.ts";
 import { Coded } from "../model/coded.ts";
 import type { Collections } from "../model/rows.ts";
 import { lostWords } from "../model/words.ts";
 import { now, type House } from "./house.ts";
 
 type Name = keyof Collections;
-
-/** How RxDB marks what it wrote because the server has it. */
-const FETCHED = "replication-downstream";
 
 /** Keeps what a conflict took away. The same conflict, told again or by another tab, is kept once. */
 export async function keepLost(
@@ -35,11 +33,12 @@ export async function keepLost(
  */
 export function watchReplaced(house: House): void {
   for (const [name, collection] of Object.entries(house.records.collections)) {
-    collection.eventBulks$.subscribe(({ context, events }) => {
+    collection.eventBulks$.subscribe((bulk) => {
+      const { events } = bulk;
       const dead = events.filter(({ documentData }) => documentData._deleted);
       const ids = dead.map(({ documentId }) => documentId);
       if (ids.length > 0) void house.device.forgetLost(house.account.userId, name, ids);
-      if (!context.startsWith(FETCHED)) return; // an edit of one's own
+      if (isOurs(bulk)) return; // an edit of one's own
       for (const { previousDocumentData, documentData } of events) {
         const [ours, outcome] = [previousDocumentData as any, documentData as any];
         if (!ours?.syncError || outcome.syncError) continue;

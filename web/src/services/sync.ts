@@ -16,6 +16,7 @@ import {
 } from "rxjs";
 import type { EmbeddingProgress } from "../engines/sync/stream.ts";
 import { Sync, type Known, type SyncState } from "../engines/sync/sync.ts";
+import { isOurs } from "../engines/sync/waiting.ts";
 import { isBusy, Refusal, TOO_NEW } from "../engines/sync/wire.ts";
 import { isFull } from "../model/full.ts";
 import { isAway, type SyncKind } from "../model/headline.ts";
@@ -61,11 +62,17 @@ export class Syncing {
   readonly #others: BroadcastChannel;
   readonly #counts$ = new Subject<Count>();
   readonly #leaving = new AbortController();
+  /** Rows that were written here since the last count began, of each collection that has any. */
+  #written: Record<string, number> = {};
   #sync: Sync | undefined;
 
   constructor(house: House) {
     this.#house = house;
     this.summary$.next({ ...UNKNOWN, syncedAt: house.account.syncedAt ?? null });
+    for (const [name, collection] of Object.entries(house.records.collections)) {
+      const ours$ = collection.eventBulks$.pipe(filter((bulk) => isOurs(bulk)));
+      ours$.subscribe(({ events }) => this.#write(name, events.length));
+    }
     this.#others = new BroadcastChannel(`vademecum-sync-${house.account.userId}`);
     this.#others.onmessage = ({ data }: MessageEvent<Message>) => {
       if (data === "tell") this.#tell();
@@ -132,17 +139,26 @@ export class Syncing {
     looks.unsubscribe();
   }
 
+  /** It waits from the moment that it is written, and not only once it is counted. */
+  #write(name: string, rows: number): void {
+    this.#written[name] ??= rows;
+    if (name in this.summary$.value.waitingOf) return;
+    const waitingOf = { ...this.summary$.value.waitingOf, [name]: rows };
+    this.summary$.next({ ...this.summary$.value, waiting: sum(waitingOf), waitingOf });
+  }
+
   async #look(): Promise<void> {
     const kind = kindOf(this.#sync!.state$.value);
+    this.#written = {};
     const counted = await this.#sync!.waiting(COUNT_MAX).catch(console.error);
-    const waitingOf = counted ?? this.summary$.value.waitingOf; // the state is told all the same
-    const waiting = sum(waitingOf);
+    if (counted && kind === "live" && !this.#sync!.hasCounted) return; // it is looked again when the rest begins
+    const waitingOf = () => ({ ...this.#written, ...(counted ?? this.summary$.value.waitingOf) }); // the state is told all the same
     let { syncedAt } = this.summary$.value;
-    if (counted && kind === "live" && waiting === 0 && !this.#sync!.active$.value) {
+    if (counted && kind === "live" && sum(waitingOf()) === 0 && !this.#sync!.active$.value) {
       syncedAt = now();
       await this.#house.device.accounts.update(this.#house.account.userId, { syncedAt });
     }
-    this.summary$.next({ kind, waiting, waitingOf, syncedAt });
+    this.summary$.next({ kind, waiting: sum(waitingOf()), waitingOf: waitingOf(), syncedAt });
     this.#tell();
   }
 
@@ -161,7 +177,10 @@ export class Syncing {
 
   /** The tab that syncs is asked: what it told last may be older than what was written here. */
   async #waiting(): Promise<number> {
-    if (this.#sync) return sum(await this.#sync.waiting(COUNT_MAX));
+    if (this.#sync) {
+      const counted = await this.#sync.waiting(COUNT_MAX);
+      return this.#sync.hasCounted ? sum(counted) : Infinity;
+    }
     const question = newId();
     const answer$ = this.#counts$.pipe(filter((count) => count.question === question));
     const answer = firstValueFrom(answer$.pipe(timeout(ANSWER_MS)));

@@ -6,7 +6,7 @@
 import { distinctUntilChanged, filter, first, map } from "rxjs";
 import type { WaitingFile } from "../engines/device/device.ts";
 import { isFull } from "../model/full.ts";
-import { read, Unreadable } from "../engines/files/reader.ts";
+import { read, unloaded, Unreadable } from "../engines/files/reader.ts";
 import { Refusal } from "../engines/sync/wire.ts";
 import { isOver, isWorthAnotherTry, type Task } from "../model/task.ts";
 import { deleteDocuments } from "./delete.ts";
@@ -26,7 +26,7 @@ import { Tasks } from "./tasks.ts";
 const NO_ROOM = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 
 /** Not needed to open the app, and soon after. */
-const storing = () => Promise.all([import("../model/chunk.ts"), import("./store.ts")]);
+const storing = () => Promise.all([import("../model/chunk.ts"), import("./store.ts")]).catch(unloaded);
 
 export class Uploads {
   readonly #tasks = new Tasks();
@@ -111,7 +111,6 @@ export class Uploads {
       name: file.name,
       content: file,
       addedAt: this.#house.madeAt(),
-      needsServer: false,
     };
     if (file.size > account.limits.fileBytes) {
       this.#tasks.begin(taskOf(waiting), { stage: "failed", code: "TOO_LARGE" });
@@ -225,7 +224,7 @@ export class Uploads {
     }
   }
 
-  /** True: the file must stay, because only the server can read it. */
+  /** True: the file must stay, because only the server can read it, or what reads it here could not be fetched. */
   async #stored(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
     if (this.#syncing.summary$.value.kind === "live" && (await this.#byServer(file, signal))) return false;
     try {
@@ -234,7 +233,6 @@ export class Uploads {
     } catch (error) {
       if (!(error instanceof Unreadable) || error.code !== "NEEDS_SERVER") throw error;
       this.#tell(file.id, { stage: "needs-server" });
-      await this.#house.device.files.update(file.id, { needsServer: true });
       return true;
     }
   }

@@ -4,6 +4,7 @@ import { Button, Center, Loader, Stack, Text } from "@mantine/core";
 import { proxy } from "comlink";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { DeskProvider, door, unopened, useAccount, type AtDesk, type RemoteDesk } from "./desk.tsx";
+import type { Loss } from "../services/taken.ts";
 import { forgetDraft, forgetDrafts } from "./draft.ts";
 import { Shell } from "./Shell.tsx";
 import { forgetting } from "./leaving.ts";
@@ -21,8 +22,8 @@ declare global {
 type Entered =
   | { kind: "opening" }
   | { kind: "nobody" }
-  | { kind: "failed" }
-  | { kind: "cleared" } // the browser took what was on the device, while the app was open
+  | { kind: "failedToOpen" }
+  | { kind: Loss } // of what was on the device, while the app was open
   | ({ kind: "open" } & AtDesk);
 
 export function App() {
@@ -30,10 +31,11 @@ export function App() {
   useEffect(() => {
     Promise.race([enter(), unopened]).then(setEntered, (error: unknown) => {
       console.error(error);
-      setEntered({ kind: "failed" });
+      setEntered({ kind: "failedToOpen" });
     });
-    void door.taken().then(() => setEntered({ kind: "cleared" }));
   }, []);
+  const desk = entered.kind === "open" ? entered.desk : undefined;
+  useEffect(() => void desk?.taken().then((kind) => setEntered({ kind })), [desk]);
   if (entered.kind === "open") return <Opened {...entered} />;
   if (entered.kind === "nobody") {
     return (
@@ -49,9 +51,7 @@ export function App() {
           <Text component="h1" fz="h4" fw={700} m={0}>
             {words.places.app}
           </Text>
-          <Text role="alert">
-            {entered.kind === "cleared" ? words.places.cleared : words.places.failedToOpen}
-          </Text>
+          <Text role="alert">{words.places[entered.kind]}</Text>
           <Button onClick={() => location.reload()}>{words.places.reload}</Button>
         </Stack>
       ) : (

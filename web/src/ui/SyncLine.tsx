@@ -1,6 +1,7 @@
 /** One line of truth about sync, always visible. A tap tells more. */
 
 import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { lazy, Suspense, useState } from "react";
 import { headline, type Said } from "../model/headline.ts";
 import { useLost, useRefused, useSync } from "./desk.tsx";
@@ -10,6 +11,8 @@ import { words } from "./words.ts";
 import { ago } from "./words/count.ts";
 
 const SyncDetails = lazy(() => import("./sync/SyncDetails.tsx"));
+/** Who listens need not hear of each change that it is sent, which takes less. */
+const SETTLE_MS = 2_000;
 const ATTENTION: Said[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
 
 export function SyncLine() {
@@ -35,8 +38,7 @@ export function SyncLine() {
           {line}
         </Text>
       </UnstyledButton>
-      {/* Ages are left out: who listens need not hear every half minute. */}
-      <VisuallyHidden role="status">{words.sync.said[said]}</VisuallyHidden>
+      <Announced said={said} />
       {opened && (
         <Suspense>
           <SyncDetails {...{ sync, refused, lost, said }} onClose={() => setOpened(false)} />
@@ -44,4 +46,10 @@ export function SyncLine() {
       )}
     </Box>
   );
+}
+
+/** Ages are left out: who listens need not hear every half minute. */
+function Announced({ said }: { said: Said }) {
+  const [settled] = useDebouncedValue(said, SETTLE_MS);
+  return <VisuallyHidden role="status">{words.sync.said[settled]}</VisuallyHidden>;
 }

@@ -50,8 +50,6 @@ export interface WaitingFile {
   name: string;
   content: Blob;
   addedAt: string;
-  /** Only the server reads this kind: it waits for the network. */
-  needsServer: boolean;
 }
 
 /** What a conflict took away: the words of this device that gave way to those of another. */
@@ -87,9 +85,12 @@ export class Device extends Dexie {
     });
   }
 
-  /** Resolves when the browser takes all of it from under the app, as when its data is cleared. */
-  taken(): Promise<void> {
-    return new Promise((resolve) => this.on("close", () => resolve()));
+  /**
+   * Tells each time that it is closed under the app: its data is cleared, or only wanted by a newer version in another
+   * tab. It is opened anew when it is next asked.
+   */
+  watchClosed(listener: () => void): void {
+    this.on("close", listener);
   }
 
   /** Who used this device last. */

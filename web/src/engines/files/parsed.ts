@@ -67,6 +67,11 @@ export class Unreadable extends Error {
   }
 }
 
+/** What reads this file is not on this device and could not be fetched. The server has it. */
+export function unloaded(): never {
+  throw new Unreadable("NEEDS_SERVER");
+}
+
 /** What engines say when there is no memory left. */
 const NO_MEMORY = /allocation failed|out of memory|invalid (array|string|typed array) (buffer )?length/iu;
 

@@ -6,7 +6,7 @@
 import type { Message, Request } from "./messages.ts";
 import { LIMITS, Unreadable, type Progress, type Read } from "./parsed.ts";
 
-export { Unreadable, type Code, type Read } from "./parsed.ts";
+export { unloaded, Unreadable, type Code, type Read } from "./parsed.ts";
 
 export interface ReadOptions {
   signal?: AbortSignal;
@@ -33,13 +33,7 @@ export async function read(name: string, bytes: ArrayBuffer, options: ReadOption
     else if (data.kind === "refused") reject(new Unreadable(data.code)); // pdf.js says something else, once
   });
   // It could not be loaded; or it died without a word, as for want of memory.
-  worker.addEventListener("error", (event) =>
-    reject(
-      started
-        ? new Unreadable("PARSE_MEMORY")
-        : new Error(event.message || "The reader could not be loaded."),
-    ),
-  );
+  worker.addEventListener("error", () => reject(new Unreadable(started ? "PARSE_MEMORY" : "NEEDS_SERVER")));
   try {
     worker.postMessage({ name, bytes } satisfies Request, [bytes]);
     return await promise;

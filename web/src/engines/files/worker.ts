@@ -12,6 +12,7 @@ import {
   PDF,
   PPTX,
   RTF,
+  unloaded,
   Unreadable,
   XLSX,
   type Code,
@@ -21,22 +22,23 @@ import {
 import { sniff } from "./sniff.ts";
 import { parseMarkdown, parsePlain } from "./text.ts";
 
-const PARSERS: Record<string, () => Promise<Parse>> = {
-  [PDF]: async () => (await import("./pdf.ts")).parse,
-  [DOCX]: async () => (await import("./word.ts")).parse,
-  [PPTX]: async () => (await import("./slides.ts")).parse,
-  [XLSX]: async () => (await import("./workbook.ts")).parse,
-  [ODT]: async () => (await import("./odt.ts")).parse,
-  [EPUB]: async () => (await import("./epub.ts")).parse,
-  [HTML]: async () => (await import("./html.ts")).parse,
-  [RTF]: async () => (await import("./rtf.ts")).parse,
-  [MARKDOWN]: async () => parseMarkdown,
+const PARSERS: Record<string, () => Promise<{ parse: Parse }>> = {
+  [PDF]: () => import("./pdf.ts"),
+  [DOCX]: () => import("./word.ts"),
+  [PPTX]: () => import("./slides.ts"),
+  [XLSX]: () => import("./workbook.ts"),
+  [ODT]: () => import("./odt.ts"),
+  [EPUB]: () => import("./epub.ts"),
+  [HTML]: () => import("./html.ts"),
+  [RTF]: () => import("./rtf.ts"),
+  [MARKDOWN]: async () => ({ parse: parseMarkdown }),
 };
 
 async function parsed({ name, bytes }: Request): Promise<Read> {
   const data = new Uint8Array(bytes);
   const kind = sniff(data, name);
-  const parse: Parse = (await PARSERS[kind]?.()) ?? ((data) => parsePlain(data, kind));
+  const loaded = await PARSERS[kind]?.().catch(unloaded);
+  const parse: Parse = loaded?.parse ?? ((data) => parsePlain(data, kind));
   const read = await parse(data, (stage, done, total) => send({ kind: "progress", stage, done, total }));
   if (read.parts.reduce((sum, { text }) => sum + text.length, 0) > LIMITS.textChars)
     throw new Unreadable("TOO_EXPANSIVE");

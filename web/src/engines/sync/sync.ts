@@ -127,6 +127,11 @@ export class Sync {
     for (const replication of this.#replications.values()) await replication.awaitInSync();
   }
 
+  /** Whether each collection has been counted: one that begins later than others may have rows of an earlier visit. */
+  get hasCounted(): boolean {
+    return Object.keys(this.#options.collections).every((name) => this.#counts.has(name));
+  }
+
   /**
    * Rows that were written here and not answered for: of each collection that has any, counted up to `most`. Of one that
    * was stopped, as it was counted last.
@@ -135,7 +140,8 @@ export class Sync {
     await Promise.all(
       [...this.#replications].map(async ([name, replication]) => {
         try {
-          if (!replication.isStopped()) this.#counts.set(name, await waitingRows(replication, most));
+          const count = replication.isStopped() ? undefined : await waitingRows(replication, most);
+          if (count !== undefined) this.#counts.set(name, count);
         } catch (error) {
           if (!replication.isStopped()) throw error; // else it was closed while it was asked
         }
@@ -341,6 +347,7 @@ export class Sync {
     this.#halt();
     const next = await this.#askEpoch();
     if (this.#stopped) return;
+    this.#counts.clear(); // all of it may have to be sent anew
     await Promise.allSettled(
       [...this.#replications.values()].map((replication) =>
         next === epoch ? replication.cancel() : replication.remove().catch(() => replication.cancel()),

@@ -4,10 +4,21 @@ import { getAssumedMasterState, getChangedDocumentsSince } from "rxdb/plugins/co
 import type { RxReplicationState } from "rxdb/plugins/replication";
 import type { Row } from "../../model/reunite.ts";
 
-/** How many rows of a collection, counted up to `most`. 0 while the replication has not begun. */
-export async function waitingRows(replication: RxReplicationState<Row, any>, most: number): Promise<number> {
+/** How RxDB marks what it wrote because the server has it. */
+const FETCHED = "replication-downstream";
+
+/** Whether a write was made here, and did not come by the sync. */
+export function isOurs({ context }: { context: string }): boolean {
+  return !context.startsWith(FETCHED);
+}
+
+/** How many rows of a collection, counted up to `most`. Not known while the replication has not begun. */
+export async function waitingRows(
+  replication: RxReplicationState<Row, any>,
+  most: number,
+): Promise<number | undefined> {
   const state = replication.internalReplicationState;
-  if (!state) return 0;
+  if (!state) return undefined;
   const checkpoint = state.lastCheckpointDoc.up?.checkpointData;
   const { documents } = await getChangedDocumentsSince(state.input.forkInstance, most, checkpoint);
   if (documents.length === 0) return 0;

@@ -29,6 +29,7 @@ export const places = {
   failedToOpen: "This page could not open what is stored on this device. Nothing was changed.",
   cleared:
     "This browser removed what the app kept on this device. What was synced is safe on the server, and comes back when the app is loaded again.",
+  closed: "This browser closed what the app keeps on this device. All of it is still there.",
   reload: "Load again",
   skip: "Skip to the conversation",
   newer: "A new version is here. What you are writing is kept.",
