@@ -270,8 +270,7 @@ async def open_parts(
         await reembedding.start()
         await stack.enter_async_context(checkpointing(users))
         searcher = Searcher(users, Seeker(indexes, indexer, index_job, settings.search_wait_s), inference)
-        reminder = Reminder(users, recalling, settings.search_wait_s)
-        contexts = Contexts(users, searcher, reminder, inference)
+        contexts = Contexts(users, searcher, Reminder(users, recalling, settings.search_wait_s), inference)
         answers = await stack.enter_async_context(open_answers(settings, contexts, users, questions))
         stack.callback(hub.close)
         yield Parts(
