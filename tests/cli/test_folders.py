@@ -12,7 +12,7 @@ from tempfile import mkdtemp
 import pytest
 
 from cli.home import Home
-from vademecum.cli.importing import find
+from vademecum.cli.import_ import find
 from vademecum.engines.onnx import fetch
 
 OTHERS = [

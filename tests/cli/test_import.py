@@ -11,7 +11,7 @@ from cli.home import COMMAND, MODELS, Home
 from property.rows import document
 from server.house import browser, house, run, session
 from vademecum.cli.door import Desk
-from vademecum.cli.importing import _embedded, _progress, find
+from vademecum.cli.import_ import _embedded, _progress, find
 
 WHO = ("--user", "ada@example.org", "--session", "s1")
 

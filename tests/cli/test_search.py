@@ -2,7 +2,7 @@
 
 from cli.home import Home
 from vademecum.cli.excerpt import excerpt
-from vademecum.cli.library import notes
+from vademecum.cli.search import notes
 
 FILLER = "one after the other of the many things that were said " * 20
 

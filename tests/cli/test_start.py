@@ -61,7 +61,23 @@ def test_the_first_answer_of_sync_waits_for_no_library_that_it_does_not_need(tmp
     assert not LATER & set(modules)
 
 
-@pytest.mark.parametrize("file", ["context", "users", "library", "importing", "mcp", "operate", "serve"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "backup",
+        "claim",
+        "context",
+        "doctor",
+        "forget",
+        "import_",
+        "mcp",
+        "models",
+        "search",
+        "serve",
+        "token",
+        "user",
+    ],
+)
 def test_a_command_loads_nothing_of_the_server_before_it_needs_one(file):
     modules = loaded(f"import sys; from vademecum.cli import group, {file}; print(*sys.modules)")
     assert "click" in modules

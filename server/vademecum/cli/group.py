@@ -1,4 +1,5 @@
-"""The commands of `vademecum`, as a person is shown them. One file a group of commands; each is an HTTP call against the app (see `door`)."""
+"""The commands of `vademecum`, as a person is shown them. One file a command; each is an HTTP call
+against the app (see `door`)."""
 
 from __future__ import annotations
 
@@ -10,22 +11,22 @@ import click
 from vademecum import __version__
 from vademecum.errors import VademecumError
 
-# In the order in which a person needs them: the file of each command and its name there.
+# In the order in which a person needs them: the file of each command. Its name there is its own.
 COMMANDS = {
-    "serve": ("serve", "serve"),
-    "user": ("users", "user"),
-    "token": ("users", "token"),
-    "import": ("importing", "import_"),
-    "search": ("library", "search"),
-    "forget": ("library", "forget"),
-    "record": ("hooks", "record"),
-    "context": ("context", "context"),
-    "claim": ("claim", "claim"),
-    "mcp": ("mcp", "mcp"),
-    "backup": ("operate", "backup"),
-    "restore": ("operate", "restore"),
-    "models": ("operate", "models"),
-    "doctor": ("operate", "doctor"),
+    "serve": "serve",
+    "user": "user",
+    "token": "token",
+    "import": "import_",
+    "search": "search",
+    "forget": "forget",
+    "record": "hooks",
+    "context": "context",
+    "claim": "claim",
+    "mcp": "mcp",
+    "backup": "backup",
+    "restore": "backup",
+    "models": "models",
+    "doctor": "doctor",
 }
 
 
@@ -38,8 +39,8 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        file, name = COMMANDS[cmd_name]
-        command: click.Command = getattr(import_module(f"vademecum.cli.{file}"), name)
+        file = import_module(f"vademecum.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(file, "import_" if cmd_name == "import" else cmd_name)
         return command
 
     def invoke(self, ctx: click.Context) -> object:

@@ -1,4 +1,4 @@
-"""`vademecum search` and `forget`: a user's documents from the command line."""
+"""`vademecum search`: the passages that answer a question, from the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vademecum.cli.door import at_desk
 from vademecum.cli.excerpt import excerpt
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
 from vademecum.errors import BadRequest
-from vademecum.model.said import FORGET_EVERYTHING, SearchMode
+from vademecum.model.said import SearchMode
 
 
 @click.command()
@@ -51,24 +51,3 @@ def notes(scope: dict[str, Any]) -> Iterator[str]:
     if pending and scope["mode"] != "words":
         are, they = ("is", "it is") if pending == 1 else ("are", "they are")
         yield f"{pending} of {total} documents {are} not embedded yet; {they} found by words only."
-
-
-@click.command()
-@click.option("--user", "email", required=True, help="Whose account is emptied: its email.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@data_option
-@json_option
-def forget(email: str, yes: bool, data: Path, as_json: bool) -> None:
-    """Forget everything of a user: every document, conversation, fact and memory, here and on all devices."""
-    asked = f'Everything of {email} will be erased. Type "{FORGET_EVERYTHING}"'
-    if not yes and click.prompt(asked) != FORGET_EVERYTHING:
-        raise click.Abort
-    body = {"confirm": FORGET_EVERYTHING}
-    receipt = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/forget", email, json=body))
-    if as_json:
-        click.echo(msgspec.json.encode(receipt).decode())
-        return
-    click.echo(
-        f"Erased {receipt['rows']} rows, {receipt['files']} files, {receipt['bytes']} bytes of content at {receipt['at']}. "
-        f"Looked for {receipt['checked']} pieces of it afterwards, found {receipt['leftovers']}. {receipt['note']}"
-    )

@@ -1,0 +1,59 @@
+"""`vademecum backup` and `restore`: a verified copy of all records, and the way back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from vademecum.cli.door import at_desk
+from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
+
+
+@click.command()
+@click.argument("target", type=click.Path(path_type=Path))
+@data_option
+@json_option
+def backup(target: Path, data: Path, as_json: bool) -> None:
+    """Write a verified copy of accounts and records into the new folder TARGET, while the server goes on.
+
+    The search index and the models are not in it: they are made again.
+    """
+    body = {"path": str(target.resolve())}
+    done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/backup", json=body))
+    records = sum(name.endswith("/records.duckdb") for name in done["files"])
+    text = f"{_accounts(records)}, and all {len(done['users'])} accounts, verified: {target}"
+    click.echo(msgspec.json.encode(done).decode() if as_json else text)
+
+
+@click.command()
+@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@data_option
+@json_option
+def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
+    """Put the backup SOURCE in place of the records that are here.
+
+    Devices start again from zero and push what they hold, so nothing that a device has is lost. What was erased
+    since the backup stays erased. Accounts that are here stay as they are; missing ones come back, except those
+    that were removed.
+    """
+    if not yes:
+        click.confirm(f"Replace the records in {data} by those of {source}?", abort=True)
+    body = {"path": str(source.resolve())}
+    done = at_desk(settings_to_begin(data), lambda desk: desk.call("POST", "/v1/local/restore", json=body))
+    if as_json:
+        click.echo(msgspec.json.encode(done).decode())
+        return
+    click.echo(
+        f"{_accounts(done['users'])}, as of {done['backupAt']}; {done['erasedAgain']} rows that were erased since stay erased. "
+        "Devices that sync will merge what they hold."
+    )
+    for email in done["skipped"]:
+        click.echo(f"{email} was not restored: an account with that email and other data is here.", err=True)
+
+
+def _accounts(number: int) -> str:
+    """Backup and restore count the same thing: an account that never kept anything has no records."""
+    return f"Records of {number} account{'' if number == 1 else 's'}"

