@@ -155,7 +155,7 @@ def test_a_command_without_a_server_leaves_what_is_to_be_extracted_to_the_next_s
             home.ok("context", "--user", "ada@example.org", "--folder", tmp_path)
             assert asked() == 0
         with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
-            for _ in range(300):
+            for _ in range(1200):
                 if (job := ada.get("/v1/jobs").json()["jobs"][0])["state"] == "done":
                     break
                 time.sleep(0.1)
