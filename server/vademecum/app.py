@@ -226,7 +226,6 @@ async def open_parts(
     registry: Registry,
     clock: Callable[[], str] = now_iso,
     migrations: Path | None = None,
-    *,
     works: bool = True,
 ) -> AsyncIterator[Parts]:
     """Everything a server needs, opened in order and closed in reverse. `works`: as in `create_app`."""
@@ -235,14 +234,13 @@ async def open_parts(
     instance = Instance()
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
-        records = migrate.load(migrations)
         accounts = open_accounts(settings, instance, migrations)
         knows = accounts.knows
         plan, inference = open_inference(settings, knows)
         stack.push_async_callback(inference.close)
         hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(hub, inference, settings.tidy_delay_s, extracts=settings.extracts)
-        users = open_users(settings, instance, records, registry, knows, clock, backstage)
+        users = open_users(settings, instance, migrate.load(migrations), registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)
         indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows)
@@ -314,7 +312,7 @@ async def serving(
     works: bool = True,
 ) -> AsyncIterator[None]:
     """The life of the application: its parts are open for as long as the block runs."""
-    async with open_parts(settings, registry, clock, migrations, works=works) as parts:
+    async with open_parts(settings, registry, clock, migrations, works) as parts:
         app.state.parts = parts
         await finish_leaving(parts)
         anew = asyncio.create_task(parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts)))
