@@ -233,7 +233,6 @@ async def open_parts(
     registry: Registry,
     clock: Callable[[], str] = now_iso,
     migrations: Path | None = None,
-    *,
     works: bool = True,
 ) -> AsyncIterator[Parts]:
     """Everything a server needs, opened in order and closed in reverse. `works`: as in `create_app`."""
@@ -319,7 +318,7 @@ async def serving(
     works: bool = True,
 ) -> AsyncIterator[None]:
     """The life of the application: its parts are open for as long as the block runs."""
-    async with open_parts(settings, registry, clock, migrations, works=works) as parts:
+    async with open_parts(settings, registry, clock, migrations, works) as parts:
         app.state.parts = parts
         await finish_leaving(parts)
         anew = asyncio.create_task(parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts)))

@@ -110,6 +110,7 @@ def test_each_command_that_touches_data_takes_a_data_folder_and_prints_json_wher
         "resume",
         "verify",
         "record",
+        "claim",
         "mcp",
     }
     for words, command in commands():

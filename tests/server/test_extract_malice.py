@@ -101,7 +101,7 @@ def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tmp_path
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            keep = _Keep(Limits(), "s1", Pool(), [], {}, [])
+            keep = _Keep(Limits(), "s1", "", Pool(), [], {}, [])
             said = {
                 "key": "user.city",
                 "value": "Bern",
@@ -214,8 +214,10 @@ def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing
         async with h.parts.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
             limits = h.parts.limits(h.parts.accounts.accounts[ada.id])
-            keep = _Keep(limits, "s1", InProject("p2"), [_Entity("n-old", "Secret Mill")], {}, [])
-            assert not await store.write(lambda draft: keep.all(draft, job, found))
+            for epoch, project_id in ((store.epoch, "p2"), ("of before a restore", "p1")):
+                known = [_Entity("n-old", "Secret Mill")]
+                keep = _Keep(limits, "s1", epoch, InProject(project_id), known, {}, [])
+                assert not await store.write(lambda draft, keep=keep: keep.all(draft, job, found))
         rows = await made(ada)
         assert set(rows["entities"]) == {"n-old"} and rows["relationships"] == {}
 

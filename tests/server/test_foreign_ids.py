@@ -17,6 +17,7 @@ from litestar import Litestar
 
 from property import rows as make
 from property.wire import COLLECTIONS
+from server.agents.acting import join
 from server.endpoint import MODEL, Rule, speaking
 from server.house import house, run
 from vademecum.http.pages import page_routes
@@ -306,7 +307,9 @@ async def fill(h, ada):
         assert await ada.push(name, {**row[name], **dict.fromkeys(fields, CANARY)}) == []
     other = make.entity(ids["entity2"], ids["project"], notes=CANARY)
     assert await ada.push("entities", other) == []
-    done = {**DONE, "id": new_id(), "content": CANARY, "project": {**FOLDER, "name": CANARY}}
+    folder = {**FOLDER, "name": CANARY}
+    await join(ada, ids["project"], folder)
+    done = {**DONE, "id": new_id(), "content": CANARY, "project": folder}
     await ada.call("POST", "/v1/observations", json={"events": [done]})
     listed = await ada.call("GET", "/v1/observations", params={"project": ids["project"]})
     ids["observation"] = listed.json()["observations"][0]["id"]

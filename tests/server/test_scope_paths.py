@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from property.rows import dead, entity, episode, memory, project, relationship, session, summary
-from server.agents.acting import event, take
+from server.agents.acting import event, join, take
 from server.house import House, Person, house, run
 
 Params = dict[str, str]
@@ -248,6 +248,8 @@ async def furnished(h: House) -> Person:
     mill, bakery = (
         {"name": name, "root": f"~/{name}", "source": "git"} for name in ("The Mill", "The Bakery")
     )
+    await join(ada, "p1", mill)
+    await join(ada, "p2", bakery)
     for said, where in {"tea at p1": mill, "tea at p2": bakery}.items():
         await take(ada, event(said, session=said, project=where))
     await pushed(eva, "memories", [memory("evas-memory")])
@@ -255,6 +257,7 @@ async def furnished(h: House) -> Person:
     await pushed(eva, "sessions", [session("evas"), session("evas-inside", projectId="evas-project")])
     await pushed(eva, "episodes", [episode("evas-turn", "evas"), episode("evas-other", "evas-inside")])
     await pushed(eva, "entities", [entity("evas-entity", "evas-project")])
+    await join(eva, "evas-project", mill)
     await take(eva, event("tea at Eva's", project=mill))
     return ada
 

@@ -242,12 +242,13 @@ _project = msgspec.json.Decoder(NamedProject)
 
 async def notice_of(store: UserStore, project_id: str) -> str | None:
     """What a person should know of the folders that mean this project."""
-    return (await notices(store)).get(project_id)
+    return (await notices(store, project_id)).get(project_id)
 
 
-async def notices(store: UserStore) -> dict[str, str]:
-    """The same of all projects of which there is something to know, by their ids."""
-    return await asyncio.to_thread(_notices, await _bodies(store, "roots"), await _bodies(store, "projects"))
+async def notices(store: UserStore, project_id: str | None = None) -> dict[str, str]:
+    """The same of all projects of which there is something to know, by their ids; or of this one alone."""
+    roots, named = await _bodies(store, "roots"), await _bodies(store, "projects")
+    return await asyncio.to_thread(_notices, roots, named, project_id)
 
 
 async def _bodies(store: UserStore, collection: str) -> list[bytes]:
@@ -255,7 +256,7 @@ async def _bodies(store: UserStore, collection: str) -> list[bytes]:
     return [body async for portion in portions(store, keys) for _, body in portion]
 
 
-def _notices(roots: Iterable[bytes], named: Iterable[bytes]) -> dict[str, str]:
+def _notices(roots: Iterable[bytes], named: Iterable[bytes], only: str | None = None) -> dict[str, str]:
     claims: defaultdict[str, list[Root]] = defaultdict(list)
     for claim in sorted(map(_root.decode, roots), key=_age):
         if claim.former is not True:
@@ -271,7 +272,7 @@ def _notices(roots: Iterable[bytes], named: Iterable[bytes]) -> dict[str, str]:
             parts[claim.project_id].append(claim)
         free = [project for project in of_name[name] if project.id not in parts]
         for project_id, own in parts.items():
-            if len(told[project_id]) <= TOLD_MAX:
+            if only in (None, project_id) and len(told[project_id]) <= TOLD_MAX:
                 told[project_id] += _of_folders(own, group)
                 told[project_id] += _of_projects(own, called.get(project_id), free)
     return {project_id: _bounded(said) for project_id, said in told.items() if said}

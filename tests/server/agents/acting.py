@@ -50,6 +50,13 @@ def this_machine() -> str:
     return machine(str(Path.home()))
 
 
+async def join(person: Person, project_id: str, folder: Row) -> None:
+    """The folder is this project, as its person says."""
+    own = (await identify(person, **folder))["project"]["id"]
+    answer = await person.call("POST", f"/v1/projects/{own}/merge", json={"into": project_id})
+    assert answer.status_code == 200, answer.text
+
+
 async def identify(person: Person, **identity: str) -> Row:
     answer = await person.call("POST", "/v1/agents/identify", json={**APP, **identity})
     assert answer.status_code == 200, answer.text

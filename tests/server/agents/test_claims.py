@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from property.rows import project
-from server.agents.acting import APP, commands, event, identify, listed, take, this_machine
+from server.agents.acting import APP, commands, event, identify, join, listed, take, this_machine
 from server.house import Person, browser, house, refused, run
 from vademecum.model.observation import Identity
 from vademecum.services import claims
@@ -25,11 +25,6 @@ async def names(person):
     return sorted(row["name"] for row in (await person.live("projects")).values())
 
 
-async def merge(person, project_id, into):
-    answer = await person.call("POST", f"/v1/projects/{project_id}/merge", json={"into": into})
-    assert answer.status_code == 200, answer.text
-
-
 @pytest.mark.parametrize("source", ["git", "folder", "config"])
 def test_a_folder_is_no_project_that_was_there_before_until_the_person_joins_them(tmp_path, source):
     async def scenario(h, ada):
@@ -44,7 +39,7 @@ def test_a_folder_is_no_project_that_was_there_before_until_the_person_joins_the
         await take(ada, event(project={**APP, "source": source}))
         assert {row["projectId"] for row in await listed(ada)} == {found["project"]["id"]}
         assert (await identify(ada, name="new"))["project"]["name"] == "new"
-        await merge(ada, found["project"]["id"], "p1")
+        await join(ada, "p1", {"source": source})
         joined = await identify(ada, source=source)
         assert (joined["project"]["id"], joined["notice"]) == ("p1", None)
         assert {row["projectId"] for row in await listed(ada)} == {"p1"}
@@ -102,7 +97,7 @@ def test_what_their_configurations_say_joins_no_folders(tmp_path):
         for root, own in ((here, elder), (there, younger)):
             found = await identify(ada, root=root, source="config")
             assert found["project"] == own and "kept apart" in found["notice"]
-        await merge(ada, younger["id"], elder["id"])
+        await join(ada, elder["id"], {"root": there})
         for root in (here, there):
             found = await identify(ada, root=root, source="config")
             assert (found["project"], found["notice"]) == (elder, None)
