@@ -50,7 +50,6 @@ async def besiege(data: Path, moment: str) -> None:
         assert left > 0, "nothing was half-way"
         await client.aclose()
         client = await served.start()
-        await asyncio.sleep(2.5)  # what the spool holds has been looked at by now
         await client.aclose()
     finally:
         served.kill()

@@ -105,6 +105,8 @@ class Spool:
                 await self._of_user(folder)
                 self._failed.pop(folder.name, None)
             except Exception as error:
+                if not folder.exists():
+                    continue  # it was forgotten meanwhile
                 self._paused[folder.name] = time.monotonic() + PAUSE_S
                 await self._wait(folder, error)
 
@@ -148,12 +150,11 @@ class Spool:
         """What a stop has left of those who have left."""
         async with self._one_at_a_time:
             for folder in await asyncio.to_thread(self._every):
-                if self._accounts.by_email(email_of(folder)) is None and has_left(
-                    self._data, email_of(folder)
-                ):
+                email = email_of(folder)
+                if self._accounts.by_email(email) is None and has_left(self._data, email):
                     try:
                         await asyncio.to_thread(spool_files.remove_folders, [folder])
-                    except Broken as error:
+                    except Broken as error:  # no reason not to start
                         self._say(folder.name, error)
 
     async def drop(self, account: Account, project_id: str) -> None:
