@@ -455,12 +455,16 @@ def _wrong(told, operation):
     for name, one in query.items():
         if name == "q" or (one["schema"].get("type") == "integer" and name != "lwt"):
             for value, said in _outside(one["schema"]):
-                yield {"params": needed | {name: value}}, f"`{name}` {said}."
+                yield {"params": needed | {name: value}}, f"{_called(name)} {said}."
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
     schema = told.document["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
     for name in {"query", "limit"} & schema.get("properties", {}).keys():
         for value, said in _outside(schema["properties"][name]):
-            yield {"json": dict.fromkeys(schema["required"], "x") | {name: value}}, f"`{name}` {said}."
+            yield {"json": dict.fromkeys(schema["required"], "x") | {name: value}}, f"{_called(name)} {said}."
+
+
+def _called(name):
+    return "The question" if name in ("q", "query") else f"`{name}`"
 
 
 def _outside(schema):

@@ -40,6 +40,16 @@ def test_a_body_that_lacks_a_field_is_told_which(tmp_path):
     alone(tmp_path, scenario)
 
 
+def test_a_field_of_a_body_that_does_not_fit_is_called_by_its_name(tmp_path):
+    async def scenario(ada):
+        answer = await ada.call("POST", "/v1/memories", json={"text": "Tea.", "sessionId": "a b"})
+        assert refused(answer, 400, "BAD_REQUEST")["detail"].startswith(
+            "`sessionId` must have 1 to 100 characters"
+        )
+
+    alone(tmp_path, scenario)
+
+
 def test_a_row_with_a_wrong_date_is_told_how_one_looks(tmp_path):
     async def scenario(ada):
         (row,) = await ada.push("sessions", session("s", createdAt="2026-11-21"))

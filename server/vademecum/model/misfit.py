@@ -15,6 +15,8 @@ LOOKS = {
 _MISSING = "Object missing required field "
 _UNKNOWN = "Object contains unknown field "
 _NO_BODY = "'data'"  # what Litestar says of a body that is not there
+# The app shows to a person what is said of a question.
+_QUESTIONS = dict.fromkeys(("`query`", "`q`"), "The question")
 _BOUNDS = {
     re.compile(r"Expected `int` >= (\d+)"): "must be at least",
     re.compile(r"Expected `int` <= (\d+)"): "must be at most",
@@ -35,11 +37,12 @@ def sentence(problem: str, whole: str) -> str:
         return f"{whole} lacks {what.removeprefix(_MISSING)}{inside}."
     if what.startswith(_UNKNOWN):
         return f"{whole} has an unknown field, {what.removeprefix(_UNKNOWN)}{inside}."
+    subject = f"`{place}`" if place else whole
     for pattern, look in LOOKS.items():
         if what == f"Expected `str` matching regex {pattern!r}":
-            return f"`{place}` must {look}."
+            return f"{subject} must {look}."
     for bound, said in _BOUNDS.items():
         if found := bound.fullmatch(what):
             of = " characters" if "`str`" in what else ""
-            return f"{f'`{place}`' if place else whole} {said} {int(found[1]):,}{of}."
+            return f"{_QUESTIONS.get(subject, subject)} {said} {int(found[1]):,}{of}."
     return problem
