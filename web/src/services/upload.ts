@@ -321,8 +321,7 @@ function taskOf({ id, name, content, sessionId }: WaitingFile) {
 function failed(error: unknown, kept: boolean): Partial<Task> {
   const stage = "failed";
   if (isFull(error)) return { stage, code: kept ? "QUOTA_KEPT" : "QUOTA" };
-  if (error instanceof Refusal || error instanceof Unreadable) {
-    return { stage, code: error.code, message: error.message };
-  }
+  if (error instanceof Unreadable) return { stage, code: error.code };
+  if (error instanceof Refusal) return { stage, code: error.code, message: error.message };
   return { stage, code: "ERROR", message: error instanceof Error ? error.message : String(error) };
 }
