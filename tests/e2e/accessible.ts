@@ -38,3 +38,13 @@ export async function violations(page: Page, schemes: ("light" | "dark")[] = ["l
   }
   return found;
 }
+
+/** Nothing is wrong with the page, in both themes, and on a phone it is not wider than that. */
+export async function expectFit(page: Page): Promise<void> {
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  const before = page.viewportSize()!;
+  await page.setViewportSize({ width: 360, height: 740 });
+  const over = () => page.evaluate(() => document.scrollingElement!.scrollWidth - innerWidth);
+  await expect.poll(over, { timeout: 20_000 }).toBeLessThanOrEqual(0);
+  await page.setViewportSize(before);
+}

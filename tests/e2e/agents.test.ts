@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
-import { violations } from "./accessible.ts";
+import { expectFit } from "./accessible.ts";
 import { Device, harness, withOwnServer } from "./app.ts";
 import { push } from "./people.ts";
 import type { Observation } from "../../web/src/model/observations.ts";
@@ -111,16 +111,6 @@ async function kept(): Promise<Observation[]> {
   return (await harness.call<{ observations: Observation[] }>(ada, path)).observations;
 }
 
-/** Nothing is wrong with the page, in both themes, and on a phone it is not wider than that. */
-async function expectFit(): Promise<void> {
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
-  const before = page.viewportSize()!;
-  await page.setViewportSize({ width: 360, height: 740 });
-  const over = () => page.evaluate(() => document.scrollingElement!.scrollWidth - innerWidth);
-  await expect.poll(over, PATIENCE).toBeLessThanOrEqual(0);
-  await page.setViewportSize(before);
-}
-
 test("the list of projects says in which of them agents work, and shows those alone", async () => {
   await page.getByRole("link", { name: "Projects", exact: true }).click();
   await page.getByRole("link", { name: /^ferry: Agents: 8 steps, the last 2 days ago$/u }).waitFor();
@@ -129,7 +119,7 @@ test("the list of projects says in which of them agents work, and shows those al
   await page.getByRole("checkbox", { name: "Only where agents work" }).check();
   await expect.poll(() => rows.count(), PATIENCE).toBe(3);
   expect(await rows.filter({ hasText: "Flat in Harbour Street" }).count()).toBe(0);
-  await expectFit();
+  await expectFit(page);
 });
 
 test("the timeline of a project: by day, the newest first, with what is folded and what is hidden", async () => {
@@ -148,7 +138,7 @@ test("the timeline of a project: by day, the newest first, with what is folded a
   await stepOf("curl").getByText("2 secrets hidden").waitFor();
   expect(await page.getByText(/secrets? hidden/u).count()).toBe(1);
   expect(await page.getByText("Every session").count()).toBe(1);
-  await expectFit();
+  await expectFit(page);
 });
 
 test("a step opens by keyboard to its whole text, which is never HTML", async () => {
@@ -159,7 +149,7 @@ test("a step opens by keyboard to its whole text, which is never HTML", async ()
   await page.getByText(HOSTILE).waitFor();
   expect(await opener.getAttribute("aria-expanded")).toBe("true");
   expect(await stepOf("curl").locator("img, b").count()).toBe(0);
-  await expectFit();
+  await expectFit(page);
   await page.keyboard.press("Enter");
   await page.getByText(HOSTILE).waitFor({ state: "hidden" });
 });
@@ -173,7 +163,7 @@ test("a step is pinned, shown among the pinned, and let go", async () => {
   await isFocused(button(`Unpin: ${head}`));
   await page.getByRole("checkbox", { name: "Pinned only" }).check();
   await counts(1);
-  await expectFit();
+  await expectFit(page);
   await page.getByRole("checkbox", { name: "Pinned only" }).uncheck();
   await counts(8);
   await button(`Unpin: ${head}`).click();
@@ -190,7 +180,7 @@ test("steps are chosen by kind and by session of the agent", async () => {
   await counts(3);
   await choose("Session", "Every session");
   await stepOf("Asked by you").waitFor();
-  await expectFit();
+  await expectFit(page);
 });
 
 test("words find steps, the best first, also when the answer to them is late and garbage is collected meanwhile", async () => {
@@ -214,7 +204,7 @@ test("a step is deleted after a question, and the focus is never lost", async ()
   await asking.click();
   const dialog = page.getByRole("dialog", { name: "Delete this step?" });
   await dialog.getByText("It cannot be brought back.").waitFor();
-  await expectFit();
+  await expectFit(page);
   await dialog.getByText("Keep it", { exact: true }).click();
   await dialog.waitFor({ state: "hidden" });
   await isFocused(asking);
@@ -246,14 +236,14 @@ test("more is read when it is asked for, each step once", async () => {
 test("a project without agents says so; without the server the page says where it all is, and shows it again", async () => {
   await go("/projects/p-flat/agents");
   await page.getByText("No agent has worked in this project yet.").waitFor();
-  await expectFit();
+  await expectFit(page);
   await device.offline(true);
   await go(`/projects/${ferry}/agents`);
   await page.getByText("The server does not answer now.", { exact: false }).waitFor();
-  await expectFit();
+  await expectFit(page);
   await go("/projects");
   await page.getByText("Where agents work is known to the server, which does not answer now.").waitFor();
-  await expectFit();
+  await expectFit(page);
   await go(`/projects/${ferry}/agents`);
   await page
     .getByText("it is not on this device. The server does not answer now.", { exact: false })

@@ -1,7 +1,7 @@
 /** Files read in Chromium, under the server's policy, against what the server's own reader makes of them. */
 
 import type { Page } from "playwright-core";
-import { MESSAGES } from "../../web/src/engines/files/parsed.ts";
+import { unreadable } from "../../web/src/ui/words/unreadable.ts";
 import { Browser } from "./browser.ts";
 import type { Asked, Outcome } from "./files/page.ts";
 import { Site, type Made } from "./files/site.ts";
@@ -123,8 +123,8 @@ test("a file that gives no words is refused for the server's reason", async () =
 });
 
 test("a refusal says what the server says", async () => {
-  expect(MESSAGES).toMatchObject(site.about.messages);
-  expect((await read(file("scan.pdf"))).message).toBe(site.about.messages["NO_TEXT"]);
+  expect(unreadable).toMatchObject(site.about.messages);
+  expect((await read(file("scan.pdf"))).code).toBe("NO_TEXT");
 });
 
 test("a file made to hurt is refused, or read for what it is", async () => {

@@ -92,7 +92,7 @@ test("what is deleted leaves none of its words beside the rows, and lost words w
   const { id } = (await device.rows("facts")).find(({ key }) => key === "rent")!;
   await kept(device, "lost", "put", { id: "here", rowId: id, ...lost });
   await kept(device, "lost", "put", { id: "gone", rowId: "gone", ...lost });
-  await expect(tell(device, "useLost", "gone")).rejects.toThrow("ROW_GONE");
+  await expect(tell(device, "restoreLost", "gone")).rejects.toThrow("ROW_GONE");
   await tell(device, "deleteRow", "facts", id);
   await soon(async () => expect(await kept(device, "lost", "get", "here")).toBeUndefined());
   expect(await kept(device, "lost", "get", "gone")).toMatchObject({ fields: { value: "mine" } });

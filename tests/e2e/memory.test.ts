@@ -1,7 +1,7 @@
 /** Projects and what is remembered, as a person uses them: on two devices of hers, with an assistant by script. */
 
 import type { Page } from "playwright-core";
-import { violations } from "./accessible.ts";
+import { expectFit, violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
 import { onServer } from "./people.ts";
 import { withProject } from "./remembered.ts";
@@ -39,16 +39,6 @@ const button = (name: string | RegExp) => page.getByRole("button", { name });
 const statement = (text: string) => page.locator("li[data-memory]").filter({ hasText: text });
 const only = async <T>(rows: Promise<T[]>): Promise<T> => (await rows)[0]!;
 
-/** Nothing is wrong with the page, in both themes, and on a phone it is not wider than that. */
-async function expectFit(): Promise<void> {
-  expect(await violations(page, ["light", "dark"])).toEqual([]);
-  const before = page.viewportSize()!;
-  await page.setViewportSize({ width: 360, height: 740 });
-  const over = () => page.evaluate(() => document.scrollingElement!.scrollWidth - innerWidth);
-  await expect.poll(over, PATIENCE).toBeLessThanOrEqual(0);
-  await page.setViewportSize(before);
-}
-
 test("a project is made without a network, and a conversation that begins in it belongs to it", async () => {
   await device.offline(true);
   await page.getByRole("link", { name: "Projects", exact: true }).click();
@@ -84,7 +74,7 @@ test("a conversation is moved from its menu and from the page of the project", a
   await page.getByRole("option", { name: "Programme for May" }).click();
   await page.getByRole("main").getByRole("link", { name: "Programme for May" }).waitFor();
   await device.until(async () => (await where()) === choir);
-  await expectFit();
+  await expectFit(page);
 });
 
 test("an overview is written when it is asked for; when the assistant fails, the page says so", async () => {
@@ -94,7 +84,7 @@ test("an overview is written when it is asked for; when the assistant fails, the
   await go("/projects/p-flat");
   await button("Write an overview").click();
   await page.getByText("three months ahead").waitFor();
-  await expectFit();
+  await expectFit(page);
 });
 
 test("a statement is pinned, worded anew, and the earlier one is used again", async () => {
@@ -105,7 +95,7 @@ test("a statement is pinned, worded anew, and the earlier one is used again", as
   await statement("cooperative answers letters").getByText("Pinned: does not fade").waitFor();
   const rent = statement("The rent is 940 euros");
   await rent.getByRole("button", { name: "Said before: 1 earlier version" }).click();
-  await expectFit();
+  await expectFit(page);
   await button("Use the earlier one again: The rent is 900 euros.").click();
   await device.until(async () => {
     const [old, later] = await Promise.all(["m-old", "m-rent"].map((id) => onServer(ada, "memories", id)));
@@ -137,7 +127,7 @@ test("what is remembered is added by hand, found by place and words, and deleted
 test("people and things as a list and as a graph, by keyboard", async () => {
   await go("/projects/p-flat/entities");
   await page.getByText("Bo Lind works for Harbour Housing Cooperative").first().waitFor();
-  await expectFit();
+  await expectFit(page);
   await button("Edit notes: Bo Lind").click();
   await page.getByRole("textbox", { name: "What is noted of Bo Lind" }).fill("Has the spare keys.");
   await button("Save").click();
@@ -150,7 +140,7 @@ test("people and things as a list and as a graph, by keyboard", async () => {
   await page.keyboard.press("Enter");
   expect(await button(/^Deposit, concept/u).getAttribute("aria-pressed")).toBe("true");
   await page.getByText("Three months' rent without heating.").waitFor();
-  await expectFit();
+  await expectFit(page);
   await button("Delete the connection: Harbour Housing Cooperative holds Deposit").click();
   await button(/^Deposit, concept, 0 connections$/u).waitFor();
 });
@@ -160,7 +150,7 @@ test("the timeline finds what was said, with and without the server, and opens t
   await page.getByRole("link", { name: "Which songs come after the pause?" }).waitFor();
   await page.getByRole("searchbox", { name: "Search what was said" }).fill("deposit back");
   await page.getByText("Found by words and by meaning").waitFor();
-  await expectFit();
+  await expectFit(page);
   await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
   await page.getByText("Nothing that was said has these words.").waitFor();
   await page.getByRole("combobox", { name: "Where" }).selectOption("Everywhere");
@@ -184,7 +174,7 @@ test("what failed in the background is said with its reason, and tried again", a
   await page.getByText("whoever runs this server has switched it off").waitFor();
   await page.getByText("Summary: Choir").waitFor();
   await page.getByText(/Tried [2-9] times without success/u).waitFor();
-  await expectFit();
+  await expectFit(page);
   await button("Try again: Choir").click();
   const attempts = async () => (await harness.call<Jobs>(ada, "/v1/jobs")).jobs[0]!.attempts;
   await expect.poll(attempts, { ...PATIENCE, interval: 50 }).toBeLessThan(2); // counted anew

@@ -1,7 +1,7 @@
 /** What a conflict took away, what a row is called, and why there are only quotations. */
 
 import { conversation } from "../../web/src/ui/words/conversation.ts";
-import { lostWords, nameOf } from "../../web/src/model/words.ts";
+import { lostWords, nameOf } from "../../web/src/model/rowText.ts";
 
 const base = { id: "f", key: "user.name", value: "Ada", confirmed: false };
 

@@ -23,7 +23,7 @@ import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
 import type { Receipt } from "./services/forget.ts";
 import { House } from "./services/house.ts";
-import { dismissLost, keepLost, useLost, watchLost, watchReplaced } from "./services/lost.ts";
+import { dismissLost, keepLost, restoreLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
 import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
 import * as presence from "./services/presence.ts";
@@ -58,8 +58,8 @@ export class Door {
     return accounts.keptAccounts(this.#device);
   }
 
-  useKept(userId: string): Promise<void> {
-    return accounts.useKept(this.#device, userId);
+  openKept(userId: string): Promise<void> {
+    return accounts.openKept(this.#device, userId);
   }
 
   removeKept(userId: string): Promise<void> {
@@ -343,8 +343,8 @@ export class Desk {
     return row ? this.#refused.tryAgain(row) : this.#refused.tryAllAgain();
   }
 
-  useLost(id: string) {
-    return useLost(this.#house, id);
+  restoreLost(id: string) {
+    return restoreLost(this.#house, id);
   }
 
   dismissLost(id: string) {

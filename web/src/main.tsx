@@ -2,15 +2,16 @@
 
 import "@mantine/core/styles.css";
 import { MantineProvider } from "@mantine/core";
-import { lazy, StrictMode, Suspense } from "react";
+import { StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./ui/App.tsx";
 import "./ui/style.css";
 import { theme } from "./ui/theme.ts";
 import { hearOffers } from "./ui/install.ts";
 import { keepOnDevice } from "./ui/update.ts";
+import { part } from "./ui/part.ts";
 
-const Notices = lazy(() => import("./ui/Notices.tsx"));
+const Notices = part(() => import("./ui/Notices.tsx"));
 
 hearOffers();
 keepOnDevice();

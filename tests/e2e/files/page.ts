@@ -7,7 +7,6 @@ export interface Outcome {
   read?: Read;
   chunks?: Chunk[];
   code?: string;
-  message?: string;
 }
 
 export interface Asked {
@@ -27,7 +26,7 @@ async function outcome({ url, name, seconds = 60, stopAt = Infinity }: Asked): P
     const found = await read(name, bytes, { seconds, signal: stop.signal, onProgress });
     return { read: found, chunks: chunk(found.parts) };
   } catch (error) {
-    if (error instanceof Unreadable) return { code: error.code, message: error.message };
+    if (error instanceof Unreadable) return { code: error.code };
     return { code: String(error) };
   }
 }

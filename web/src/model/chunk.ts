@@ -6,7 +6,6 @@
 import { normalise } from "./normalise.ts";
 import { inClass, MARKS } from "./unicode.ts";
 
-export const CHUNKER = 1;
 export const SIZE = 1000;
 export const BUDGET = 12 * SIZE;
 const JOIN = "\n\n";

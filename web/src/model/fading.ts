@@ -6,12 +6,14 @@ const HALF_LIFE_MS = 30 * 86_400_000;
 
 export type Fading = "pinned" | "fresh" | "fading" | "faint";
 
-/** The share of its weight that is left. Pinned ones do not fade. */
+/** The share of its weight that is left. Pinned ones do not fade; a time that no calendar has is as old as can be. */
 export function strength(
   { pinned, updatedAt }: Pick<MemoryDoc, "pinned" | "updatedAt">,
   now: number,
 ): number {
-  return pinned ? 1 : 0.5 ** (Math.max(0, now - Date.parse(updatedAt)) / HALF_LIFE_MS);
+  if (pinned) return 1;
+  const age = now - Date.parse(updatedAt);
+  return Number.isNaN(age) ? 0 : 0.5 ** (Math.max(0, age) / HALF_LIFE_MS);
 }
 
 /** The same in one word: fresh for a week, faint when less than a quarter is left. */

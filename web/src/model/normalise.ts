@@ -5,7 +5,6 @@
 
 import { changeKnown, inClass, isAscii, MARKS } from "./unicode.ts";
 
-export const NORMALISER = 1;
 const MARK_RUN = 30;
 
 const LONE_SURROGATE = /[\ud800-\udfff]/gu;

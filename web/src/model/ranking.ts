@@ -7,9 +7,8 @@
 import { bounded } from "./normalise.ts";
 import { changeKnown, inClass, isAscii, KNOWN, MARKS } from "./unicode.ts";
 
-/** What the best match in meaning counts for beside the best by words, 1: of documents' chunks, and of turns of talk. */
+/** What the best match in meaning counts for beside the best by words, 1. */
 export const MEANING = 1.0;
-export const MEANING_OF_TURNS = 0.4;
 /** How many hits of each arm are fused. */
 export const DEPTH = 100;
 /** What a row takes of the scores of the rows one and two places away. */

@@ -3,6 +3,7 @@
  * server (services/recall.py, remind.py) knows meanings as well; the rules of what is recalled at all are the same.
  */
 
+import { strength } from "./fading.ts";
 import { normalise } from "./normalise.ts";
 import type { Recalled } from "./prompt.ts";
 import { DEPTH, Postings, best, bm25, queryTerms, relative } from "./ranking.ts";
@@ -26,8 +27,6 @@ interface Candidate {
 
 const RELEVANCE = 0.7;
 const RECENCY = 0.3;
-const HALF_LIFE_DAYS = 30;
-const DAY_MS = 86_400_000;
 
 /** At most `k` rows that share a word with the question, best first. `now`: a time as rows have it. */
 export function recall(query: string, scope: MemoryScope, rows: Rows, now: string, k: number): Recalled[] {
@@ -39,18 +38,11 @@ export function recall(query: string, scope: MemoryScope, rows: Rows, now: strin
     .map(([at, relevance]) => ({ relevance, candidate: candidates[Number(at)]! }))
     .map(({ relevance, candidate }) => ({
       recalled: candidate.recalled,
-      score: RELEVANCE * relevance + RECENCY * freshness(candidate, now),
+      score: RELEVANCE * relevance + RECENCY * strength(candidate, Date.parse(now)),
     }))
     .sort((a, b) => b.score - a.score || (a.recalled.id < b.recalled.id ? -1 : 1))
     .slice(0, k)
     .map(({ recalled }) => recalled);
-}
-
-/** 1 now and for what is pinned, half of it after each half-life. A time that no calendar has is as old as can be. */
-function freshness({ updatedAt, pinned }: Candidate, now: string): number {
-  if (pinned) return 1;
-  const days = (Date.parse(now) - Date.parse(updatedAt)) / DAY_MS;
-  return Number.isNaN(days) ? 0 : 0.5 ** (Math.max(days, 0) / HALF_LIFE_DAYS);
 }
 
 function within(scope: MemoryScope, rows: Rows): Candidate[] {

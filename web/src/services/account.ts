@@ -7,7 +7,7 @@ import { Coded } from "../model/coded.ts";
 import { now, type House } from "./house.ts";
 import { alone } from "./presence.ts";
 
-const PATIENCE_MS = 3_000;
+const TIMEOUT_MS = 3_000;
 
 /** `GET /v1/me`. */
 export interface Profile {
@@ -40,7 +40,7 @@ export async function whoIsHere(device: Device, wire: Wire): Promise<KnownAccoun
     return last;
   }
   // Who has used this device need not wait for a network that takes and gives nothing.
-  const init = last ? { signal: AbortSignal.timeout(PATIENCE_MS) } : {};
+  const init = last ? { signal: AbortSignal.timeout(TIMEOUT_MS) } : {};
   try {
     return await welcome(device, await request<Profile>(wire, "/v1/me", init));
   } catch {
@@ -110,7 +110,7 @@ export async function keptAccounts(device: Device): Promise<KnownAccount[]> {
 }
 
 /** Opens this account, of those kept here, the next time: also when the server says that somebody else is here. */
-export async function useKept(device: Device, userId: string): Promise<void> {
+export async function openKept(device: Device, userId: string): Promise<void> {
   await device.accounts.update(userId, { usedAt: now(), isWanted: true });
 }
 

@@ -7,7 +7,7 @@ import type { Conflict } from "../engines/sync/conflicts.ts";
 import { isOurs } from "../engines/sync/waiting.ts";
 import { Coded } from "../model/coded.ts";
 import type { Collections } from "../model/rows.ts";
-import { lostWords } from "../model/words.ts";
+import { lostWords } from "../model/rowText.ts";
 import { now, type House } from "./house.ts";
 
 type Name = keyof Collections;
@@ -50,7 +50,7 @@ export function watchReplaced(house: House): void {
 }
 
 /** Puts the words back into their row, as an edit of now. Without a row they stay here. */
-export async function useLost(house: House, id: string): Promise<void> {
+export async function restoreLost(house: House, id: string): Promise<void> {
   const lost = await house.device.lost.get(id);
   if (!lost || lost.userId !== house.account.userId) return;
   const row = await house.records.collections[lost.collection as Name].findOne(lost.rowId).exec();

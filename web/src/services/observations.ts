@@ -42,7 +42,7 @@ interface Found {
 
 const PAGE = 50;
 /** Somebody waits for it. */
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 const FOUND_MOST = 100;
 
 export async function agentProjects({ wire }: House): Promise<AgentProject[]> {
@@ -72,13 +72,13 @@ export async function observations(
 ): Promise<Observations> {
   if (!wanted.words) {
     const path = listAddress(projectId, wanted, PAGE, cursor);
-    return request<Observations>(wire, path, {}, PATIENCE_MS).catch(
+    return request<Observations>(wire, path, {}, TIMEOUT_MS).catch(
       unlessUnknown({ observations: [], next: null }),
     );
   }
   const body = JSON.stringify(question(projectId, wanted, FOUND_MOST));
   const init = { method: "POST", body };
-  const { results } = await request<Found>(wire, "/v1/observations/search", init, PATIENCE_MS).catch(
+  const { results } = await request<Found>(wire, "/v1/observations/search", init, TIMEOUT_MS).catch(
     unlessUnknown({ results: [] }),
   );
   return { observations: results.flatMap(({ observation }) => observation ?? []), next: null };

@@ -6,7 +6,7 @@
 import { Coded } from "../model/coded.ts";
 
 /** Tabs that were told to leave need a moment; one that the system has frozen never answers. */
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 const nameOf = (userId: string) => `vademecum-account-${userId}`;
 
@@ -20,7 +20,7 @@ export function enter(userId: string): Promise<() => void> {
 
 /** Does `work` while no tab has the account open. Throws `OPEN_ELSEWHERE`, and nothing was done, if one stays. */
 export async function alone(userId: string, work: () => Promise<void>): Promise<void> {
-  const signal = AbortSignal.timeout(PATIENCE_MS);
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
   let begun = false;
   try {
     await navigator.locks.request(nameOf(userId), { signal }, () => {

@@ -9,7 +9,7 @@ import type { RxChangeEvent, RxCollection } from "rxdb/plugins/core";
 import { auditTime, BehaviorSubject, Subject } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
 import type { Collections } from "../model/rows.ts";
-import { nameOf } from "../model/words.ts";
+import { nameOf } from "../model/rowText.ts";
 import { childIds, type House } from "./house.ts";
 
 type Name = keyof Collections;

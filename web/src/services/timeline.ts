@@ -30,7 +30,7 @@ interface Recollections {
 }
 
 const FOUND_MOST = 50;
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
 /** Without words the newest; with words those that fit, the best first when the server has found them. */
 export async function timeline(house: House, query: string, where: Where, most: number): Promise<Timeline> {
@@ -48,7 +48,7 @@ async function there(house: House, query: string, where: Where): Promise<Timelin
     house.wire,
     `/v1/episodes/search?${asked}`,
     {},
-    PATIENCE_MS,
+    TIMEOUT_MS,
   );
   const rows = await house.records.episodes.findByIds(results.map(({ id }) => id)).exec();
   const turns = results.map(({ id, text, createdAt, sessionId }) => ({

@@ -13,6 +13,7 @@ import { deleteDocuments } from "./delete.ts";
 import { borrow, isWhole } from "./documents.ts";
 import type { Embedding } from "./embedding.ts";
 import { newId } from "../model/ids.ts";
+import { sha256 } from "../model/sha256.ts";
 import { Finishing } from "./finish.ts";
 import { followServer } from "./followServer.ts";
 import { Holds } from "./holds.ts";
@@ -320,13 +321,7 @@ function taskOf({ id, name, content, sessionId }: WaitingFile) {
 function failed(error: unknown, kept: boolean): Partial<Task> {
   const stage = "failed";
   if (isFull(error)) return { stage, code: kept ? "QUOTA_KEPT" : "QUOTA" };
-  if (error instanceof Refusal || error instanceof Unreadable) {
-    return { stage, code: error.code, message: error.message };
-  }
+  if (error instanceof Unreadable) return { stage, code: error.code };
+  if (error instanceof Refusal) return { stage, code: error.code, message: error.message };
   return { stage, code: "ERROR", message: error instanceof Error ? error.message : String(error) };
-}
-
-async function sha256(bytes: ArrayBuffer): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -2,15 +2,16 @@
 
 import { Button, Center, Loader, Stack, Text } from "@mantine/core";
 import { proxy } from "comlink";
-import { lazy, Suspense, useEffect, useRef, useState } from "react";
+import { Suspense, useEffect, useRef, useState } from "react";
 import { DeskProvider, door, unopened, useAccount, type AtDesk, type RemoteDesk } from "./desk.tsx";
 import type { Loss } from "../services/taken.ts";
 import { forgetDraft, forgetDrafts } from "./draft.ts";
 import { Shell } from "./Shell.tsx";
 import { forgetting } from "./leaving.ts";
 import { words } from "./words.ts";
+import { part } from "./part.ts";
 
-const SignIn = lazy(() => import("./SignIn.tsx"));
+const SignIn = part(() => import("./SignIn.tsx"));
 
 declare global {
   interface Window {

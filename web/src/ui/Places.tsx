@@ -2,7 +2,7 @@
 
 import { Box, Kbd, NavLink, Stack, Text } from "@mantine/core";
 import { IconBrain, IconFiles, IconFolder, IconPlus, IconSearch, IconSettings } from "@tabler/icons-react";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { Link, useRoute } from "wouter";
 import { useDesk, useRows } from "./desk.tsx";
 import { MOD } from "./keys.ts";
@@ -10,8 +10,9 @@ import classes from "./Places.module.css";
 import { SessionList } from "./places/SessionList.tsx";
 import { UpdatePrompt } from "./UpdatePrompt.tsx";
 import { words } from "./words.ts";
+import { part } from "./part.ts";
 
-const ProjectPlaces = lazy(() => import("./projects/ProjectPlaces.tsx"));
+const ProjectPlaces = part(() => import("./projects/ProjectPlaces.tsx"));
 
 export function Places({ onFind }: { onFind: () => void }) {
   const { account } = useDesk();

@@ -2,7 +2,7 @@
 
 import { AppShell, Burger, Group, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import { Route, Switch, useLocation } from "wouter";
 import { Conversation } from "./conversation/Conversation.tsx";
 import { useKeys } from "./keys.ts";
@@ -12,14 +12,15 @@ import { useKeptStorage } from "./storage.ts";
 import { SyncLine } from "./SyncLine.tsx";
 import { newId } from "../model/ids.ts";
 import { words } from "./words.ts";
+import { part } from "./part.ts";
 
-const Documents = lazy(() => import("./documents/Documents.tsx"));
-const Memory = lazy(() => import("./memory/Memory.tsx"));
-const Projects = lazy(() => import("./projects/Projects.tsx"));
-const Uploads = lazy(() => import("./documents/Uploads.tsx"));
-const Settings = lazy(() => import("./settings/Settings.tsx"));
-const Find = lazy(() => import("./find/Find.tsx"));
-const Keys = lazy(() => import("./find/Keys.tsx"));
+const Documents = part(() => import("./documents/Documents.tsx"));
+const Memory = part(() => import("./memory/Memory.tsx"));
+const Projects = part(() => import("./projects/Projects.tsx"));
+const Uploads = part(() => import("./documents/Uploads.tsx"));
+const Settings = part(() => import("./settings/Settings.tsx"));
+const Find = part(() => import("./find/Find.tsx"));
+const Keys = part(() => import("./find/Keys.tsx"));
 
 type Sheet = "find" | "keys";
 

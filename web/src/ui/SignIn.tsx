@@ -67,7 +67,7 @@ function Kept() {
   if (accounts.length === 0) return null;
 
   async function open(userId: string) {
-    await door.useKept(userId);
+    await door.openKept(userId);
     location.assign("/");
   }
 

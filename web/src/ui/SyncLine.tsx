@@ -2,15 +2,16 @@
 
 import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import { headline, type Said } from "../model/headline.ts";
 import { useLost, useRefused, useSync } from "./desk.tsx";
 import classes from "./SyncLine.module.css";
 import { useNow } from "./useNow.ts";
 import { words } from "./words.ts";
 import { ago } from "./words/count.ts";
+import { part } from "./part.ts";
 
-const SyncDetails = lazy(() => import("./sync/SyncDetails.tsx"));
+const SyncDetails = part(() => import("./sync/SyncDetails.tsx"));
 /** Who listens need not hear of each change that it is sent, which takes less. */
 const SETTLE_MS = 2_000;
 const ATTENTION: Said[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];

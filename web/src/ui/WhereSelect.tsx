@@ -1,11 +1,9 @@
 /** Everywhere, in no project, or in one of them. */
 
 import { NativeSelect } from "@mantine/core";
+import type { Where } from "../services/timeline.ts";
 import { useProjects } from "./projects/useProjects.ts";
 import { memory as words } from "./words/memory.ts";
-
-/** An id of a project; null: in none; "*": everywhere. */
-export type Where = string | null;
 
 interface Props {
   label: string;

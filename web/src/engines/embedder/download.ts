@@ -4,6 +4,7 @@
  * every time: a file that was damaged, here or on the way, is loaded again.
  */
 
+import { sha256 } from "../../model/sha256.ts";
 import { SILENCE_MS, unlessSilent } from "../silence.ts";
 import { CACHE, keyOf, keysOf, markOf, pieces } from "./files.ts";
 import type { ModelFile } from "./messages.ts";
@@ -125,9 +126,4 @@ async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
       await new Promise((resolve) => setTimeout(resolve, wait));
     }
   }
-}
-
-async function sha256(data: Uint8Array<ArrayBuffer>): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", data));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -38,32 +38,23 @@ export const LIMITS = {
   cells: 2_000_000,
 };
 
-/** The server's sentences (server/vademecum/engines/files/parsed.py), and one for what only the server can read. */
-export const MESSAGES = {
-  UNSUPPORTED_TYPE:
-    "This kind of file cannot be read. Nothing was stored. PDF, Word, PowerPoint, Excel, " +
-    "OpenDocument, HTML, Markdown, CSV, JSON, RTF, EPUB, plain text and source code can.",
-  NO_TEXT: "This PDF holds pictures of pages, not text, so there is nothing to search. Nothing was stored.",
-  GARBLED: "The text inside this file is scrambled: it cannot be read as words. Nothing was stored.",
-  ENCRYPTED: "This file is locked with a password. Nothing was stored. Save it without one and try again.",
-  DAMAGED: "This file is damaged and cannot be read. Nothing was stored.",
-  TOO_EXPANSIVE: "This file unpacks to more than can be read safely. Nothing was stored.",
-  PARSE_TIMEOUT: "Reading this file took too long. Nothing was stored.",
-  PARSE_MEMORY: "Reading this file needed too much memory. Nothing was stored.",
-  EMPTY: "There is no text in this file. Nothing was stored.",
-  NEEDS_SERVER:
-    "Only the server can read this file. It waits on this device until the server can be reached.",
-} as const;
+/** Why there is no text; the sentences are in ui/words/unreadable.ts. */
+export type Code =
+  | "UNSUPPORTED_TYPE"
+  | "NO_TEXT"
+  | "GARBLED"
+  | "ENCRYPTED"
+  | "DAMAGED"
+  | "TOO_EXPANSIVE"
+  | "PARSE_TIMEOUT"
+  | "PARSE_MEMORY"
+  | "EMPTY"
+  | "NEEDS_SERVER";
 
-export type Code = keyof typeof MESSAGES;
-
-/** No text can be had. `code` is stable; the message is for a person. Nothing of the file stands in either. */
+/** No text can be had. `code` is stable, and all that is said: nothing of the file stands in it. */
 export class Unreadable extends Error {
-  constructor(
-    readonly code: Code,
-    message: string = MESSAGES[code],
-  ) {
-    super(message);
+  constructor(readonly code: Code) {
+    super(code);
   }
 }
 

@@ -1,4 +1,4 @@
-/** What a conflict took away is told before it is gone (see model/words.ts: which of it is worth keeping). */
+/** What a conflict took away is told before it is gone (see model/rowText.ts: which of it is worth keeping). */
 
 import type { RxConflictHandler } from "rxdb/plugins/core";
 import type { Row } from "../../model/reunite.ts";

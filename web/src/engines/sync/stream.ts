@@ -9,7 +9,7 @@ import { Events } from "../../model/events.ts";
 import { STREAM_SILENCE_MS, unlessSilent } from "../silence.ts";
 import { foreign, open, type Wire } from "./wire.ts";
 
-const PATIENCE_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
+const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
 /** What is cut sooner counts as a failure: some proxies let no stream stand, and each new one wakes all that waits. */
 const STEADY_MS = 2_000;
 
@@ -70,7 +70,7 @@ export async function follow(
     }
     if (performance.now() - since > STEADY_MS) failures = 0;
     await pause(
-      PATIENCE_MS[Math.min(failures++, PATIENCE_MS.length - 1)] ?? 0,
+      BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)] ?? 0,
       AbortSignal.any([signal, impatience()]),
     );
   }

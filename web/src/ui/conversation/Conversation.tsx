@@ -1,7 +1,7 @@
 /** One conversation: what was said, and the place to say more. */
 
 import { Box, Flex, Stack } from "@mantine/core";
-import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { useSearch } from "wouter";
 import type { Citation } from "../../model/citation.ts";
 import { useAssistant, useDesk, useRows, useWriting } from "../desk.tsx";
@@ -11,9 +11,10 @@ import { Head } from "./Head.tsx";
 import { Offer } from "./Offer.tsx";
 import { Turn } from "./Turn.tsx";
 import style from "./Conversation.module.css";
+import { part } from "../part.ts";
 
-const Passage = lazy(() => import("../documents/Passage.tsx"));
-const Prompt = lazy(() => import("./Prompt.tsx"));
+const Passage = part(() => import("../documents/Passage.tsx"));
+const Prompt = part(() => import("./Prompt.tsx"));
 
 /** What is open beside the conversation. */
 type Beside = { kind: "passage"; citation: Citation } | { kind: "prompt"; episodeId: string } | null;

@@ -2,14 +2,15 @@
 
 import { Box, Button, CloseButton, Group, Pill, Text, Title } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
-import { lazy, Suspense, useState } from "react";
+import { Suspense, useState } from "react";
 import type { DocumentDoc } from "../../model/rows.ts";
 import { useDesk, useRows } from "../desk.tsx";
 import { words } from "../words.ts";
+import { part } from "../part.ts";
 
-const InProject = lazy(() => import("../projects/InProject.tsx"));
-const Mode = lazy(() => import("./Mode.tsx"));
-const Borrow = lazy(() => import("./Borrow.tsx"));
+const InProject = part(() => import("../projects/InProject.tsx"));
+const Mode = part(() => import("./Mode.tsx"));
+const Borrow = part(() => import("./Borrow.tsx"));
 
 /** `project`: where it is to be once it is a row. */
 export function Head({ sessionId, project }: { sessionId: string; project: string | null }) {

@@ -1,7 +1,7 @@
 /** A question and its answer. */
 
 import { Box, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from "@mantine/core";
-import { lazy, memo, Suspense, useState } from "react";
+import { memo, Suspense, useState } from "react";
 import { QUOTES, type Citation } from "../../model/citation.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import type { AssistantState, Writing } from "../../services/ask.ts";
@@ -10,8 +10,9 @@ import { Actions } from "./Actions.tsx";
 import { Edit } from "./Edit.tsx";
 import { Note } from "./Note.tsx";
 import { Sources } from "./Sources.tsx";
+import { part } from "../part.ts";
 
-const Answer = lazy(() => import("./Answer.tsx").then(({ Answer }) => ({ default: Answer })));
+const Answer = part(() => import("./Answer.tsx").then(({ Answer }) => ({ default: Answer })));
 
 interface Props {
   turn: EpisodeDoc;

@@ -1,11 +1,11 @@
 /** Asks before documents go, and says what goes and what stays. */
 
-import { Button, Group, List, Modal, Stack, Text } from "@mantine/core";
+import { List, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { DocumentDoc } from "../../model/rows.ts";
+import { ConfirmDialog } from "../ConfirmDialog.tsx";
 import { useDesk } from "../desk.tsx";
 import { documents as words } from "../words/documents.ts";
-import { PanelHeader } from "./PanelHeader.tsx";
 
 interface DeleteDialogProps {
   documents: readonly DocumentDoc[];
@@ -31,40 +31,27 @@ export function DeleteDialog({ documents, ids, onClose, onDeleted }: DeleteDialo
   }
 
   return (
-    <Modal.Root opened={ids.length > 0} onClose={onClose} centered>
-      <Modal.Overlay />
-      <Modal.Content>
-        <PanelHeader
-          part={Modal}
-          title={all ? deletion.titleAll(names.length) : deletion.title(names)}
-          close={deletion.cancel}
-        />
-        <Modal.Body>
-          <Stack>
-            {names.length > 1 && (
-              <List size="sm">
-                {names.slice(0, NAMED).map((name, at) => (
-                  <List.Item key={at}>{name}</List.Item>
-                ))}
-                {names.length > NAMED && <List.Item>{words.more(names.length - NAMED)}</List.Item>}
-              </List>
-            )}
-            <Text size="sm">
-              {deletion.goes(names.length)} {facts > 0 && deletion.facts(facts, names.length > 1)}{" "}
-              {deletion.answers}
-            </Text>
-            <Group justify="end">
-              <Button variant="default" onClick={onClose} data-autofocus>
-                {deletion.cancel}
-              </Button>
-              <Button variant="light" color="red" onClick={() => void confirm()}>
-                {deletion.confirm(names.length)}
-              </Button>
-            </Group>
-          </Stack>
-        </Modal.Body>
-      </Modal.Content>
-    </Modal.Root>
+    <ConfirmDialog
+      opened={ids.length > 0}
+      title={all ? deletion.titleAll(names.length) : deletion.title(names)}
+      cancel={deletion.cancel}
+      confirm={deletion.confirm(names.length)}
+      onConfirm={() => void confirm()}
+      onClose={onClose}
+    >
+      {names.length > 1 && (
+        <List size="sm">
+          {names.slice(0, NAMED).map((name, at) => (
+            <List.Item key={at}>{name}</List.Item>
+          ))}
+          {names.length > NAMED && <List.Item>{words.more(names.length - NAMED)}</List.Item>}
+        </List>
+      )}
+      <Text size="sm">
+        {deletion.goes(names.length)} {facts > 0 && deletion.facts(facts, names.length > 1)}{" "}
+        {deletion.answers}
+      </Text>
+    </ConfirmDialog>
   );
 }
 

@@ -1,7 +1,7 @@
 /** One job that failed, for now or for good: what it was about, why, and trying it again. */
 
 import { Button, Group, Paper, Stack, Text } from "@mantine/core";
-import { nameOf } from "../../model/words.ts";
+import { nameOf } from "../../model/rowText.ts";
 import type { Job } from "../../services/jobs.ts";
 import { useRows } from "../desk.tsx";
 import { jobs as words } from "../words/jobs.ts";

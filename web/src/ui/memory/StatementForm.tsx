@@ -3,7 +3,8 @@
 import { Paper, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { Form } from "../Form.tsx";
-import { WhereSelect, type Where } from "../WhereSelect.tsx";
+import type { Where } from "../../services/timeline.ts";
+import { WhereSelect } from "../WhereSelect.tsx";
 import { memory as words } from "../words/memory.ts";
 
 interface Props {

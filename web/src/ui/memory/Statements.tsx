@@ -2,7 +2,8 @@
 
 import { Group, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { WhereSelect, type Where } from "../WhereSelect.tsx";
+import type { Where } from "../../services/timeline.ts";
+import { WhereSelect } from "../WhereSelect.tsx";
 import { memory as words } from "../words/memory.ts";
 import { StatementsOf } from "./StatementsOf.tsx";
 

@@ -10,7 +10,7 @@ import { Section } from "../Section.tsx";
 import { stored } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { useNow } from "../useNow.ts";
-import type { Where } from "../WhereSelect.tsx";
+import type { Where } from "../../services/timeline.ts";
 import { memory as words } from "../words/memory.ts";
 import { Statement } from "./Statement.tsx";
 import { StatementForm } from "./StatementForm.tsx";

@@ -4,10 +4,10 @@ import { Button, Group, Skeleton, Stack, Text, TextInput, Title } from "@mantine
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { grouped } from "../../model/grouped.ts";
-import type { Said } from "../../services/timeline.ts";
+import type { Said, Where } from "../../services/timeline.ts";
 import { useRows } from "../desk.tsx";
 import { Section } from "../Section.tsx";
-import { WhereSelect, type Where } from "../WhereSelect.tsx";
+import { WhereSelect } from "../WhereSelect.tsx";
 import { date } from "../words/measures.ts";
 import { timeline as words } from "../words/timeline.ts";
 import { SaidTurn } from "./SaidTurn.tsx";

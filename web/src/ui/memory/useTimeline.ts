@@ -1,7 +1,6 @@
 import { useEffect, useState } from "react";
-import type { Timeline } from "../../services/timeline.ts";
+import type { Timeline, Where } from "../../services/timeline.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
-import type { Where } from "../WhereSelect.tsx";
 
 /** What was said that fits; an answer that comes late is dropped, and the last one stays until the next. */
 export function useTimeline(query: string, where: Where, most: number): Timeline | undefined {

@@ -2,14 +2,15 @@
 
 import { ActionIcon, Group, NavLink } from "@mantine/core";
 import { IconDots } from "@tabler/icons-react";
-import { lazy, Suspense, useState, type KeyboardEvent } from "react";
+import { Suspense, useState, type KeyboardEvent } from "react";
 import { Link, useRoute } from "wouter";
 import type { SessionDoc } from "../../model/rows.ts";
 import { words } from "../words.ts";
 import classes from "./SessionRow.module.css";
 import { useDeleteSession } from "./useDeleteSession.ts";
+import { part } from "../part.ts";
 
-const SessionActions = lazy(() => import("./SessionActions.tsx"));
+const SessionActions = part(() => import("./SessionActions.tsx"));
 
 export function SessionRow({ session }: { session: SessionDoc }) {
   const { id, title } = session;

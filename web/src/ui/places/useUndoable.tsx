@@ -7,7 +7,7 @@ import { tellError } from "../tell.ts";
 import { words } from "../words.ts";
 import { setPending } from "./pending.ts";
 
-const PATIENCE_MS = 7_000;
+const UNDO_MS = 7_000;
 
 interface Undoable {
   id: string;
@@ -34,7 +34,7 @@ export function useUndoable(): (undoable: Undoable) => void {
     const end = async () => isWanted && commit().catch(tellError);
     notifications.show({
       id,
-      autoClose: PATIENCE_MS,
+      autoClose: UNDO_MS,
       withCloseButton: false,
       // As long as "Undo" is there it undoes: the notice waits under a pointer, and behind other notices.
       onClose: () => void end().finally(() => setPending(id, false)),

@@ -1,10 +1,10 @@
 /** Asks before a project goes: what goes with it, what stays, and whether its conversations do. */
 
-import { Button, Group, Modal, Radio, Stack, Text } from "@mantine/core";
+import { Radio, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import type { ProjectDoc } from "../../model/rows.ts";
+import { ConfirmDialog } from "../ConfirmDialog.tsx";
 import { useDesk, useRows } from "../desk.tsx";
-import { PanelHeader } from "../documents/PanelHeader.tsx";
 import { useUndoable } from "../places/useUndoable.tsx";
 import { projects } from "../words/projects.ts";
 
@@ -31,34 +31,25 @@ export function DeleteProject({ project, onClose }: { project: ProjectDoc; onClo
   }
 
   return (
-    <Modal.Root opened onClose={onClose} centered>
-      <Modal.Overlay />
-      <Modal.Content>
-        <PanelHeader part={Modal} title={words.title(name)} close={words.cancel} />
-        <Modal.Body>
-          <Stack>
-            <Text size="sm">{words.goes(statements, names)}</Text>
-            {sessions === 0 ? (
-              <Text size="sm">{words.none}</Text>
-            ) : (
-              <Radio.Group value={choice} onChange={setChoice} label={words.stays}>
-                <Stack gap="xs" mt="xs">
-                  <Radio value="keep" label={words.keep(sessions)} description={words.keepHint} />
-                  <Radio value="drop" label={words.drop(sessions)} description={words.dropHint} />
-                </Stack>
-              </Radio.Group>
-            )}
-            <Group justify="end">
-              <Button variant="default" onClick={onClose} data-autofocus>
-                {words.cancel}
-              </Button>
-              <Button variant="light" color="red" onClick={confirm}>
-                {withSessions ? words.confirmAll : words.confirm}
-              </Button>
-            </Group>
+    <ConfirmDialog
+      opened
+      title={words.title(name)}
+      cancel={words.cancel}
+      confirm={withSessions ? words.confirmAll : words.confirm}
+      onConfirm={confirm}
+      onClose={onClose}
+    >
+      <Text size="sm">{words.goes(statements, names)}</Text>
+      {sessions === 0 ? (
+        <Text size="sm">{words.none}</Text>
+      ) : (
+        <Radio.Group value={choice} onChange={setChoice} label={words.stays}>
+          <Stack gap="xs" mt="xs">
+            <Radio value="keep" label={words.keep(sessions)} description={words.keepHint} />
+            <Radio value="drop" label={words.drop(sessions)} description={words.dropHint} />
           </Stack>
-        </Modal.Body>
-      </Modal.Content>
-    </Modal.Root>
+        </Radio.Group>
+      )}
+    </ConfirmDialog>
   );
 }

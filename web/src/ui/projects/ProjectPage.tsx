@@ -1,7 +1,7 @@
 /** One project: what it is about, its conversations, what is remembered in it, whom and what they speak of, what agents did. */
 
 import { Anchor, Container, Skeleton, Stack, Text } from "@mantine/core";
-import { lazy, Suspense } from "react";
+import { Suspense } from "react";
 import { Link } from "wouter";
 import { useRows } from "../desk.tsx";
 import { EntitiesOf } from "../entities/EntitiesOf.tsx";
@@ -11,8 +11,9 @@ import { projects as words } from "../words/projects.ts";
 import { Overview } from "./Overview.tsx";
 import { ProjectHead } from "./ProjectHead.tsx";
 import { ProjectSessions } from "./ProjectSessions.tsx";
+import { part } from "../part.ts";
 
-const AgentSteps = lazy(() => import("../agents/AgentSteps.tsx"));
+const AgentSteps = part(() => import("../agents/AgentSteps.tsx"));
 
 export function ProjectPage({ id, part }: { id: string; part: string | undefined }) {
   const found = useRows("projects", { selector: { id } });

@@ -4,7 +4,7 @@ import { Blockquote, Box, Button, CopyButton, Group, Stack, Text, Title } from "
 import { useState } from "react";
 import type { LostText } from "../../engines/device/device.ts";
 import type { Collections } from "../../model/rows.ts";
-import { nameOf } from "../../model/words.ts";
+import { nameOf } from "../../model/rowText.ts";
 import { useDesk } from "../desk.tsx";
 import { said } from "../said.ts";
 import { words } from "../words.ts";
@@ -49,7 +49,7 @@ function Lost({ lost }: { lost: LostText }) {
         <Button
           size="compact-sm"
           variant="light"
-          onClick={() => void desk.useLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
+          onClick={() => void desk.restoreLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
         >
           {words.sync.useMine}
         </Button>

@@ -3,6 +3,7 @@
 import type { Task } from "../../model/task.ts";
 import { count } from "./count.ts";
 import { bytes } from "./measures.ts";
+import { unreadable } from "./unreadable.ts";
 
 const files = (n: number) => count(n, "file", "files");
 const ofMany = (done: number, of: number) => `${done.toLocaleString()} of ${of.toLocaleString()}`;
@@ -54,7 +55,8 @@ function existing({ sessionId }: Task): string {
   return sessionId ? "Already here: borrowed" : "Already here";
 }
 
-function problem({ name, code, message }: Task): string {
+function problem({ name, code, message: told }: Task): string {
+  const message = told ?? (unreadable as Record<string, string>)[code ?? ""];
   if (code === "QUOTA") {
     return `This browser has no room left for ${name}. Nothing was stored. Delete a document, or free space on this device, and try again.`;
   }
@@ -68,8 +70,6 @@ function problem({ name, code, message }: Task): string {
     return "It is here and is found by its words. The rest of its search index could not be made.";
   }
   if (code === "TOO_LARGE") return message || `${name} is larger than a file may be. Nothing was stored.`;
-  if (code === "EMPTY")
-    return message || "There is no text in this file, so there is nothing to search. Nothing was stored.";
   if (code === "ERROR" || !message) return `${name} could not be added: ${message ?? code}`;
   return message;
 }
