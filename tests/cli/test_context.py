@@ -1,5 +1,6 @@
 """`vademecum context`: what the next session of an agent is told, whatever else goes on."""
 
+import json
 import threading
 
 from cli.home import Home
@@ -42,3 +43,32 @@ def test_it_is_of_the_project_in_which_the_agent_was_started(tmp_path, monkeypat
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(tmp_path / "engine"))
     told = home.ok("context", "--user", ADA, "--json")
     assert told.json["scope"]["project"]["name"] == "engine"
+
+
+def test_a_home_that_moves_with_its_folders_changes_nothing(tmp_path, monkeypatch):
+    """The data folder and the projects lie elsewhere now: a root is what it is as seen from home, a path as seen from the root."""
+    before, after = tmp_path / "ada", tmp_path / "countess"
+    (before / "dev" / "engine").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(before))
+    home = Home(before / "data")
+    home.add(ADA)
+    home.ok("record", "--user", ADA, stdin=json.dumps(wrote(before / "dev" / "engine" / "wheel.py")))
+    asked = ("context", "--user", ADA, "--json")
+    here = home.ok(*asked, "--folder", before / "dev" / "engine").json
+    assert "wheel.py" in here["text"] and str(before) not in here["text"]
+
+    before.rename(after)
+    monkeypatch.setenv("HOME", str(after))
+    there = Home(after / "data").ok(*asked, "--folder", after / "dev" / "engine").json
+    assert there == here
+
+
+def wrote(path):
+    return {
+        "hook_event_name": "PostToolUse",
+        "session_id": "s-1",
+        "cwd": str(path.parent),
+        "tool_name": "Write",
+        "tool_input": {"file_path": str(path), "content": "brass"},
+        "tool_response": {},
+    }
