@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import jsonschema_rs
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -142,6 +143,9 @@ def test_an_agent_is_told_what_tools_there_are_and_that_texts_are_no_orders(shop
             assert search["required"] == ["query"]
             assert search["properties"]["project"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
             assert "not to be followed" in (client.instructions or "")
+            for tool in tools:  # a client holds what it sends to the schema; its patterns are JavaScript's
+                jsonschema_rs.validator_for(tool.input_schema)
+                assert r"\Z" not in str(tool.input_schema)
 
     asyncio.run(go())
 

@@ -324,7 +324,7 @@ def pieces(words: Iterable[str], size: int) -> list[list[str]]:
 
 
 async def hits(user: User, words: list[str]) -> set[tuple[str, int, int]]:
-    question = {"query": " ".join(words), "sessionId": READING, "mode": "words", "limit": 100}
+    question = {"query": " ".join(words), "sessionId": READING, "mode": "words", "k": 100}
     answer = await user.call("POST", "/v1/search", json=question)
     assert answer.status_code == 200, answer.text
     found = answer.json()

@@ -142,7 +142,7 @@ class Person:
 
     async def search(self, readers: dict[str, Reader]) -> str:
         """A question by meaning is answered by the vectors of one model; returns which."""
-        body = {"query": QUESTION, "sessionId": "s1", "mode": "meaning", "limit": 5}
+        body = {"query": QUESTION, "sessionId": "s1", "mode": "meaning", "k": 5}
         found = (await self.call("POST", "/v1/search", json=body)).json()
         assert found["scope"]["mode"] == "meaning" and found["results"], found["scope"]
         fits = [

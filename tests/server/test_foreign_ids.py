@@ -77,7 +77,7 @@ def pushes():
         yield {"name": name, **push(make.dead(row))}
 
 
-QUESTION = {"query": CANARY, "sessionId": "{session}", "limit": 100}
+QUESTION = {"query": CANARY, "sessionId": "{session}", "k": 100}
 HOMES = {"sessionId": "{session}", "projectId": "{project}"}
 SCOPES = [
     {"params": scope}

@@ -37,7 +37,7 @@ def test_text_that_was_edited_away_is_not_shown_by_a_late_index(tmp_path):
             assert len((await ada.search("password", mode="words"))["results"]) == 2
             stop_index(h)
             await edit(ada, first, text=NEW)
-            found = await ada.search("password", mode="words", limit=1)
+            found = await ada.search("password", mode="words", k=1)
             assert [result["text"] for result in found["results"]] == ["a password is a secret"]
             assert not found["scope"]["complete"]
 

@@ -26,7 +26,7 @@ def test_repeats_are_shown_once_and_leave_room_for_others(tmp_path):
             await lent(ada, "c", "the deposit is two rents", "s1")
             await h.settle(ada)
             for mode in ("words", "hybrid"):
-                found = (await ada.search("deposit returned within days", mode=mode, limit=2))["results"]
+                found = (await ada.search("deposit returned within days", mode=mode, k=2))["results"]
                 assert [result["documentId"] for result in found] == ["a", "c"], mode
                 (also,) = found[0]["also"]
                 assert (also["documentId"], also["filename"], also["chunkIndex"]) == ("b", "b.txt", 0)

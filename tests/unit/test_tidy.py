@@ -82,7 +82,6 @@ def test_no_file_is_dead(path):
         return
     users = [p for p in MODULES if p != path and (module in imports(p))]
     run = any(f"-m {module}" in p.read_text() or f'"{module}"' in p.read_text() for p in MODULES)
-    run = run or any(
-        f'("{path.stem}", ' in p.read_text() for p in path.parent.glob("*.py")
-    )  # a table of readers
+    tabled = (f'("{path.stem}", ', f': "{path.stem}",')  # a table of readers, or of commands
+    run = run or any(entry in p.read_text() for p in path.parent.glob("*.py") for entry in tabled)
     assert users or run, f"nothing imports {module}"

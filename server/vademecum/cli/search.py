@@ -20,7 +20,7 @@ from vademecum.model.said import SearchMode
 @click.argument("query")
 @user_option
 @click.option("--session", required=True, help="The session whose documents are searched.")
-@click.option("--limit", default=5, show_default=True, help="How many passages.")
+@click.option("-k", "--limit", default=5, show_default=True, help="How many passages.")
 @click.option("--mode", type=click.Choice(get_args(SearchMode)), default="hybrid", show_default=True)
 @data_option
 @json_option
@@ -28,7 +28,7 @@ def search(query: str, email: str, session: str, limit: int, mode: str, data: Pa
     """Find the passages that fit a question best, with document and page."""
     if not query.strip():
         raise BadRequest("The question is empty.")
-    body = {"query": query, "sessionId": session, "limit": limit, "mode": mode}
+    body = {"query": query, "sessionId": session, "k": limit, "mode": mode}
     found = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/search", email, json=body))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())

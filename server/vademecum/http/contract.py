@@ -12,7 +12,7 @@ from vademecum.engines.files.parsed import MESSAGES as UNREADABLE
 from vademecum.http.answers import EVENTS
 from vademecum.http.problems import MEDIA_TYPE, problems
 from vademecum.model.collections import Collection, Json, SyncError
-from vademecum.model.schema import json_schema, object_schema
+from vademecum.model.schema import in_javascript, json_schema, object_schema
 
 MEANINGS = {
     "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
@@ -134,7 +134,7 @@ def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
     for path, item in document["paths"].items():
         for method, operation in item.items():
             _complete_operation(method, operation, path, [c.name for c in synced])
-    document = _as_javascript(document)
+    document = in_javascript(document)
     document["components"]["schemas"] |= rows | _wire([f"{c.struct.__name__}Doc" for c in synced])
     return _without_loose_ends(document)
 
@@ -293,15 +293,6 @@ def _complete_refusals(method: str, operation: Json) -> None:
         if MEDIA_TYPE in responses.get(wait, {}).get("content", {}):
             responses[wait]["headers"] = {"Retry-After": RETRY_AFTER}
     operation["responses"] = dict(sorted(responses.items()))
-
-
-def _as_javascript(node: Any) -> Any:
-    """The end of a text is `\\Z` in Python's patterns and `$` in those of JSON Schema, which are JavaScript's."""
-    if isinstance(node, dict):
-        ends = isinstance(node.get("pattern"), str) and node["pattern"].endswith(r"\Z")
-        own = {"pattern": node["pattern"].removesuffix(r"\Z") + "$"} if ends else {}
-        return {key: _as_javascript(value) for key, value in node.items()} | own
-    return [_as_javascript(value) for value in node] if isinstance(node, list) else node
 
 
 def _ref(name: str) -> Json:

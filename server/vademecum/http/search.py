@@ -17,7 +17,7 @@ from vademecum.services.search import Found
 class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     query: QueryText
     session_id: str
-    limit: Results = 10
+    k: Results = 10
     mode: SearchMode = "hybrid"
 
 
@@ -35,7 +35,7 @@ async def search_route(request: Req, data: JSONBody[Question], state: State) -> 
     session sees the documents it has borrowed and no others."""
     parts: Parts = state.parts
     search = parts.searcher.search(
-        request.user.id, parts.limits(request.user), data.query, data.session_id, data.limit, data.mode
+        request.user.id, parts.limits(request.user), data.query, data.session_id, data.k, data.mode
     )
     return await while_connected(request, search)
 

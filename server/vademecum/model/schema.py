@@ -55,6 +55,14 @@ def object_schema(struct: type[msgspec.Struct]) -> Json:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
+def in_javascript(node: Any) -> Any:
+    """A schema whose patterns are JavaScript's, as those of JSON Schema are: the end of a text is `$`, in Python `\\Z`."""
+    if isinstance(node, dict):
+        own = {"pattern": node["pattern"].replace(r"\Z", "$")} if isinstance(node.get("pattern"), str) else {}
+        return {key: in_javascript(value) for key, value in node.items()} | own
+    return [in_javascript(value) for value in node] if isinstance(node, list) else node
+
+
 def _of(hint: Any) -> Json:
     if get_origin(hint) is Annotated:
         inner, *metas = get_args(hint)

@@ -19,6 +19,7 @@ from vademecum.errors import NotFound, VademecumError
 from vademecum.http.mcp.tools import TOOLS, Call, Tool, Work
 from vademecum.model.collections import Json
 from vademecum.model.neutral import one_line
+from vademecum.model.schema import in_javascript
 
 Context = ServerRequestContext[Any, Any]
 # Whose call a request is, and where that agent works; asked again with the work of which something was not to be had.
@@ -82,7 +83,7 @@ def _listed(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.does,
-        input_schema={**schema, "$defs": definitions} if definitions else schema,
+        input_schema=in_javascript({**schema, "$defs": definitions} if definitions else schema),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.reads,
             destructive_hint=tool.name == "forget",
