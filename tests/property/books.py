@@ -15,13 +15,15 @@ Home = str | None  # a project's id, or None: the pool
 
 @dataclass
 class Entry:
-    """A row. `session`: of a turn or a session's summary, which go where it goes; `project`: of what stays in its own."""
+    """A row. `session`: of a turn or a session's summary, which go where it goes; `project`: of what stays in its own.
+    `older`: the canary of the memory of which it says that it took its place."""
 
     collection: str
     id: str
     session: str | None = None
     project: Home = None
     ends: tuple[str, str] | None = None  # of a relationship
+    older: str = ""
 
 
 @dataclass

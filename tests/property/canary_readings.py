@@ -75,8 +75,18 @@ class Reader:
                     path = f"/v1/{kind}/{known[canary].id}{way}"
                     status, told = await self.ask("GET", path, params=scope)
                     shown = edges if way == "/relationships" else {canary}
+                    if way == "/history":
+                        shown = self.history(canary, there[kind])
                     assert status == (200 if canary in there[kind] else 404), (path, scope)
                     self.check(f"{kind} by id{way}", told, shown if status == 200 else set())
+
+    def history(self, canary: str, there: set[str]) -> set[str]:
+        """The memory, and what it took the place of, as far back as that is within the scope."""
+        known, found = self.books.of("memories"), set[str]()
+        while canary in there and canary not in found:
+            found.add(canary)
+            canary = known[canary].older
+        return found
 
     async def agents(self, scope: Scope, homes: list[Home]) -> None:
         """All ways of an agent, which has no session of ours. `homes`: the projects that it sees."""

@@ -56,6 +56,7 @@ async def begin(books: Books, rng: Random, model: Model) -> None:
         await remember(books, rng, model)
         await find_entity(books, rng, model)
         await act(books, rng, model)
+        await take_over(books, rng, model)
 
 
 async def open_session(books: Books, rng: Random, model: Model) -> None:
@@ -140,6 +141,18 @@ async def remember(books: Books, rng: Random, model: Model) -> None:
         row = make.memory(row_id, text=text, sessionIds=inside[:1], **in_project(home))
         await pushed(books, "memories", row)
     books.said[canary] = Entry("memories", row_id, project=home)
+
+
+async def take_over(books: Books, rng: Random, model: Model) -> None:
+    """A device says of a new memory that it took the place of another, which is in whatever project."""
+    known = books.of("memories")
+    canary, home = books.canary(), rng.choice([*books.projects, None])
+    older = rng.choice(sorted(one for one, entry in known.items() if entry.id))
+    row = make.memory(
+        f"m{books.count}", text=f"{canary} likes tea.", supersedes=known[older].id, **in_project(home)
+    )
+    await pushed(books, "memories", row)
+    books.said[canary] = Entry("memories", row["id"], project=home, older=older)
 
 
 async def find_entity(books: Books, rng: Random, model: Model) -> None:
@@ -255,6 +268,7 @@ STEPS: dict[Step, float] = {
     move: 20,
     talk: 20,
     remember: 10,
+    take_over: 3,
     find_entity: 8,
     connect: 8,
     summarise: 10,
