@@ -4,6 +4,17 @@ import { Device, harness, withServer } from "./app.ts";
 
 withServer();
 
+/** As the system does when memory runs out; the app's own goes on. */
+async function killWorkers({ page }: Device): Promise<void> {
+  for (const worker of page.workers()) {
+    await worker.evaluate(() => {
+      setTimeout(() => {
+        throw new Error("out of memory");
+      });
+    });
+  }
+}
+
 test("a question is answered by words when the model is gone", async () => {
   const device = await Device.of(await harness.user());
   await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
@@ -11,15 +22,29 @@ test("a question is answered by words when the model is gone", async () => {
   await device.modelReady();
   await device.ask("What does it cost?"); // which starts it
   await device.page.getByText("Quoted from your documents").waitFor();
-  for (const worker of device.page.workers()) {
-    await worker.evaluate(() => {
-      setTimeout(() => {
-        throw new Error("out of memory");
-      });
-    });
-  }
+  await killWorkers(device);
   await device.ask("How much is the rent?");
   await device.until(async () => (await device.rows("episodes")).every(({ status }) => status === "done"));
   const [, turn] = await device.rows("episodes", { sort: [{ id: "asc" }] });
   expect(turn!.aiResponse).toContain("940 euros");
+});
+
+test("a search index that was not made whole is, once somebody presses the button", async () => {
+  const device = await Device.of(await harness.user());
+  await device.modelReady();
+  await device.page.context().route("**/v1/**", (route) => route.abort());
+  await device.page.evaluate(() => (window as any).vademecum.syncNow());
+  await device.until(async () => (await device.state()).sync.kind === "offline");
+  const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
+  await device.drop("logbook.txt", Array.from({ length: 1_500 }, (_, n) => day(n)).join("\n\n"));
+  const tray = device.page.getByRole("region", { name: "Files being added" });
+  await tray.getByText(/^Embedding [\d,]+ of [\d,]+$/u).waitFor();
+  await killWorkers(device);
+  await tray.getByText("It is here and is found by its words.").waitFor();
+  const lacking = async () =>
+    (await device.rows("vectorEmbeddings")).filter((block) => !block.embedding).length;
+  expect(await lacking()).toBeGreaterThan(0);
+  await tray.getByRole("button", { name: "Try again with logbook.txt" }).click();
+  await device.until(async () => (await device.rows("documents"))[0]?.status === "ready");
+  expect(await lacking()).toBe(0);
 });

@@ -82,13 +82,47 @@ test("what comes, and what is added, waits on a full device and is whole when th
   await said("synced");
 });
 
+test("what cannot be stored stays in its form: a fact, a project, another title", async () => {
+  const { page } = device;
+  const button = (name: string) => page.getByRole("button", { name, exact: true });
+  const notices = page.getByText("This browser has no room left. Nothing was stored.");
+  const refused = async () => {
+    await notices.first().waitFor();
+    await expect.poll(() => notices.count(), { timeout: 30_000 }).toBe(0); // what closes with it is closed by then
+  };
+  const field = (name: string) => page.getByRole("textbox", { name });
+  await fillUp();
+  await page.getByRole("link", { name: "Memory" }).click();
+  await button("Add a fact").click();
+  await field("About").fill("rent");
+  await field("What is true").fill("940 euros a month");
+  await button("Save").click();
+  await refused();
+  expect(await field("What is true").inputValue()).toBe("940 euros a month");
+  await page.getByRole("link", { name: "Projects", exact: true }).click();
+  await button("New project").click();
+  await field("Name").fill("Flat");
+  await button("Create").click();
+  await refused();
+  expect(await field("Name").inputValue()).toBe("Flat");
+  await page.getByRole("link", { name: "After there was room" }).press("F2");
+  await field("New title").fill("Another title");
+  await page.keyboard.press("Enter");
+  await refused();
+  expect(await field("New title").inputValue()).toBe("Another title");
+  expect([await device.rows("facts"), await device.rows("projects")]).toEqual([[], []]);
+  await quota(ROOMY);
+  await button("Create").click();
+  await device.until(async () => (await device.rows("projects")).length === 1);
+});
+
 /** As a newer version of the app does that has another form of what is kept; it stays so until the page goes on. */
 const upgrade = (names: string[]) =>
   device.page.evaluate(
     (names) =>
       Promise.all(
         names.map((name) => {
-          const opening = indexedDB.open(name, 1_000);
+          const opening = indexedDB.open(name, Date.now());
           return new Promise<void>((resolve) => {
             opening.onsuccess = () => resolve(opening.result.close());
           });
@@ -100,6 +134,8 @@ const upgrade = (names: string[]) =>
 test("what a newer version in another tab wants for a moment is not called cleared, and is opened again", async () => {
   const { page } = device;
   const shown = page.getByRole("textbox", { name: "Ask about your documents" });
+  await page.goto(harness.url);
+  await shown.waitFor();
   await upgrade(["vademecum"]);
   await page.waitForTimeout(3_000);
   expect(await shown.isVisible()).toBe(true);

@@ -1,0 +1,49 @@
+/** A first visit that ends in a tunnel: what reads a file is not on the device yet. */
+
+import { Device, harness, withOwnServer } from "./app.ts";
+
+withOwnServer();
+
+const TEXT = "The ferry leaves the harbour at noon.";
+let device: Device;
+beforeAll(async () => void (device = await Device.of(await harness.user())));
+
+const stageOf = async (name: string) =>
+  (await device.state()).uploads.find((task) => task.name === name)?.stage;
+const isKind = (kind: string) => device.until(async () => (await device.state()).sync.kind === kind);
+const has = (name: string) =>
+  device.until(async () => (await device.rows("documents")).some(({ filename }) => filename === name));
+
+/** It waits while the server is away, and goes there by itself when it is back. */
+async function expectWaits(name: string, content: string): Promise<void> {
+  await harness.ask("down");
+  await isKind("offline");
+  await device.drop(name, content);
+  await device.until(async () => (await stageOf(name)) === "needs-server");
+  expect(await device.waitingFiles()).toBe(1);
+  await harness.ask("up");
+  await has(name);
+  await device.until(async () => (await device.waitingFiles()) === 0);
+  expect(await device.page.getByRole("textbox", { name: "Ask about your documents" }).isVisible()).toBe(true);
+}
+
+test("without the worker that reads files", () => expectWaits("letter.txt", TEXT));
+
+test("without what reads this kind of file", async () => {
+  const context = device.page.context();
+  await context.route("**/v1/**", (route) => route.abort());
+  await device.page.evaluate(() => (window as any).vademecum.syncNow());
+  await isKind("offline");
+  await device.drop("read here.txt", `${TEXT} It returns at night.`); // which brings the worker
+  await has("read here.txt");
+  await context.unroute("**/v1/**");
+  await isKind("live");
+  await expectWaits("letter.html", `<html><p>${TEXT} In winter it does not.</p></html>`);
+});
+
+test("without what cuts a text", async () => {
+  await device.page.context().route("**/assets/chunk-*.js", (route) => route.abort()); // asked for at once
+  await device.reopen();
+  await isKind("live");
+  await expectWaits("notes.txt", `${TEXT} Notes.`);
+});
