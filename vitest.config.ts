@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import Order from "./tests/order.ts";
 
 /** RxDB's own, and nothing beside it. */
 const ADVERTISEMENT = /^-+ RxDB Open Core RxStorage -+\n[^]*\n-{60,}\s*$/u;
@@ -13,5 +14,6 @@ export default defineConfig({
     testTimeout: 180_000, // a page on cores that it shares with pytest; what hangs hangs longer
     hookTimeout: 180_000,
     maxWorkers: 2, // a file runs a server and browsers
+    sequence: { sequencer: Order },
   },
 });

@@ -3,6 +3,7 @@
 import { violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
 import type { Ways } from "./browser.ts";
+import type { EpisodeDoc } from "../../web/src/model/rows.ts";
 import { withAssistant, type Rule } from "./scripted.ts";
 
 const HOSTILE = [
@@ -23,21 +24,41 @@ withAssistant(RULES);
 
 const LEASE = "The rent of the flat in Harbour Street is 940 euros a month, due on the third working day.";
 
-/** Ends with its test: an answer that is still being written would draw on beside the next one. */
 async function reader(ways?: Ways): Promise<Device> {
   const device = await Device.of(await harness.user(), ways);
-  onTestFinished(() => device.stop());
   await device.drop("lease.txt", LEASE);
   await device.embedded(1);
   return device;
 }
 
+/** All tests but one have this device, each in a conversation of its own. */
+let device: Device;
+beforeAll(async () => void (device = await reader()));
+
+function begin(): Promise<void> {
+  return device.page.getByRole("link", { name: "New conversation" }).first().click();
+}
+
+/** The turns of the conversation that is shown. */
+function turns(): Promise<EpisodeDoc[]> {
+  return device.rows("episodes", { selector: { sessionId: shown() } });
+}
+
+function shown(): string {
+  return device.page.url().split("/s/")[1]!;
+}
+
+/** What is still being written would draw on beside the next test. */
+async function stop(): Promise<void> {
+  await device.page.getByRole("button", { name: "Stop" }).click();
+  await device.page.getByText("Stopped. What came is kept.").waitFor();
+}
+
 test("an assistant answers, its sources open, and what it was told can be seen", async () => {
-  const device = await reader();
   const { page } = device;
   await device.ask("How much is the rent?");
   await page.getByText("940 euros", { exact: true }).waitFor();
-  const [turn] = await device.rows("episodes");
+  const [turn] = await turns();
   expect(turn).toMatchObject({ status: "done", model: "scripted", citations: [{ filename: "lease.txt" }] });
   await page.getByRole("group", { name: "Sources" }).getByRole("button", { name: "lease.txt" }).click();
   await page.getByRole("dialog").getByText("Harbour Street").waitFor();
@@ -52,20 +73,19 @@ test("an assistant answers, its sources open, and what it was told can be seen",
 });
 
 test("an answer is stopped, asked again in other words, and the draft of the next outlives the page", async () => {
-  const device = await reader();
   const { page } = device;
+  await begin();
   await device.ask("Tell me slowly.");
   await page.getByText(/word3/).waitFor();
-  await page.getByRole("button", { name: "Stop" }).click();
-  await page.getByText("Stopped. What came is kept.").waitFor();
-  const [stopped] = await device.rows("episodes");
+  await stop();
+  const [stopped] = await turns();
   expect(stopped!.status).toBe("stopped");
   expect(stopped!.aiResponse).toContain("word3");
   await page.getByRole("button", { name: "Edit and ask again" }).click();
   await page.getByRole("textbox", { name: "Edit and ask again" }).fill("How much is the rent?");
   await page.getByRole("button", { name: "Ask again", exact: true }).click();
   await page.getByText("940 euros", { exact: true }).waitFor();
-  expect(await device.rows("episodes")).toHaveLength(1);
+  expect(await turns()).toHaveLength(1);
   const box = page.getByRole("textbox", { name: "Ask about your documents" });
   await box.fill("Not sent yet");
   await page.reload();
@@ -74,11 +94,11 @@ test("an answer is stopped, asked again in other words, and the draft of the nex
 });
 
 test("asked again while it is answered: the first answer ends before the second, and Stop stops the second", async () => {
-  const device = await reader();
   const { page } = device;
+  await begin();
   await device.ask("Tell me slowly.");
   await page.getByText(/word3/).waitFor();
-  const { id } = (await device.rows("episodes"))[0]!;
+  const { id } = (await turns())[0]!;
   for (const message of ["Tell it slowly, the first time.", "Tell it slowly, once more."]) {
     await page.evaluate(([id, message]) => void window.vademecum.answerAgain(id, message), [
       id,
@@ -87,34 +107,36 @@ test("asked again while it is answered: the first answer ends before the second,
   }
   await page.getByText("Tell it slowly, once more.").waitFor();
   await page.getByText(/word5/).waitFor();
-  const shown = () => page.getByRole("article").innerText();
-  expect((await shown()).match(/word2\b/gu)).toHaveLength(1); // two that write at once say it twice
-  await page.getByRole("button", { name: "Stop" }).click();
-  await page.getByText("Stopped. What came is kept.").waitFor();
+  const said = () => page.getByRole("article").innerText();
+  expect((await said()).match(/word2\b/gu)).toHaveLength(1); // two that write at once say it twice
+  await stop();
   await page.getByRole("button", { name: "Answer again" }).waitFor(); // nothing writes any more
-  const [turn] = await device.rows("episodes");
+  const [turn] = await turns();
   expect(turn).toMatchObject({ status: "stopped", userMessage: "Tell it slowly, once more." });
 });
 
 test("a server killed in the middle of an answer: what came is kept, and the page says so", async () => {
-  const device = await reader();
+  await begin();
   await device.ask("Tell me slowly.");
   await device.page.getByText(/word9/).waitFor();
   await harness.ask("down");
   await device.page.getByText("This answer broke off. What came is kept.").waitFor();
   await harness.ask("up");
+  const live = async () =>
+    (await harness.live(device.user, "episodes")).filter(({ sessionId }) => sessionId === shown());
   await device.until(async () => {
-    const [there] = await harness.live(device.user, "episodes");
+    const [there] = await live();
     return there?.["status"] === "failed" && there["aiResponse"].includes("word9");
   });
-  expect(await harness.live(device.user, "episodes")).toHaveLength(1);
+  expect(await live()).toHaveLength(1);
   await device.until(async () => (await device.state()).sync.kind === "live");
   await device.page.getByRole("button", { name: "Answer again" }).click();
   await device.page.getByText(/word12/).waitFor();
+  await stop();
 });
 
 test("a page killed in the middle of an answer: what was saved is there, and it can be asked again", async () => {
-  const device = await reader();
+  await begin();
   await device.ask("Please think long.");
   await device.page.getByText("Reading your documents…").waitFor();
   await device.page.getByRole("button", { name: "Stop" }).waitFor();
@@ -123,16 +145,18 @@ test("a page killed in the middle of an answer: what was saved is there, and it 
   expect(await device.page.getByText("Reading your documents…").count()).toBe(0); // nobody does here
   await device.ask("Tell me slowly.");
   const slowly = ({ userMessage }: { userMessage: string }) => userMessage === "Tell me slowly.";
-  const said = async () => (await device.rows("episodes")).find(slowly)?.aiResponse ?? "";
+  const said = async () => (await turns()).find(slowly)?.aiResponse ?? "";
   await device.until(async () => (await said()).includes("word1"));
   await device.reopen();
   expect(await said()).toContain("word1");
   await device.page.getByRole("button", { name: "Answer again" }).click();
   await device.page.getByText(/word12/).waitFor();
+  await stop();
 });
 
 test("offline the documents answer, and the assistant does when the server is back, if one wants", async () => {
   const device = await reader({ installs: true });
+  onTestFinished(() => device.stop());
   await device.installed();
   const { page } = device;
   await device.modelReady();
@@ -151,9 +175,8 @@ test("offline the documents answer, and the assistant does when the server is ba
 });
 
 test("a document that is named is offered, and only a yes borrows it", async () => {
-  const device = await reader();
   const { page } = device;
-  await page.getByRole("link", { name: "New conversation" }).first().click();
+  await begin();
   await device.ask("What does the lease say about rent?");
   await page.getByText("Found 'lease.txt' among your documents. Include it?").waitFor();
   const [before] = await device.rows("documents");
@@ -165,8 +188,8 @@ test("a document that is named is offered, and only a yes borrows it", async () 
 });
 
 test("nothing that a model says can hurt: no script runs, nobody else is called", async () => {
-  const device = await reader();
   const { page } = device;
+  await begin();
   await device.ask("Please hurt me.");
   await page.getByText("a link").waitFor();
   expect(await page.evaluate(() => (window as any).hurt)).toBeUndefined();

@@ -11,8 +11,11 @@ import { browser, currentModel, harness, MODELS, withBrowser } from "./browser.t
 interface Made {
   ids: number[];
   count: number;
-  vector: number[];
+  vector?: number[];
 }
+
+/** Alphabets are a matter of the ids, which are looked at in all texts; for them, a vector is a matter of arithmetic. */
+const EVERY = process.env["SOAK"] ? 1 : 3;
 
 const ALIKE = 0.9999;
 /** Random Unicode that the two tokenizers cut differently. There may be one in a hundred; now there is none. */
@@ -44,24 +47,36 @@ async function opened(threads: number): Promise<Page> {
 
 declare const window: Window & { model: Embedder };
 
-/** What the browser makes of texts. */
-function make(page: Page, texts: string[]): Promise<Made[]> {
-  return page.evaluate(async (texts) => {
-    const { model } = window;
-    const [vectors, counts] = await Promise.all([model.passages(texts), model.countTokens(texts)]);
-    const ids = await Promise.all(texts.map((text) => model.tokens(model.manifest.prefixes.passage + text)));
-    const { dims } = model.manifest;
-    return texts.map((_, n) => ({
-      ids: ids[n]!,
-      count: counts[n]!,
-      vector: Array.from(vectors.subarray(n * dims, (n + 1) * dims)),
-    }));
-  }, texts);
+/** What the browser makes of texts: of every so manieth the vector, too. */
+function make(page: Page, texts: string[], every = 1): Promise<Made[]> {
+  const whole = texts.filter((_, n) => n % every === every - 1);
+  return page.evaluate(
+    async ([texts, whole, every]) => {
+      const { model } = window;
+      const [vectors, counts] = await Promise.all([model.passages(whole), model.countTokens(texts)]);
+      const ids = await Promise.all(
+        texts.map((text) => model.tokens(model.manifest.prefixes.passage + text)),
+      );
+      const { dims } = model.manifest;
+      const vector = (at: number) => Array.from(vectors.subarray(at * dims, (at + 1) * dims));
+      return texts.map((_, n) => ({
+        ids: ids[n]!,
+        count: counts[n]!,
+        ...(n % every < every - 1 ? {} : { vector: vector(Math.floor(n / every)) }),
+      }));
+    },
+    [texts, whole, every] as const,
+  );
 }
 
 /** What the server makes of all cases. */
 function made(): Record<string, Made> {
-  const program = [".venv/bin/python", "tests/e2e/vectors.py", join(MODELS, model.id)] as const;
+  const program = [
+    ".venv/bin/python",
+    "tests/e2e/vectors.py",
+    join(MODELS, model.id),
+    String(EVERY),
+  ] as const;
   const [command, ...rest] = program;
   return JSON.parse(execFileSync(command, rest, { encoding: "utf8", maxBuffer: 2 ** 26 })) as Record<
     string,
@@ -79,6 +94,7 @@ test("token ids and vectors are the server's", async () => {
   const found = await make(
     page,
     cases.map(({ text }) => text),
+    EVERY,
   );
   expect(cases.length).toBeGreaterThanOrEqual(300);
   const otherIds = cases.filter(({ name }, n) => expected[name]!.ids.join() !== found[n]!.ids.join());
@@ -89,7 +105,9 @@ test("token ids and vectors are the server's", async () => {
   const counts = alike.map(({ name }) => [name, found[cases.findIndex((c) => c.name === name)]!.count]);
   expect(counts).toEqual(alike.map(({ name }) => [name, expected[name]!.count]));
   const far = cases
-    .map(({ name }, n) => ({ name, cosine: cosine(expected[name]!.vector, found[n]!.vector) }))
+    .map(({ name }, n) => ({ name, n }))
+    .filter(({ n }) => n % EVERY === EVERY - 1)
+    .map(({ name, n }) => ({ name, cosine: cosine(expected[name]!.vector!, found[n]!.vector!) }))
     .filter(({ name, cosine }) => !DIFFERENT.includes(name) && !(cosine >= ALIKE && cosine <= 1.0001));
   expect(far).toEqual([]);
 });
@@ -125,7 +143,7 @@ test("two threads make the same vectors as one", async () => {
   const before = browser.requests.length;
   const threaded = await opened(2);
   const [one, two] = [await make(page, texts), await make(threaded, texts)];
-  one.forEach((found, n) => expect(cosine(found.vector, two[n]!.vector)).toBeGreaterThan(0.999999));
+  one.forEach((found, n) => expect(cosine(found.vector!, two[n]!.vector!)).toBeGreaterThan(0.999999));
   const loads = browser.requests.slice(before).filter((url) => /ort-wasm.*\.mjs$/.test(url));
   expect(loads.length).toBeGreaterThanOrEqual(2); // the worker's own, and its thread's
 });

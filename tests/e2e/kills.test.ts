@@ -4,7 +4,7 @@ import { Device, harness, withOwnServer } from "./app.ts";
 
 withOwnServer();
 
-const ROUNDS = process.env["SOAK"] ? 200 : 5;
+const ROUNDS = process.env["SOAK"] ? 200 : 4;
 
 /** Numbers that look random and are the same every time (mulberry32). */
 function dice(seed: number): () => number {

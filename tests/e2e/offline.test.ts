@@ -1,12 +1,23 @@
 /** On a train: what was loaded once works without a network, and what was done there is on the other device later. */
 
 import { readdirSync, readFileSync } from "node:fs";
+import type { NewUser } from "../sync/harness.ts";
 import { Device, harness, withServer } from "./app.ts";
 import { MODELS } from "./browser.ts";
 
+let user: NewUser;
+let device: Device;
+
 withServer({ VADEMECUM_MODELS: MODELS });
+beforeAll(async () => {
+  user = await harness.user();
+  device = await Device.of(user, { installs: true });
+  await device.installed();
+  await device.modelReady(); // fetched
+});
 
 const LEASE = `# Lease\n\nThe rent of the flat in Harbour Street is 940 euros a month, due on the third working day.\n\nNotice is three months.\n`;
+const FERRY = "The ferry leaves the northern pier at nine.";
 
 const ASSETS = "server/vademecum/web/assets";
 const [MODEL_WORKER] = readdirSync(ASSETS).filter(
@@ -17,11 +28,6 @@ const [MODEL_WORKER] = readdirSync(ASSETS).filter(
 const runs = ({ page }: Device) => page.workers().some((worker) => worker.url().includes(MODEL_WORKER));
 
 test("while the server answers no page starts the model, and offline the first question finds by meaning", async () => {
-  const user = await harness.user();
-  const device = await Device.of(user, { installs: true });
-  onTestFinished(() => device.stop());
-  await device.installed();
-  await device.modelReady(); // fetched
   await device.drop("lease.md", LEASE, "text/markdown");
   await device.embedded(1);
   await device.reopen();
@@ -44,21 +50,22 @@ test("while the server answers no page starts the model, and offline the first q
 });
 
 test("what is read and asked offline reaches the other device with its vectors, embedded once", async () => {
-  const user = await harness.user();
-  const [one, other] = [await Device.of(user, { installs: true }), await Device.of(user)];
-  await one.installed();
-  await one.modelReady();
-  await one.offline(true);
-  await one.drop("lease.md", LEASE, "text/markdown");
-  await one.embedded(1);
-  await one.ask("When is the rent due?");
-  await one.page.getByText("third working day").waitFor();
-  const [made] = await one.rows("vectorEmbeddings");
-  await one.offline(false);
-  await other.embedded(1);
-  const [block] = await harness.live(user, "vectorEmbeddings");
-  expect(block!["embedding"]).not.toBeNull();
-  expect(block!["updatedAt"]).toBe(made!.updatedAt); // the server made none of its own
-  await other.page.getByRole("link", { name: "When is the rent due?" }).click();
-  await other.page.getByText("third working day").waitFor();
+  const other = await Device.of(user);
+  await device.offline(true);
+  await device.page.goto(harness.url); // another conversation
+  await device.drop("ferry.txt", FERRY);
+  await device.embedded(2);
+  await device.ask("When does the ferry leave?");
+  await device.page.getByText("northern pier at nine").waitFor();
+  const isFerry = ({ filename }: { filename?: string }) => filename === "ferry.txt";
+  const { id: documentId } = (await device.rows("documents")).find(isFerry)!;
+  const [made] = await device.rows("vectorEmbeddings", { selector: { documentId } });
+  await device.offline(false);
+  await other.embedded(2);
+  const blocks = await harness.live(user, "vectorEmbeddings");
+  const block = blocks.find((block) => block["documentId"] === documentId)!;
+  expect(block["embedding"]).not.toBeNull();
+  expect(block["updatedAt"]).toBe(made!.updatedAt); // the server made none of its own
+  await other.page.getByRole("link", { name: "When does the ferry leave?" }).click();
+  await other.page.getByText("northern pier at nine").waitFor();
 });

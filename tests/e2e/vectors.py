@@ -1,4 +1,5 @@
-"""What the server's engine makes of tests/conformance/texts.json: {"name": {"ids", "vector"}} on standard output."""
+"""What the server's engine makes of tests/conformance/texts.json: {"name": {"ids", "count", "vector"}} on standard output,
+of every so manieth text the vector."""
 
 from __future__ import annotations
 
@@ -17,23 +18,23 @@ def spelled(text: str | list[tuple[str, int]]) -> str:
     return text if isinstance(text, str) else "".join(piece * times for piece, times in text)
 
 
-async def main(model: Path) -> None:
+async def main(model: Path, every: int) -> None:
     cases: list[dict[str, Any]] = json.loads(TEXTS.read_text())
     texts = [spelled(case["text"]) for case in cases]
     embedder = Embedder(model)
-    vectors = await embedder.passages(texts)
+    vectors = (await embedder.passages(texts[every - 1 :: every])).tolist()
     prefix = embedder.manifest.prefixes.passage
     answer = {
         case["name"]: {
             "ids": embedder.tokens(prefix + text),
             "count": embedder.count_tokens(text),
-            "vector": vector,
+            **({"vector": vectors[n // every]} if n % every == every - 1 else {}),
         }
-        for case, text, vector in zip(cases, texts, vectors.tolist(), strict=True)
+        for n, (case, text) in enumerate(zip(cases, texts, strict=True))
     }
     embedder.close()
     print(json.dumps(answer))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
