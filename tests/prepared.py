@@ -6,16 +6,31 @@ import pkgutil
 from pathlib import Path
 
 import lance_namespace  # noqa: F401 - most of what the index imports at the first search
+from litestar import Litestar
 
 import forked  # noqa: F401 - where their work is
 import vademecum.cli
-from vademecum.app import create_app
+from vademecum import app
 from vademecum.cli.serve import GC_EVERY
+from vademecum.model.collections import Registry
 from vademecum.settings import Settings
 
 for command in pkgutil.iter_modules(vademecum.cli.__path__):
     importlib.import_module(f"vademecum.cli.{command.name}")
-create_app(Settings(data=Path("/nowhere")))
+create_app, AT_HAND = app.create_app, Settings(data=Path("/nowhere"))
+ROUTES = create_app(AT_HAND)
+
+
+def with_made_routes(settings: Settings) -> Litestar:
+    """The application as commands ask for it. Making the routes is most of what a command costs without a server; of the
+    settings they hold how large a body may be."""
+    if settings.body_max != AT_HAND.body_max:
+        return create_app(settings)
+    ROUTES._lifespan_managers = [lambda made: app.serving(made, settings, Registry())]
+    return ROUTES
+
+
+app.create_app = with_made_routes  # type: ignore[assignment]
 # A look for cycles through what is shared would copy it into each of them.
 gc.collect()
 gc.freeze()
