@@ -3,9 +3,9 @@
 import gc
 import importlib
 import pkgutil
+import warnings
 from pathlib import Path
 
-import lance_namespace  # noqa: F401 - most of what the index imports at the first search
 from litestar import Litestar
 
 import forked  # noqa: F401 - where their work is
@@ -15,8 +15,17 @@ from vademecum.cli.serve import GC_EVERY
 from vademecum.model.collections import Registry
 from vademecum.settings import Settings
 
+# What a server and a command import as late as they can.
+LATER = ("anyio._backends._asyncio", "lancedb", "onnxruntime", "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
+         "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "vademecum.engines.lance.index",
+         "vademecum.engines.onnx.embedder", "vademecum.services.logs")  # fmt: skip
+
 for command in pkgutil.iter_modules(vademecum.cli.__path__):
     importlib.import_module(f"vademecum.cli.{command.name}")
+for module in LATER:
+    importlib.import_module(module)
+# Its own threads begin anew in each; here it has only been imported, and nothing is under way.
+warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
 create_app, AT_HAND = app.create_app, Settings(data=Path("/nowhere"))
 ROUTES = create_app(AT_HAND)
 
