@@ -3,7 +3,10 @@
 import asyncio
 
 from server.accounts.people import PASSWORD, account, bearer, owner, signed_in, streaming
-from server.house import browser, house, refused, run, with_token
+from server.house import HASHER, browser, house, refused, run, with_token
+from vademecum.services import sign_in
+
+COST = "$argon2id$v=19$m=65536,t=3,p=4$"
 
 
 def accounts_bytes(folder):
