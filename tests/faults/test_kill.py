@@ -163,13 +163,17 @@ async def load_until_killed(served: Served, users: list[User], rng: Random) -> N
 
 
 async def check_all(users: list[User], tally: Tally, *, search: bool) -> None:
-    for user in users:
-        assert user.wrong == [], user.wrong
-        await check_records(user, tally)
-        await check_readers(user)
-        await send_again(user)
-        if search:
-            tally.searched += await check_search(user)
+    """All users beside each other: each waits for vectors of their own."""
+    found = await asyncio.gather(*(check(user, tally, search=search) for user in users))
+    tally.searched += sum(found)
+
+
+async def check(user: User, tally: Tally, *, search: bool) -> int:
+    assert user.wrong == [], user.wrong
+    await check_records(user, tally)
+    await check_readers(user)
+    await send_again(user)
+    return await check_search(user) if search else 0
 
 
 async def check_records(user: User, tally: Tally) -> None:
