@@ -1,9 +1,12 @@
 """Tests marked `soak` run only when the environment has SOAK. A failed assertion of a helper says what it saw."""
 
+import gc
 import os
 
 import pytest
+import structlog
 from hypothesis import settings
+from structlog.dev import ConsoleRenderer, plain_traceback
 
 pytest.register_assert_rewrite("faults", "property", "server")
 
@@ -14,6 +17,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 settings.register_profile("beside others", deadline=None, max_examples=100 if os.environ.get("SOAK") else 40)
 settings.load_profile("beside others")
 
+# What a test does not set up is logged for people. Drawn with colours and variables, an error takes a tenth of a second.
+plain = ConsoleRenderer(colors=False, exception_formatter=plain_traceback)
+structlog.configure(processors=[*structlog.get_config()["processors"][:-1], plain])
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if os.environ.get("SOAK"):
@@ -22,3 +29,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # thousands of tests and all they have imported: no look for cycles need go through them
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()

@@ -3,19 +3,43 @@
 import gc
 import importlib
 import pkgutil
+import warnings
 from pathlib import Path
 
-import lance_namespace  # noqa: F401 - most of what the index imports at the first search
+from litestar import Litestar
 
 import forked  # noqa: F401 - where their work is
 import vademecum.cli
-from vademecum.app import create_app
+from vademecum import app
 from vademecum.cli.serve import GC_EVERY
+from vademecum.model.collections import Registry
 from vademecum.settings import Settings
+
+# What a server and a command import as late as they can.
+LATER = ("anyio._backends._asyncio", "lancedb", "onnxruntime", "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
+         "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "vademecum.engines.lance.index",
+         "vademecum.engines.onnx.embedder", "vademecum.services.logs")  # fmt: skip
 
 for command in pkgutil.iter_modules(vademecum.cli.__path__):
     importlib.import_module(f"vademecum.cli.{command.name}")
-create_app(Settings(data=Path("/nowhere")))
+for module in LATER:
+    importlib.import_module(module)
+# Its own threads begin anew in each; here it has only been imported, and nothing is under way.
+warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
+create_app, AT_HAND = app.create_app, Settings(data=Path("/nowhere"))
+ROUTES = create_app(AT_HAND)
+
+
+def with_made_routes(settings: Settings) -> Litestar:
+    """The application as commands ask for it. Making the routes is most of what a command costs without a server; of the
+    settings they hold how large a body may be."""
+    if settings.body_max != AT_HAND.body_max:
+        return create_app(settings)
+    ROUTES._lifespan_managers = [lambda made: app.serving(made, settings, Registry())]
+    return ROUTES
+
+
+app.create_app = with_made_routes  # type: ignore[assignment]
 # A look for cycles through what is shared would copy it into each of them.
 gc.collect()
 gc.freeze()

@@ -342,7 +342,7 @@ def test_a_server_with_a_model_asks_no_host_and_leaves_nothing_in_the_home_folde
             "search", "apple trees", "--user", "ada@example.org", "--session", "s1", "--json"
         ).json
         assert answer["scope"]["mode"] == "hybrid" and answer["results"], "the model must have been used"
-        end = time.monotonic() + 3
+        end = time.monotonic() + 1.5
         while time.monotonic() < end:
             assert foreign_sockets(server.process.pid) == []
             time.sleep(0.02)

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from argon2 import PasswordHasher
 
 from vademecum.app import create_app, open_parts, serving
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import Registry
+from vademecum.services import sign_in
 from vademecum.services.clock import now_iso
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
@@ -29,6 +31,10 @@ from vademecum.settings import Settings
 
 MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", Path(__file__).parents[2] / ".cache" / "models"))
 T = "2026-01-01T00:00:00.000Z"
+# What a password costs has a test of its own; all others are spared it.
+HASHER = sign_in._hasher
+sign_in._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+sign_in._decoy = sign_in._unmatched()
 
 
 @dataclass

@@ -260,23 +260,26 @@ def test_an_answer_that_fails_keeps_what_came_and_says_why_in_words_of_ours(tmp_
     scenario_of(tmp_path, scenario, rule, assistant_silence_s=0.5, assistant_whole_s=2)
 
 
-def test_what_is_known_is_told_before_a_model_that_is_loaded_first(tmp_path):
+def test_what_is_known_is_told_before_a_model_that_is_loaded_first(tmp_path, monkeypatch):
     """And a sign of life keeps the connection open meanwhile."""
+    monkeypatch.setattr("vademecum.services.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
         text = (await ask(ada)).text
         assert text.index("event: context") < text.index(": hb") < text.index("event: delta")
         assert text_of(events_of(text)) == "At last."
 
-    scenario_of(tmp_path, scenario, Rule(say=["At last."], first_s=2), heartbeat_s=0.2)
+    scenario_of(tmp_path, scenario, Rule(say=["At last."], first_s=1), heartbeat_s=0.2)
 
 
-def test_a_failure_after_the_head_start_is_an_event(tmp_path):
+def test_a_failure_after_the_head_start_is_an_event(tmp_path, monkeypatch):
+    monkeypatch.setattr("vademecum.services.answer.HEAD_START_S", 0.2)
+
     async def scenario(h, model, ada):
         events = await heard(ada)
         assert events[-1][0] == "failed" and events[-1][1]["code"] == "ASSISTANT_KEY"
 
-    scenario_of(tmp_path, scenario, Rule(status=401, first_s=2))
+    scenario_of(tmp_path, scenario, Rule(status=401, first_s=1))
 
 
 def test_nothing_found_in_authoritative_mode_is_answered_without_asking_the_model(tmp_path):

@@ -44,7 +44,7 @@ def runs_of(h):
 
 def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(tmp_path):
     async def scenario():
-        async with house(tmp_path, model=True, erase_delay_s=600, tidy_delay_s=4) as h:
+        async with house(tmp_path, model=True, erase_delay_s=600, tidy_delay_s=600) as h:
             ada = await h.person()
             document = (await ada.upload(FILENAME, SECRET)).json()["document"]
             await ada.push("sessions", session("s1"))
@@ -63,7 +63,7 @@ def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(t
             await edit(ada, "documents", document, filename="roses-of-the-garden.txt")
             seen = scan(tmp_path, old - {b"xylophone-notes.txt"})
             assert seen >= len(old) - 2, "the scan cannot see what is there"
-            await done(h, ada)
+            await h.parts.backstage.jobs["erase"].settle(ada.id)
             assert scan(tmp_path, old) == 0
             new = [NEW, "Ada Augusta Lovelace", "roses-of-the-garden.txt", OTHER]
             assert scan(tmp_path, [text.encode() for text in new]) == len(new)
@@ -137,18 +137,18 @@ def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_
 
 def test_edits_without_pause_cost_one_rewrite_in_each_delay(tmp_path):
     async def scenario():
-        async with house(tmp_path, erase_delay_s=0.05, tidy_delay_s=2) as h:
+        async with house(tmp_path, erase_delay_s=0.05, tidy_delay_s=1) as h:
             ada = await h.person()
             served = runs_of(h)
             await ada.push("facts", fact("f1", "d1"))
             loop = asyncio.get_running_loop()
             began = loop.time()
             edits = 0
-            while loop.time() - began < 5:
+            while loop.time() - began < 2.5:
                 edits += 1
                 await edit(ada, "facts", {"id": "f1"}, value=f"edit number {edits}")
             assert edits > 10
-            assert 1 <= len(served) <= (loop.time() - began) / 2
+            assert 1 <= len(served) <= loop.time() - began
 
     run(scenario)
 
@@ -183,7 +183,7 @@ def test_an_edit_after_a_delete_does_not_put_its_erasure_off(tmp_path):
 
 def test_a_restart_neither_forgets_the_erasure_nor_begins_its_delay_anew(tmp_path):
     async def scenario():
-        async with house(tmp_path, tidy_delay_s=6) as h:
+        async with house(tmp_path, tidy_delay_s=4) as h:
             ada = await h.person()
             await ada.push("facts", {**fact("f1", "d1"), "value": VALUE})
             began = asyncio.get_running_loop().time()
@@ -194,7 +194,7 @@ def test_a_restart_neither_forgets_the_erasure_nor_begins_its_delay_anew(tmp_pat
                 assert scan(tmp_path, [VALUE.encode()]) == 1, "it is not done at each start either"
         async with house(tmp_path, tidy_delay_s=600) as h:
             await done(h, ada, 60)
-            assert asyncio.get_running_loop().time() - began >= 5.9
+            assert asyncio.get_running_loop().time() - began >= 3.9
             assert scan(tmp_path, [VALUE.encode()]) == 0
 
     run(scenario)

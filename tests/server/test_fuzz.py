@@ -18,7 +18,7 @@ from schemathesis.specs.openapi.checks import (
 
 from server.threaded import Threaded
 
-EXAMPLES = 200 if os.environ.get("SOAK") else 5
+EXAMPLES = 200 if os.environ.get("SOAK") else 3
 LEFT_OUT = ("/v1/sync/stream", "pullStream", "/v1/me", "/v1/sign-out")
 CONFORMS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 

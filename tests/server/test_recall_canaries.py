@@ -17,7 +17,7 @@ from server.changing import opened
 from server.house import House, Person, run
 from vademecum.model.scope import InProject, Pool
 
-USERS = 1_000 if os.environ.get("SOAK") else 6
+USERS = 1_000 if os.environ.get("SOAK") else 4
 PROJECTS = 5
 STEPS = 24
 QUESTION = "what did the canary sing about the garden"

@@ -171,14 +171,18 @@ def test_forget_everything_takes_the_recall_folder(tmp_path: Path) -> None:
     run(scenario)
 
 
-def test_an_account_that_leaves_takes_its_recall_index_along(tmp_path: Path) -> None:
+def test_an_account_that_leaves_takes_its_recall_index_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vademecum.app.INDEX_DELAY_S", 0.2)
+
     async def scenario() -> None:
         async with house(tmp_path, model=True) as h:
             ada = await told(h)
             wanted = await needles(h, ada, "memories/m1")
             assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
             assert scan(tmp_path, wanted) == 0 and not recall_folder(tmp_path, ada).exists()
-            await asyncio.sleep(1.5)  # longer than the jobs that its last commits had asked for wait
+            await asyncio.sleep(0.5)  # longer than the jobs that its last commits had asked for wait
             assert not recall_folder(tmp_path, ada).exists()
 
     run(scenario)

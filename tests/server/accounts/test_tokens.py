@@ -3,7 +3,10 @@
 import asyncio
 
 from server.accounts.people import PASSWORD, account, bearer, owner, signed_in, streaming
-from server.house import browser, house, refused, run, with_token
+from server.house import HASHER, browser, house, refused, run, with_token
+from vademecum.services import sign_in
+
+COST = "$argon2id$v=19$m=65536,t=3,p=4$"
 
 
 def accounts_bytes(folder):
@@ -37,12 +40,14 @@ def test_a_token_is_shown_once_and_only_its_hash_is_stored(tmp_path):
     run(scenario)
 
 
-def test_passwords_are_stored_as_argon2id_only(tmp_path):
+def test_passwords_are_stored_as_argon2id_only_at_the_cost_that_is_advised(tmp_path, monkeypatch):
+    monkeypatch.setattr(sign_in, "_hasher", HASHER)
+
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
             await account(boss, "ada@example.org")
-            assert h.parts.accounts.by_email("ada@example.org").password.startswith("$argon2id$")
+            assert h.parts.accounts.by_email("ada@example.org").password.startswith(COST)
         content = accounts_bytes(tmp_path)
         assert b"ada@example.org" in content and PASSWORD.encode() not in content
 

@@ -30,13 +30,14 @@ def embedded(document: str, at: int, count: int, seed: int = 0, word: str = "pla
     return block(document, at, texts, vectors(seed + at * 1000 + sum(map(ord, document)), count))
 
 
-# What most of Lance's start is spent on is loaded once. Lance itself comes into the copies: it starts threads.
+# Lance is loaded once: its threads begin anew in each copy, and here nothing is under way.
 _COPIES = """
-import os, signal, sys
+import os, signal, sys, warnings
 from pathlib import Path
-import lance_namespace
 from unit.lance.making import DIMS, MODEL, embedded
 from vademecum.engines.lance import MatrixCache, VectorIndex
+import lancedb
+warnings.simplefilter("ignore", RuntimeWarning)
 for place in sys.argv[3:]:
     if copy := os.fork():
         print(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]), flush=True)
