@@ -298,7 +298,7 @@ async def check_readers(user: User) -> None:
         if time.monotonic() > end:
             assert_same(full, user.puller.seen)
             assert_same(full, user.follower.seen)
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
 
 
 # -- the search index -------------------------------------------------------------------------------------------------
