@@ -30,12 +30,12 @@ create_app, AT_HAND = app.create_app, Settings(data=Path("/nowhere"))
 ROUTES = create_app(AT_HAND)
 
 
-def with_made_routes(settings: Settings) -> Litestar:
+def with_made_routes(settings: Settings, *, works: bool = True) -> Litestar:
     """The application as commands ask for it. Making the routes is most of what a command costs without a server; of the
     settings they hold how large a body may be."""
     if settings.body_max != AT_HAND.body_max:
-        return create_app(settings)
-    ROUTES._lifespan_managers = [lambda made: app.serving(made, settings, Registry())]
+        return create_app(settings, works=works)
+    ROUTES._lifespan_managers = [lambda made: app.serving(made, settings, Registry(), works=works)]
     return ROUTES
 
 
