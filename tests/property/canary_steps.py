@@ -174,6 +174,8 @@ async def act(books: Books, rng: Random, model: Model) -> None:
     name = (await books.person.live("projects"))[project]["name"]
     said = {"kind": rng.choice(ACTS), "session": canary, "at": now_iso()}
     folder = {"name": name, "root": f"~/{name}", "source": "git"}
+    if (await acting.identify(books.person, **folder))["project"]["id"] != project:
+        await acting.join(books.person, project, folder)
     assert await acting.take(books.person, acting.event(f"{canary} is mended", project=folder, **said)) == 1
     (row_id,) = [row["id"] for row in await acting.listed(books.person) if row["agentSession"] == canary]
     books.said[canary] = Entry("observations", row_id, project=project)

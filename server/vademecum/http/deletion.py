@@ -64,6 +64,8 @@ async def delete_project_route(
     `?sessions=delete`. The disk is rid of them soon after; with `?forget=now` the answer comes when it is, and is the
     receipt."""
     parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        rows.check_live(store, "projects", project_id)
     await parts.spool.take_up_soon()  # what was done by now goes with the rest,
     await parts.spool.drop(request.user, project_id)  # also if there was no room for it
     if forget == "now":

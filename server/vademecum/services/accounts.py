@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 import msgspec
@@ -13,7 +14,7 @@ from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
 from vademecum.services.documents import new_id
-from vademecum.services.left import note_left, read_left
+from vademecum.services.left import has_left, note_left, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress
 
@@ -66,6 +67,8 @@ async def create(
     if not _EMAIL.fullmatch(email):
         raise BadRequest("This is not an email address. Nothing was changed.")
     hashed = await sign_in.hashed(password) if password is not None else None
+    if has_left(parts.settings.data, email):
+        await parts.spool.clear(email)  # what somebody else's agents left there
     account = Account(new_id(), email, tier, admin, hashed, parts.clock())
     await parts.accounts.add_account(account)
     return account
@@ -132,9 +135,12 @@ async def remove(parts: Parts, account: Account) -> None:
     note_left(parts.settings.data, account.id, account.email)
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
+    # Before the address can be somebody else's; what cannot be removed there is no reason to keep the rest.
+    (stays,) = await asyncio.gather(parts.spool.clear(account.email), return_exceptions=True)
     await _erase(parts, account.id)
     await parts.accounts.rewrite()
-    await parts.spool.clear(account.email)
+    if stays is not None:
+        raise stays
 
 
 async def _erase(parts: Parts, account_id: str) -> None:

@@ -59,21 +59,28 @@ class Retention:
     async def work(self, user_id: str) -> None:
         await self._spool.take_up()  # an event whose file outlived it is still known by then
         now = self._clock()
+        dead = await self._read_by_the_index(user_id)
         async with self._users.open(user_id) as store:
-            await self._drop(store)
+            await self._drop(store, dead)
             old = await self._expired(store, now)
             for at in range(0, max(1, len(old)), AT_ONCE):
                 await store.write(partial(self._sweep, old[at : at + AT_ONCE], now))
             if await live_keys(store, OBSERVATIONS) or await store.knows_events() or await _tombstones(store):
                 self._again(user_id, EVERY_S)
 
-    async def _drop(self, store: UserStore) -> None:
-        """Drop the tombstones that no device is told of, once the index has read them and the ledger holds them."""
-        dead = await _tombstones(store)
-        if not dead:
-            return
-        await self._follow(store.user_id)
-        await store.settle_ledger()
+    async def _read_by_the_index(self, user_id: str) -> list[tuple[str, Head]]:
+        """The tombstones that no device is told of; the index of memory has read them."""
+        async with self._users.open(user_id) as store:
+            dead = await _tombstones(store)
+        if dead:
+            await self._follow(user_id)  # it opens the file itself
+        return dead
+
+    async def _drop(self, store: UserStore, dead: list[tuple[str, Head]]) -> None:
+        """Once the ledger holds them, and no pack an older version of theirs: without a tombstone it would live again."""
+        if dead:
+            await store.settle_ledger()
+            await store.tidy()
         for at in range(0, len(dead), AT_ONCE):
             await store.write(partial(_drop, dead[at : at + AT_ONCE]))
 

@@ -167,6 +167,23 @@ def test_of_a_row_that_no_device_is_told_of_no_tombstone_stays_and_no_backup_bri
     scenario_of(tmp_path, scenario)
 
 
+def test_a_row_that_was_edited_and_deleted_does_not_come_back_with_a_restart_once_its_tombstone_has_gone(
+    tmp_path,
+):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        await take(ada, *(event(name, path=name) for name in ("one", "two", "three")))  # in one pack,
+        await take(ada, event("one again", path="one"))  # which is stale in part from now on
+        (row,) = [row for row in await listed(ada) if row["path"] == "one"]
+        await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
+        await swept(h, ada)
+        assert f"observations/{row['id']}" not in await rows(h, ada)
+        async with h.parts.users.detached(ada.id):
+            pass  # what is in memory is read from the file again
+        assert {row["path"] for row in await listed(ada)} == {"two", "three"}
+
+    scenario_of(tmp_path, scenario)
+
+
 def test_an_event_whose_row_has_gone_without_a_tombstone_does_not_come_back(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         said = event("looked", kind="search", at=days_before(clock(), 40))
