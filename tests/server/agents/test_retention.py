@@ -181,7 +181,7 @@ def test_a_row_that_was_edited_and_deleted_does_not_come_back_with_a_restart_onc
             pass  # what is in memory is read from the file again
         assert {row["path"] for row in await listed(ada)} == {"two", "three"}
 
-    scenario_of(tmp_path, scenario)
+    scenario_of(tmp_path, scenario, erase_delay_s=600)
 
 
 def test_an_event_whose_row_has_gone_without_a_tombstone_does_not_come_back(tmp_path):
