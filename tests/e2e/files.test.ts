@@ -188,7 +188,7 @@ async function loaded(name: string): Promise<{ names: string[]; size: number }> 
   await read(file(name));
   const urls = [...new Set(browser.requests.slice(before))].filter((url) => url.includes("/assets/"));
   return {
-    names: urls.map((url) => /assets\/(.*?)-[^-]*\.\w+$/u.exec(url)![1]!).sort(),
+    names: urls.map((url) => /assets\/(.*)-.{8}\.\w+$/u.exec(url)![1]!).sort(),
     size: site.packed(urls),
   };
 }
