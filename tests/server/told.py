@@ -1,0 +1,42 @@
+"""The API's document as it is served, and answers that are held against it."""
+
+import re
+
+import jsonschema_rs
+
+
+class Told:
+    """The served document. `check` holds an answer against it, and remembers which operations were held."""
+
+    def __init__(self, document):
+        self.document = document
+        self.operations = {
+            operation["operationId"]: {"method": method, "path": path, **operation}
+            for path, item in document["paths"].items()
+            for method, operation in item.items()
+        }
+        self.held = set()
+
+    async def call(self, person, name, status=200, *, path=(), **request):
+        operation = self.operations[name]
+        place = re.sub(r"{(\w+)}", lambda found: str(dict(path)[found[1]]), operation["path"])
+        answer = await person.call(operation["method"].upper(), place, **request)
+        assert answer.status_code == status, (name, answer.text)
+        self.check(name, answer)
+        return answer
+
+    def check(self, name, answer):
+        self.held.add(name)
+        said = self.operations[name]["responses"][str(answer.status_code)]["content"]
+        media = answer.headers["content-type"].split(";")[0]
+        assert list(said) == [media], name
+        if media.endswith("json"):
+            self.fits(said[media]["schema"], answer.json())
+
+    def fits(self, schema, value):
+        whole = {**schema, "components": self.document["components"]}
+        jsonschema_rs.validator_for(whole).validate(value)
+
+
+async def told_by(h, person):
+    return Told((await person.call("GET", "/schema/openapi.json")).json())
