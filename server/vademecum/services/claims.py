@@ -84,9 +84,10 @@ def project_of(draft: Draft, identity: Identity, limits: Limits, view: View) -> 
     return Claims(draft, limits, view).project_of(identity)
 
 
-def meant(draft: Draft, identity: Identity, view: View) -> str | None:
-    """The project that a folder means, if there is one by now."""
-    return Claims(draft, Limits(), view).meant(identity)
+def meaning(draft: Draft, identities: Iterable[Identity], project_id: str, view: View) -> set[Identity]:
+    """Those of the folders that mean this project."""
+    claims = Claims(draft, Limits(), view)
+    return {one for one in identities if claims.meant(one) == project_id}
 
 
 class _Called(NamedTuple):

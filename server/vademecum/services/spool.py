@@ -170,9 +170,7 @@ class Spool:
         read = await asyncio.to_thread(spool_files.read, paths, _whose)
         said = {identity for _, identity in read}
         async with self._users.open(account.id) as store:
-            gone = await store.write(
-                lambda draft: {one for one in said if claims.meant(draft, one, claims.HERE) == project_id}
-            )
+            gone = await store.write(lambda draft: claims.meaning(draft, said, project_id, claims.HERE))
         stay = {path for path, identity in read if identity not in gone and path.suffix == ".json"}
         await asyncio.to_thread(spool_files.remove, [path for path in paths if path not in stay])
 
