@@ -17,7 +17,7 @@ from vademecum.http.observations import AgentProject
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id
 from vademecum.model.observation import Identity
-from vademecum.services import agent_work, claims
+from vademecum.services import agent_work, claims, roots
 from vademecum.services.agent_context import context
 from vademecum.services.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
 from vademecum.services.agent_work import ProjectWork, SessionWork
@@ -80,7 +80,9 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     parts: Parts = state.parts
     limits, view = parts.limits(request.user), view_of(request)
     async with parts.users.open(request.user.id) as store:
-        project_id = await store.write(lambda draft: claims.project_of(draft, data, limits, view))
+        project_id = await roots.write(
+            store, view, lambda draft, seen: claims.project_of(draft, data, limits, seen)
+        )
         project = await named(store, project_id)
         return Identified(AgentScope(project), project, await claims.notice_of(store, project_id))
 

@@ -12,7 +12,7 @@ from litestar.types import Message, Scope
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.http.rates import is_here, limit_account, limit_address
-from vademecum.services import claims, local
+from vademecum.services import local, roots
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import COOKIE_DAYS, find_token, keep_alive
 
@@ -83,10 +83,10 @@ def _through_local_door(
     return account, Token(LOCAL, account.id, "api", "command line", "", "")
 
 
-def view_of(connection: ASGIConnection[Any, Account, Token, Any]) -> claims.View:
+def view_of(connection: ASGIConnection[Any, Account, Token, Any]) -> roots.View:
     """Only commands of this machine learn which folders it has: an account on the loopback may be anybody's, through a
     proxy or a tunnel."""
-    return claims.HERE if connection.auth.id == LOCAL else claims.AFAR
+    return roots.HERE if connection.auth.id == LOCAL else roots.AFAR
 
 
 def entry_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> Cookie:

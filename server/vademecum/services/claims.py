@@ -11,18 +11,15 @@ is gone; what has the same name and root on two of them is one claim.
 from __future__ import annotations
 
 import asyncio
-import stat
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.workplace import machine
 from vademecum.model import cascade, names
 from vademecum.model.collections import Json, Root
 from vademecum.model.draft import Draft
@@ -31,40 +28,14 @@ from vademecum.model.limits import Limits
 from vademecum.model.neutral import one_line
 from vademecum.model.observation import Identity
 from vademecum.model.ranking import fold
-from vademecum.model.secrets import HIDDEN
 from vademecum.services import projects, rows
 from vademecum.services.agent_scope import NamedProject
 from vademecum.services.portions import live_keys, portions
+from vademecum.services.roots import ELSEWHERE, View
 
 CLAIMS_MAX = 1000  # of an account; then the one goes that was not needed for longest
 TOLD_MAX = 3  # folders of a notice
 MORE = "There are more of this kind."
-ELSEWHERE = ""  # a machine: not this one, or not this one alone
-
-
-class View(NamedTuple):
-    """What who asks may learn of this machine. `gone`: was the root of a claim here, and is it here no more?
-    `is_here`: is what they say of their machine believed?"""
-
-    gone: Callable[[Json], bool]
-    is_here: bool
-
-
-def is_gone(claim: Json) -> bool:
-    """A claim never moves in doubt: not if another machine made it or shares it, nor if the root cannot be looked at."""
-    root: str = claim["root"]
-    if claim.get("machine", ELSEWHERE) != machine(str(Path.home())) or HIDDEN in root:
-        return False
-    try:
-        return not stat.S_ISDIR(Path(root).expanduser().stat().st_mode)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except (OSError, RuntimeError, ValueError):
-        return False
-
-
-HERE = View(is_gone, is_here=True)
-AFAR = View(lambda claim: False, is_here=False)
 
 
 def _seen(identity: Identity, view: View) -> Identity:
@@ -168,7 +139,7 @@ class Claims:
 
     def _known(self, identity: Identity) -> _Known:
         others = self._rivals(identity)
-        standing = [other for other in others if not self._view.gone(other)]
+        standing = self._view.standing(others)
         if others and not standing:
             return _Known(others[0]["projectId"], identity.name, moved=others[0])
         if not standing and self._called(identity.name) is None:

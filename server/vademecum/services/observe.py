@@ -20,7 +20,7 @@ from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, refusal
 from vademecum.model.observation import CONTENT_MAX, Event, fold
 from vademecum.model.scope import MemoryScope
-from vademecum.services import claims, rows
+from vademecum.services import claims, roots, rows
 from vademecum.services.pages import Card, Page, Window, newest, sorted_places
 from vademecum.services.scope import is_within, keys_in
 
@@ -56,15 +56,15 @@ def without_secrets(event: Event) -> Event:
 
 
 async def receive(
-    users: Users, user_id: str, events: Sequence[Event], limits: Limits, view: claims.View
+    users: Users, user_id: str, events: Sequence[Event], limits: Limits, view: roots.View
 ) -> int:
     """Take these events up, in one transaction. Returns how many were new."""
     clean = await asyncio.to_thread(lambda: [without_secrets(event) for event in events])
     async with users.open(user_id) as store:
-        return await store.write(lambda draft: take_up(draft, clean, limits, view))
+        return await roots.write(store, view, lambda draft, seen: take_up(draft, clean, limits, seen))
 
 
-def take_up(draft: Draft, events: Sequence[Event], limits: Limits, view: claims.View) -> int:
+def take_up(draft: Draft, events: Sequence[Event], limits: Limits, view: roots.View) -> int:
     """Store what these events say. Returns how many were new. Raises LimitReached, and then none is stored."""
     known = draft.known_taken([event.id for event in events])
     fresh: dict[str, Event] = {}

@@ -22,7 +22,7 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.errors import BadRequest, Broken, LimitReached, VademecumError
 from vademecum.model.limits import Limits
 from vademecum.model.observation import Event, Identity
-from vademecum.services import claims, spool_files
+from vademecum.services import claims, roots, spool_files
 from vademecum.services.left import has_left
 from vademecum.services.observe import receive
 from vademecum.services.spool_bounds import bound
@@ -170,7 +170,9 @@ class Spool:
         read = await asyncio.to_thread(spool_files.read, paths, _whose)
         said = {identity for _, identity in read}
         async with self._users.open(account.id) as store:
-            gone = await store.write(lambda draft: claims.meaning(draft, said, project_id, claims.HERE))
+            gone = await roots.write(
+                store, roots.HERE, lambda draft, view: claims.meaning(draft, said, project_id, view)
+            )
         stay = {path for path, identity in read if identity not in gone and path.suffix == ".json"}
         await asyncio.to_thread(spool_files.remove, [path for path in paths if path not in stay])
 
@@ -209,7 +211,7 @@ class Spool:
     async def _store(self, account: Account, batch: Sequence[_Waiting]) -> None:
         try:
             events = [event for _, event in batch]
-            await receive(self._users, account.id, events, self._limits(account), claims.HERE)
+            await receive(self._users, account.id, events, self._limits(account), roots.HERE)
         except LimitReached:
             if len(batch) == 1:
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
@@ -10,7 +11,8 @@ from property.rows import project
 from server.agents.acting import APP, commands, event, identify, join, listed, take, this_machine
 from server.house import Person, browser, house, refused, run
 from vademecum.model.observation import Identity
-from vademecum.services import claims
+from vademecum.services import claims, roots
+from vademecum.services.roots import ELSEWHERE, HERE, Place, is_gone
 
 
 def one(tmp_path, scenario):
@@ -211,12 +213,38 @@ def test_a_root_that_another_machine_has_is_not_taken_for_one_that_was_moved_awa
 def test_a_folder_that_cannot_be_looked_at_is_not_gone(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    known = {"machine": this_machine()}
     for root, gone in ((tmp_path, False), (tmp_path / "no", True), (tmp_path / "file" / "x", True),
                        (tmp_path / "loop" / "x", False), ("a\0b", False), ("x" * 300, False),
                        (tmp_path / "password=[redacted]1a2b", False)):  # fmt: skip
-        assert claims.is_gone({**known, "root": str(root)}) is gone, root
-    assert not claims.is_gone({"root": str(tmp_path / "no")})
+        assert is_gone(Place(str(root), this_machine()), this_machine()) is gone, root
+    assert not is_gone(Place(str(tmp_path / "no"), ELSEWHERE), this_machine())
+
+
+def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_path, monkeypatch):
+    asked, answers = threading.Event(), threading.Event()
+
+    def hangs(place, here):
+        asked.set()
+        answers.wait(20)
+        return True
+
+    monkeypatch.setattr(roots, "is_gone", hangs)
+
+    async def scenario(h, ada):
+        async with commands(h, ada).client as client:
+            own, here = Person(ada.id, client), this_machine()
+            first = await identify(own, root=str(tmp_path / "old"), machine=here)
+            second = asyncio.create_task(identify(own, root=str(tmp_path / "new"), machine=here))
+            await asyncio.to_thread(asked.wait, 30)
+            await ada.push("projects", project("p1", name="written meanwhile"))
+            assert not second.done()
+            found = await second
+            assert found["project"]["id"] != first["project"]["id"] and "kept apart" in found["notice"]
+
+    try:
+        one(tmp_path, scenario)
+    finally:
+        answers.set()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.7"])
@@ -306,9 +334,9 @@ def test_of_many_folders_the_one_that_was_not_at_work_for_longest_is_forgotten(t
             def work(draft):
                 draft.now = f"2030-01-{day:02}T00:00:00.000Z"
                 said = Identity(name, f"~/{name}", "git")
-                project_id = claims.project_of(draft, said, h.parts.limits(account), claims.HERE)
-                roots = [draft.row(key)["name"] for key in draft.keys("roots") if draft.life(key) == "live"]
-                return project_id, sorted(roots)
+                project_id = claims.project_of(draft, said, h.parts.limits(account), HERE)
+                known = [draft.row(key)["name"] for key in draft.keys("roots") if draft.life(key) == "live"]
+                return project_id, sorted(known)
 
             async with h.parts.users.open(ada.id) as store:
                 return await store.write(work)
