@@ -20,9 +20,9 @@ def heads(*changes, alive=()):
     return found
 
 
-def noted(path, *changes, forgotten_at=""):
+def noted(path, *changes, forgotten_at="", aged=()):
     ledger = Ledger(path / "ada.jsonl")
-    ledger.note(changes, forgotten_at)
+    ledger.note(changes, forgotten_at, aged)
     return ledger
 
 
@@ -169,3 +169,18 @@ def test_an_account_that_leaves_leaves_no_half_written_ledger_either(tmp_path):
     (tmp_path / "ada.jsonl.new").write_bytes(b"facts/a")
     ledger.drop()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_died_of_its_age_is_known_until_its_tombstone_is_gone_and_what_a_person_deleted_for_ever(
+    tmp_path,
+):
+    ledger = noted(
+        tmp_path, *(died(f"old{n}", n) for n in range(1, 9)), aged={f"facts/old{n}" for n in range(1, 9)}
+    )
+    ledger.note([died("old1", 9), died("mine", 10)])  # by a person
+    still = [died(f"old{n}", n) for n in range(2, 9)]
+    assert len(told(opened(tmp_path, *still, died("old1", 9), died("mine", 10)))) == 9
+    ledger.note([died("old3", 11)], aged={"facts/old3"})
+    ledger.note([died("last", 12)], aged={"facts/last"})
+    assert told(opened(tmp_path, died("old2", 2))) == {"old1": 9, "mine": 10, "old2": 2, "last": 12}
+    assert opened(tmp_path).last_seq() == 12

@@ -134,7 +134,7 @@ class Draft:
     jobs with these ids. `id_key`: what ids that follow from a person's words are keyed with. `jobs`: what becomes of jobs;
     None, of one that goes. `asked`: how many questions to the language model begin with this transaction, less those
     that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten.
-    `drops`: whether tombstones go."""
+    `aged`: what dies of its age alone. `drops`: whether tombstones go."""
 
     def __init__(
         self,
@@ -158,6 +158,7 @@ class Draft:
         self.asked = 0
         self.taken: list[str] = []
         self.taken_expire = ""
+        self.aged: set[str] = set()
         self.drops = False
         self._heads = heads
         self._read = read
@@ -283,13 +284,13 @@ class Draft:
         self._change(key, None, b"")
 
     def drop(self, key: str) -> None:
-        """Take out a tombstone that no device is told of. The ledger knows of the death, so no backup undoes it."""
+        """Take out a tombstone that no device is told of. No backup undoes the death: the ledger knows of it, or age does."""
         self.drops = True
         self._change(key, None, b"")
 
     def savepoint(self) -> Callable[[], None]:
         """The undo of everything done after this call."""
-        changes, jobs, taken = dict(self.changes), dict(self.jobs), list(self.taken)
+        changes, jobs, taken, aged = dict(self.changes), dict(self.jobs), list(self.taken), set(self.aged)
         counts = self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at, self.asked
 
         def undo() -> None:
@@ -304,7 +305,7 @@ class Draft:
                     self._index.add(earlier.key, earlier.head)
             self.changes.clear()
             self.changes.update(changes)
-            self.jobs, self.taken = jobs, taken
+            self.jobs, self.taken, self.aged = jobs, taken, aged
 
         return undo
 

@@ -97,7 +97,8 @@ class Retention:
         """Looked at again: it may have been pinned, or done once more, since."""
         draft.prefetch(keys)
         live = [key for key in keys if draft.life(key) == "live"]
-        cascade.kill(draft, *(key for key in live if expired(draft.row(key), now, self._kept_days)))
+        draft.aged |= {key for key in live if expired(draft.row(key), now, self._kept_days)}
+        cascade.kill(draft, *(key for key in live if key in draft.aged))
         draft.taken_expire = days_before(now, TAKEN_DAYS)
 
 

@@ -232,3 +232,29 @@ def test_a_tombstone_stays_while_the_ledger_cannot_be_written(tmp_path):
     scenario_of(
         tmp_path, scenario, erase_delay_s=3600
     )  # an erasure opens the file anew, and the ledger with it
+
+
+def test_what_died_of_its_age_does_not_outlive_its_tombstone_in_the_ledger_and_comes_from_no_backup(tmp_path):
+    async def scenario(h: House, ada: Person, clock: Clock) -> None:
+        long_ago = days_before(clock(), 59)
+        await take(
+            ada, *(event(f"read {n}", kind="read", at=long_ago) for n in range(5)), event("mine", kind="read")
+        )
+        (mine,) = [row for row in await listed(ada) if row["content"] == "mine"]
+        await backups.backup(h.parts, tmp_path / "backup")
+        await ada.call("DELETE", f"/v1/observations/{mine['id']}?project=app")
+        ledger, retain = user_ledger(tmp_path / "data", ada.id), h.parts.backstage.jobs["retain"]._work
+        clock.days = 2
+        await retain(ada.id)
+        assert len(ledger.read()) == 6
+        await retain(ada.id)
+        async with h.parts.users.detached(ada.id):
+            pass
+        assert await listed(ada) == [] and len(ledger.read()) <= 2
+        await backups.restore(h.parts, tmp_path / "backup")
+        back = {row["content"] for row in await listed(ada)}  # until their age is looked at
+        assert back and back < {f"read {n}" for n in range(5)}, "what a person deleted is not among them"
+        await retain(ada.id)
+        assert await listed(ada) == []
+
+    scenario_of(tmp_path, scenario, erase_delay_s=3600)

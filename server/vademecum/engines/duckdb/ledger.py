@@ -2,13 +2,14 @@
 
 One append-only file a user, outside the user's folder and outside backups. It holds ids and times, no content.
 It may lag behind the records by a crash or a full disk; opening the records brings it up to date (`catch_up`).
-Of a key that died several times the last death says all, so a file of mostly older ones is written anew without them.
+Of a key that died several times the last death says all, and of what died of its age none says anything once its tombstone
+is gone: what a backup brings back of that, its age takes away again. A file of mostly such lines is written anew without.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
@@ -25,11 +26,13 @@ _log = structlog.get_logger("vademecum.ledger")
 
 
 class Erased(msgspec.Struct, omit_defaults=True):
-    """A line: a key that was buried at `seq`, or, with `forgotten_at` and no key, that all up to `seq` was."""
+    """A line: a key that was buried at `seq`, of its age alone if `aged`, or, with `forgotten_at` and no key, that all up
+    to `seq` was."""
 
     seq: int
     key: str = ""
     forgotten_at: str = ""
+    aged: bool = False
 
 
 _lines = msgspec.json.Decoder(Erased)
@@ -45,9 +48,12 @@ class Ledger:
         self._counting = 0  # lines that counted when the file was last read
         self._appended = 0  # lines since then
 
-    def note(self, changes: Iterable[Change], forgotten_at: str = "") -> None:
+    def note(
+        self, changes: Iterable[Change], forgotten_at: str = "", aged: Container[str] = frozenset()
+    ) -> None:
         """Append the burials among `changes`, a forgetting, and what could not be written before."""
-        lines = [Erased(c.head.seq, c.key) for c in changes if c.head is not None and c.head.deleted]
+        dead = [(c.key, c.head) for c in changes if c.head is not None and c.head.deleted]
+        lines = [Erased(head.seq, key, aged=key in aged) for key, head in dead]
         if forgotten_at:
             lines.append(Erased(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
         with self._lock:
@@ -82,7 +88,7 @@ class Ledger:
             missing.append(Erased(0, forgotten_at=forgotten_at))
         with self._lock:
             self._append(missing)
-            counting = newest([*known.values(), *missing])
+            counting = _needed(newest([*known.values(), *missing]), heads)
             self._counting, self._appended = len(counting), 0
             if len(lines) + len(missing) > 2 * self._counting:
                 self._compact(counting)
@@ -144,7 +150,19 @@ def newest(lines: Iterable[Erased]) -> dict[str, Erased]:
 
 
 def _both(one: Erased, other: Erased) -> Erased:
-    return Erased(max(one.seq, other.seq), one.key, max(one.forgotten_at, other.forgotten_at))
+    forgotten_at = max(one.forgotten_at, other.forgotten_at)
+    # What a person once deleted stays so, though it came again and died of its age.
+    return Erased(max(one.seq, other.seq), one.key, forgotten_at, aged=one.aged and other.aged)
+
+
+def _needed(lines: dict[str, Erased], heads: Heads) -> dict[str, Erased]:
+    """Without those that went by their age and left no tombstone. The last stays: it says how far `seq` had come."""
+    last = max((line.seq for line in lines.values()), default=0)
+    return {
+        key: line
+        for key, line in lines.items()
+        if not line.aged or line.seq == last or ((head := heads.rows.get(key)) is not None and head.deleted)
+    }
 
 
 def _encoded(lines: Iterable[Erased]) -> bytes:

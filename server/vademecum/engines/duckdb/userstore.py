@@ -253,7 +253,7 @@ class UserStore:
     def _note(self, draft: Draft, forgotten: str) -> None:
         """The commit stands, whether or not the ledger can be written: it catches up at the next note or opening."""
         try:
-            self._ledger.note(draft.changes.values(), forgotten)
+            self._ledger.note(draft.changes.values(), forgotten, draft.aged)
         except OSError as error:
             _log.error("the ledger is behind", exc_info=error)
 
