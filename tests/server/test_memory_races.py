@@ -17,8 +17,8 @@ def meanwhile(monkeypatch, change):
     """Once, between the look-up and the write, this happens."""
     look_up, left = Memories.look_up, [change]
 
-    async def look_up_slowly(self, user_id, home, texts):
-        known = await look_up(self, user_id, home, texts)
+    async def look_up_slowly(self, *asked):
+        known = await look_up(self, *asked)
         while left:
             await left.pop()()
         return known
@@ -105,6 +105,32 @@ def test_one_conversation_has_at_most_five_extracted_memories(tmp_path):
 
     first, second = Rule(when="first", say=reply(memories=TEXTS[:4])), Rule(say=reply(memories=TEXTS[3:]))
     scenario_of(tmp_path, scenario, first, second)
+
+
+def test_of_a_conversation_that_is_full_nothing_is_compared(tmp_path, monkeypatch):
+    compared = []
+    repeated = Memories._repeated
+
+    def noted(memories, user_id, home, text):
+        compared.append(text)
+        return repeated(memories, user_id, home, text)
+
+    monkeypatch.setattr(Memories, "_repeated", noted)
+
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1", userMessage="first"))
+        await finished(ada)
+        compared.clear()
+        await ada.push("episodes", episode("e2", "s1", userMessage="second"))
+        await finished(ada)
+        assert compared == []
+        await ada.push("sessions", session("s2", projectId="p1"))
+        await ada.push("episodes", episode("e3", "s2", userMessage="third"))
+        await finished(ada)
+        assert compared == ["It rained in Thun."] and len(await ada.live("memories")) == 6
+
+    first = Rule(when="first", say=reply(memories=TEXTS[:5]))
+    scenario_of(tmp_path, scenario, first, Rule(say=reply(memories=["It rained in Thun."])))
 
 
 def test_a_memory_goes_to_the_project_that_its_session_is_in_when_it_is_stored(tmp_path, monkeypatch):

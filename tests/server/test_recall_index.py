@@ -271,6 +271,32 @@ def test_a_turn_that_is_being_answered_asks_for_no_work(tmp_path: Path) -> None:
     run(scenario)
 
 
+def test_what_is_compared_with_memories_waits_for_their_vectors_and_not_for_those_of_turns(
+    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with opened(tmp_path, installed, search_wait_s=60) as h:
+            ada = await talked(h, 1)
+            assert await ada.push("memories", memory("tea", text="Ada likes tea")) == []
+            assert await cosines(h, ada, "Ada likes tea", "memories") == {"tea": pytest.approx(1.0, abs=1e-3)}
+            await h.settle(ada)
+            go_on = held_up(monkeypatch, 0)
+            assert await ada.push("episodes", episode("e9", "s1", userMessage="Later")) == []
+            async with asyncio.timeout(20):
+                assert set(await cosines(h, ada, "Ada likes tea", "memories")) == {"tea"}
+            assert h.parts.backstage.jobs["recall_vectors"].is_asked(ada.id)
+            assert await ada.push("memories", memory("sea", text="Bob sails the sea")) == []
+            waits = asyncio.create_task(cosines(h, ada, "Ada likes tea", "memories"))
+            async with asyncio.timeout(20):
+                while "memories/sea" not in await lacking(h, ada):
+                    await asyncio.sleep(0.01)
+            assert not waits.done()
+            go_on.set()
+            assert set(await waits) == {"tea", "sea"}
+
+    run(scenario)
+
+
 def test_a_question_for_a_model_that_is_overloaded_is_told_when_to_come_again(
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

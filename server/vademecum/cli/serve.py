@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import ssl
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 STOP_S = 20
 GC_EVERY = 50_000  # new objects between looks for cycles: a push makes thousands, none of them cyclic
+# A write takes Python's lock anew after each of its statements, and waits as long as this for a job that computes.
+SWITCH_S = 0.0005
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where commands find a server that listens everywhere
 
 
@@ -85,6 +88,7 @@ class Server(uvicorn.Server):
             door = local.Door(_url(self.config.is_ssl, here, port), os.getpid(), parts.local_secret)
             gc.freeze()
             gc.set_threshold(GC_EVERY, 20, 20)
+            sys.setswitchinterval(SWITCH_S)
             local.publish(self._settings.data, door)
             link = await ensure_owner(parts)
             url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)

@@ -118,7 +118,7 @@ class Extraction:
                 await _drop(store, job)
                 return True
             epoch, home = store.epoch, home_of(store.heads.rows.get(f"sessions/{turn.session_id}"))
-        memories = await self.memories.look_up(user_id, home, texts)
+        memories = await self.memories.look_up(user_id, home, texts, turn.session_id)
         async with self.users.open(user_id) as store:
             entities = await _known(store, home)
             facts = await _facts(store, {fact.key for fact in found.facts})

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.lance import Hit
+from vademecum.engines.lance import Hit, IndexDamaged
 from vademecum.model.decay import CANDIDATES, age_days, scored
 from vademecum.model.ranking import DEPTH, MEANING_OF_TURNS, lift_found
 from vademecum.model.recollection import Kind, Remembered, decode, kind_of, said
 from vademecum.model.said import SearchMode
 from vademecum.model.scope import Home, InProject, MemoryScope, sees
-from vademecum.services.index import Indexer, Indexes
+from vademecum.services.index import Indexer, Indexes, IndexReplaced
 from vademecum.services.models import OPENING_S
 from vademecum.services.portions import Portion, portions
 from vademecum.services.scope import PROJECTS, SESSIONS, place_of
 from vademecum.services.seek import Seeker
 from vademecum.services.user_queue import UserQueue
+
+if TYPE_CHECKING:
+    from vademecum.engines.lance import VectorIndex
 
 
 class Recollection(msgspec.Struct, rename="camel", frozen=True):
@@ -109,26 +113,35 @@ class Recall:
         self, user_id: str, home: Home, text: str, kind: Kind, k: int
     ) -> list[tuple[str, float]]:
         """Ids of the `k` rows whose text is nearest to `text`, with their cosines, as two passages are compared. None
-        without a model. Waits, bounded, until what was committed before has its vectors."""
+        without a model. Waits, bounded, until those that were committed before have their vectors, and for no others: a
+        conversation goes on meanwhile, and its turns are better embedded many at a time."""
         if await self.indexes.embedder(user_id, OPENING_S) is None or not text.strip():
             return []
         async with self._users.open(user_id) as store:
-            at = store.epoch, store.seq
             ids = await _ids(store, home, {kind})
+            heads = store.heads.rows
+            at = store.epoch, max((heads[key].seq for key in ids), default=0)
         if not ids:
             return []
-        await self._wait_for_vectors(user_id)
+        await self._wait_for_vectors(user_id, ids, at)
         hits, read = await self.seeker.alike(user_id, text, ids, max(k, DEPTH), at)
         async with self._users.open(user_id) as store:
             standing = await _standing(store, home, hits, read)
         return [(one.key.partition("/")[2], one.relevance) for one in standing][:k]
 
-    async def _wait_for_vectors(self, user_id: str) -> None:
-        try:
+    async def _wait_for_vectors(self, user_id: str, ids: Collection[str], at: tuple[str, int]) -> None:
+        with suppress(IndexDamaged, IndexReplaced):
+            if await self.indexes.read(user_id, lambda index: _has_vectors(index, ids, *at)):
+                return
+        with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s):
                 await self._vectors.settle(user_id)
-        except TimeoutError:
-            return
+
+
+def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int) -> bool:
+    """Of all these rows, of which the newest has this `seq`."""
+    its_epoch, its_seq = index.checkpoint
+    return its_epoch == epoch and its_seq >= seq and set(index.without_vectors()).isdisjoint(ids)
 
 
 def in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:

@@ -113,19 +113,27 @@ class Memories:
         async with self._users.open(user_id) as store:
             return await store.write(work)
 
-    async def look_up(self, user_id: str, home: Home, texts: Sequence[str]) -> list[Known]:
-        """What `home` knows of each of these texts. The file must not be held: the model's answer is waited for."""
+    async def look_up(
+        self, user_id: str, home: Home, texts: Sequence[str], session_id: str | None = None
+    ) -> list[Known]:
+        """What `home` knows of each of these texts. The file must not be held: the model's answer is waited for.
+
+        `session_id`: they were extracted from this conversation. One that is full gets no more, so nothing is asked of
+        the model; should it lose one meanwhile, both memories stay."""
         if not texts:
             return []
         exact: list[list[str]] = [[] for _ in texts]
         forms = [same_form(text) for text in texts]
+        extracted = 0
         async with self._users.open(user_id) as store:
             seq = store.seq
             async for some in decoded(store, await keys_within(store, home)):
+                extracted += sum(_is_extracted(one, session_id) for one, _ in some)
                 found = await asyncio.to_thread(_of_forms, some, forms)
                 exact = [[*ids, *more] for ids, more in zip(exact, found, strict=True)]
+        full = extracted >= MEMORIES_MAX
         return [
-            Known(home, text, seq, ids, None if ids else await self._repeated(user_id, home, text))
+            Known(home, text, seq, ids, None if ids or full else await self._repeated(user_id, home, text))
             for text, ids in zip(texts, exact, strict=True)
         ]
 
@@ -177,6 +185,10 @@ async def _home(store: UserStore, said: Statement) -> Home:
     if isinstance(scope, Everything):
         raise BadRequest("A memory is in one project, or in none: name the project, or leave `project` out.")
     return scope
+
+
+def _is_extracted(memory: Memory, session_id: str | None) -> bool:
+    return is_current(memory) and memory.source == "extracted" and session_id in memory.session_ids
 
 
 def _of_forms(some: list[tuple[Memory, bytes]], forms: list[str]) -> list[list[str]]:

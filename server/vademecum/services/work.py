@@ -81,11 +81,15 @@ class Worker:
 
     async def _next(self, store: UserStore) -> Job | None:
         """The job that is due. If there is none, asks for a turn when there will be."""
+        job = await store.next_job(KINDS)
+        if job is None:
+            return None  # as after every turn that was said alone: there is nothing more to look up
         now = self._clock()
-        spent = await store.asked_on(jobs.day(now)) >= self._daily
-        job = await store.next_job(("summarise",) if spent else KINDS)
-        held = spent and await store.next_job(("extract",)) is not None
-        wait = jobs.until_midnight_s(now) if held else None
+        wait: float | None = None
+        if await store.asked_on(jobs.day(now)) >= self._daily:
+            held = await store.next_job(("extract",)) is not None
+            wait = jobs.until_midnight_s(now) if held else None
+            job = await store.next_job(("summarise",))
         if job is not None:
             due = jobs.seconds_until(job.due, now)
             if due <= 0:

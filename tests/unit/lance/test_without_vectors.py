@@ -1,12 +1,22 @@
 """Blocks that words find and meaning does not, yet, are told by name."""
 
 import numpy as np
+import pytest
 
 from unit.lance.conftest import Opener
 from unit.lance.making import block, embedded, vectors
-from vademecum.engines.lance import VectorIndex
+from vademecum.engines.lance import Block, Chunk, MatrixCache, VectorIndex
 
 AT = ("epoch", 1)
+
+
+@pytest.fixture(params=["in memory", "on disk"])
+def index(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
+    """Rows come into memory with the first search, if they fit."""
+    index = opened(shared=MatrixCache() if request.param == "in memory" else MatrixCache(0))
+    index.apply([embedded("first", 0, 2)], [], [], AT)
+    assert index.words("plain", {"first"}, 1)
+    return index
 
 
 def test_only_blocks_with_a_chunk_that_has_no_vector_are_named(index: VectorIndex) -> None:
@@ -23,3 +33,13 @@ def test_without_a_model_nothing_lacks_a_vector(opened: Opener) -> None:
     index = opened(None, None)
     index.apply([block("b", 0, ["x"])], [], [], AT)
     assert index.without_vectors() == []
+
+
+def test_the_documents_that_have_a_living_chunk_in_a_section_are_named(index: VectorIndex) -> None:
+    def said(name: str, *sections: str | None) -> Block:
+        return Block(name, name, 0, [Chunk(at, None, one, "x") for at, one in enumerate(sections)])
+
+    index.apply([said("a", "s1", "s1"), said("b", "s2", None), said("c", "s1"), said("d", None)], [], [], AT)
+    assert index.in_sections(["s1", "s2", "other"]) == ["a", "b", "c"]
+    index.apply([said("c", "s3")], ["a"], [], AT)
+    assert index.in_sections({"s1", "s2"}) == ["b"]

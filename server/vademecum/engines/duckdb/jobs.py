@@ -19,8 +19,7 @@ OPEN = "state IN ('waiting', 'running')"  # what runs when the worker looks was 
 
 
 def by_ids(cursor: Cursor, alias: str, ids: Sequence[str]) -> dict[str, Job]:
-    rows = _select(cursor, alias, "WHERE id IN (SELECT unnest(?))", list(ids)) if ids else []
-    return {job.id: job for job in rows}
+    return {job.id: job for job in _select(cursor, alias, *_among(ids))} if ids else {}
 
 
 def next_due(cursor: Cursor, alias: str, kinds: Sequence[Kind]) -> Job | None:
@@ -66,14 +65,17 @@ def statements(alias: str, jobs: Mapping[str, Job | None], first: Set[str] = fro
 
 
 def _deleted(table: str, ids: list[str]) -> list[Statement]:
+    clause, value = _among(ids)
+    return [(f"DELETE FROM {table} {clause}", [value])] if ids else []
+
+
+def _among(ids: Sequence[str]) -> tuple[str, Any]:
     """One is what there nearly always is, and a statement without arrays costs half."""
-    if len(ids) == 1:
-        return [(f"DELETE FROM {table} WHERE id = ?", ids)]
-    return [(f"DELETE FROM {table} WHERE id IN (SELECT unnest(?))", [ids])] if ids else []
+    return ("WHERE id = ?", ids[0]) if len(ids) == 1 else ("WHERE id IN (SELECT unnest(?))", list(ids))
 
 
 def _inserted(table: str, made: list[tuple[Any, ...]]) -> list[Statement]:
-    """As `_deleted`."""
+    """As `_among`."""
     if len(made) == 1:
         return [(f"INSERT INTO {table} ({COLUMNS}) VALUES ({_VALUES})", [*made[0]])]
     columns = [list(column) for column in zip(*made, strict=True)]

@@ -133,6 +133,18 @@ class Segment:
             scores[rows] = self.matrix[rows] @ unit if few else (self.matrix @ unit)[rows]
         return scores
 
+    def without_vectors(self) -> set[str]:
+        """Ids of the blocks that have a living row without a vector."""
+        return self._named("block_id", self.alive & ~self.has_vector)
+
+    def in_sections(self, sections: Collection[str]) -> set[str]:
+        """Names of the documents that have a living row in one of these sections."""
+        within = pc.is_in(self.shown["section"], value_set=pa.array(list(sections), pa.string()))
+        return self._named("document_id", self.alive & within.to_numpy())
+
+    def _named(self, column: str, mask: Mask) -> set[str]:
+        return set(self.shown[column].take(pa.array(np.flatnonzero(mask))).to_pylist())
+
     def hits(self, rows: NDArray[np.int64], scores: NDArray[Any]) -> list[Hit]:
         """Rows with their scores as hits."""
         columns = [self.shown[name].take(pa.array(rows)).to_pylist() for name in _SHOWN[1:]]
@@ -171,6 +183,14 @@ class Snapshot:
         """The k rows that the wanted terms fit best, by BM25."""
         parts = [(part.postings, part.within(document_ids)) for part in self.segments]
         return self._top(bm25(parts, wanted), k, 0.0)
+
+    def without_vectors(self) -> list[str]:
+        """Ids of the blocks that have a row without a vector."""
+        return sorted({name for part in self.segments for name in part.without_vectors()})
+
+    def in_sections(self, sections: Collection[str]) -> list[str]:
+        """Names of the documents that have a row in one of these sections."""
+        return sorted({name for part in self.segments for name in part.in_sections(sections)})
 
     def _top(self, scores: Sequence[NDArray[Any]], k: int, floor: float) -> list[Hit]:
         hits = [
