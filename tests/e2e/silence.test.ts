@@ -6,8 +6,7 @@ withServer();
 
 let device: Device;
 beforeAll(async () => {
-  device = await Device.of(await harness.user(), { installs: true });
-  await device.installed();
+  device = await Device.of(await harness.user());
 });
 
 test("who is signed in no more and adds a file keeps its text", async () => {

@@ -7,8 +7,7 @@ withAssistant([{ when: "rent", say: ["The rent is 940 euros."] }]);
 
 let device: Device;
 beforeAll(async () => {
-  device = await Device.of(await harness.user(), { installs: true });
-  await device.installed();
+  device = await Device.of(await harness.user());
 });
 
 /** What these requests ask is taken and never answered; everything else is. */
