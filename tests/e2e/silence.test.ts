@@ -6,7 +6,8 @@ withServer();
 
 let device: Device;
 beforeAll(async () => {
-  device = await Device.of(await harness.user());
+  device = await Device.of(await harness.user(), { installs: true });
+  await device.installed();
 });
 
 test("who is signed in no more and adds a file keeps its text", async () => {

@@ -7,7 +7,8 @@ withAssistant([{ when: "rent", say: ["The rent is 940 euros."] }]);
 
 let device: Device;
 beforeAll(async () => {
-  device = await Device.of(await harness.user());
+  device = await Device.of(await harness.user(), { installs: true });
+  await device.installed();
 });
 
 /** What these requests ask is taken and never answered; everything else is. */
