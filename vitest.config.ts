@@ -4,16 +4,31 @@ import Order from "./tests/order.ts";
 /** RxDB's own, and nothing beside it. */
 const ADVERTISEMENT = /^-+ RxDB Open Core RxStorage -+\n[^]*\n-{60,}\s*$/u;
 
+/** It puts RxDB into its mode for development, which nothing takes back. */
+const ALONE = "tests/sync/base.test.ts";
+
+const each = {
+  globals: true, // RxDB's own test suite brings none
+  testTimeout: 180_000, // a page on cores that it shares with pytest; what hangs hangs longer
+  hookTimeout: 180_000,
+};
+
 export default defineConfig({
   test: {
-    globals: true, // RxDB's own test suite brings none
     globalSetup: ["tests/models.ts", "tests/shared.ts"],
     reporters: ["default", "./tests/reporter.ts"],
-    include: ["tests/**/*.test.ts"],
     onConsoleLog: (text) => !ADVERTISEMENT.test(text),
-    testTimeout: 180_000, // a page on cores that it shares with pytest; what hangs hangs longer
-    hookTimeout: 180_000,
     maxWorkers: 2, // a file runs a server and browsers
     sequence: { sequencer: Order },
+    projects: [
+      { test: { ...each, name: "alone", include: [ALONE] } },
+      {
+        test: {
+          ...{ ...each, name: "together", include: ["tests/**/*.test.ts"], exclude: [ALONE] },
+          isolate: false, // Playwright and RxDB take a second to load: once a process is enough
+          setupFiles: ["tests/afterwards.ts"],
+        },
+      },
+    ],
   },
 });

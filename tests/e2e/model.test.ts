@@ -1,15 +1,15 @@
 /** The server gets a model, or another one, while the app is open: the app goes over to it by itself. */
 
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, renameSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Device, harness, withOwnServer } from "./app.ts";
+import { SMALL_MODEL } from "./browser.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "vademecum-models-"));
 const models = join(folder, "models");
 
-beforeAll(() => void execFileSync(".venv/bin/python", ["tests/e2e/small_model.py", join(folder, "later")]));
+beforeAll(() => cpSync(SMALL_MODEL, join(folder, "later"), { recursive: true }));
 afterAll(() => rmSync(folder, { recursive: true }));
 withOwnServer({ VADEMECUM_MODELS: models });
 

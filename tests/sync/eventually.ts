@@ -2,7 +2,7 @@
 export async function eventually(what: string, holds: () => Promise<boolean> | boolean, ms = 20_000) {
   for (const end = Date.now() + ms; Date.now() < end;) {
     if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 25));
+    await new Promise((resolve) => setTimeout(resolve, 50));
   }
   throw new Error(`It did not come to pass: ${what}.`);
 }

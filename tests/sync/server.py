@@ -96,11 +96,9 @@ def end_with_parent() -> None:
 
 def main() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
-    settings = from_environment(
-        os.environ,
-        erase_delay_s=1.0,
-        heartbeat_s=1.0,
-    )
+    # In the long run files are rewritten meanwhile.
+    erase_delay_s = 1.0 if os.environ.get("SOAK") else 3600.0
+    settings = from_environment(os.environ, erase_delay_s=erase_delay_s, heartbeat_s=1.0)
     app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
     for route in (alive, make_user, make_link, set_tier, revoke):
         app.register(route)

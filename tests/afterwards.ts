@@ -1,0 +1,5 @@
+/** The next file in the same process has its own modules and the globals of Node; packages stay loaded. */
+afterAll(() => {
+  vi.unstubAllGlobals();
+  vi.resetModules();
+});
