@@ -152,7 +152,7 @@ async def open_worker(
     if endpoint is not None:
         extraction = Extraction(users, endpoint, limits, known, longest_s)
         doers = {"extract": extraction.work, "summarise": summaries.work}
-    worker = Worker(users, doers, settings.extraction_daily, clock, again)
+    worker = Worker(users, doers, settings.extraction_daily, clock, again, lambda: backstage.closing)
     idle = not (doers and works)
     backstage.add(UserQueue("work", settings.data / "jobs", worker.work, parallel=2, idle=idle))
     try:

@@ -26,9 +26,12 @@ def test_jobs_outlive_a_start_without_an_assistant(tmp_path):
         async with house(tmp_path) as h:
             (ada,) = people
             ada.client._transport.app = h.app
+            assert (await listed(ada))["jobs"][0]["attempts"] == 0, (
+                "what an orderly end cuts off is no attempt"
+            )
             await ada.call("POST", "/v1/jobs/retry")
             await asyncio.sleep(0.5)
-            assert (await listed(ada))["counts"]["running"] == 1, "left as the stop has left it"
+            assert (await listed(ada))["counts"]["waiting"] == 1, "nobody tries it here"
 
     async def started(h, model, _):
         (ada,) = people

@@ -30,6 +30,7 @@ class Backstage:
         self._tidy_delay_s = tidy_delay_s
         self._extracts = extracts
         self.jobs: dict[str, UserQueue] = {}
+        self.closing = False
 
     def add(self, job: UserQueue) -> UserQueue:
         self.jobs[job.name] = job
@@ -96,5 +97,6 @@ class Backstage:
             job.forget(user_id)
 
     async def close(self) -> None:
+        self.closing = True
         for job in self.jobs.values():
             await job.close()

@@ -7,6 +7,7 @@ still be what was begun: a row that was edited or deleted meanwhile has another 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import get_args
@@ -62,12 +63,14 @@ class Worker:
         daily: int,
         clock: Callable[[], str],
         again: Callable[[str, float], None],
+        stops: Callable[[], bool],
     ) -> None:
         self._users = users
         self._doers = doers
         self._daily = daily
         self._clock = clock
         self._again = again
+        self._stops = stops
         self._outs: dict[str, int] = {}  # user -> how often in a row the model was not there
 
     async def work(self, user_id: str) -> None:
@@ -122,6 +125,10 @@ class Worker:
         pause = 0.0
         try:
             await self._doers[job.kind](user_id, job)
+        except asyncio.CancelledError:
+            if self._stops():  # what an orderly end cuts off is no attempt
+                await self._put_off(user_id, job, partial(jobs.unheard, error=job.error, wait_s=0))
+            raise
         except OUT as error:
             _log.warning("job waits for the model", kind=job.kind, code=error.code)
             self._outs[user_id] = outs + 1
