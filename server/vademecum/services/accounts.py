@@ -67,7 +67,7 @@ async def create(
     if not _EMAIL.fullmatch(email):
         raise BadRequest("This is not an email address. Nothing was changed.")
     hashed = await sign_in.hashed(password) if password is not None else None
-    if has_left(parts.settings.data, email):
+    if parts.accounts.by_email(email) is None and has_left(parts.settings.data, email):
         await parts.spool.clear(email)  # what somebody else's agents left there
     account = Account(new_id(), email, tier, admin, hashed, parts.clock())
     await parts.accounts.add_account(account)
