@@ -8,10 +8,11 @@ import pytest
 
 from server.agents.acting import event
 from server.agents.test_spool import spooled
-from server.house import house, run
+from server.house import house, refused, run
 from vademecum.errors import Conflict
 from vademecum.model.limits import Limits
 from vademecum.services.accounts import create, remove
+from vademecum.services.left import left_file
 
 LEAVE = {"confirm": "leave for good"}
 EMAIL = "bob@example.org"
@@ -27,5 +28,20 @@ def test_an_account_that_is_there_loses_no_event_when_it_is_added_once_more(tmp_
             with pytest.raises(Conflict, match="Nothing was changed"):
                 await create(h.parts, EMAIL, "FREE")
             assert len(list(folder.glob("*.json"))) == 1
+
+    run(scenario)
+
+
+def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            left_file(tmp_path).parent.mkdir(exist_ok=True)
+            left_file(tmp_path).symlink_to("/dev/full")
+            assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 500
+            assert (await ada.call("GET", "/v1/me")).status_code == 200
+            left_file(tmp_path).unlink()
+            assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 200
+            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
 
     run(scenario)

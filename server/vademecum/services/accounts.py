@@ -131,8 +131,8 @@ async def remove(parts: Parts, account: Account) -> None:
     folder back. Raises NotFound when somebody else has removed it, and Broken when events of agents are left, alone of
     all that there was.
     """
+    note_left(parts.settings.data, account.id, account.email)  # when that fails, nothing has changed
     parts.accounts.hide(account.id)
-    note_left(parts.settings.data, account.id, account.email)
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
     # Before the address can be somebody else's; what cannot be removed there is no reason to keep the rest.
