@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
+import stat
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,7 @@ from server.house import house, refused, run
 from vademecum.errors import Conflict
 from vademecum.model.limits import Limits
 from vademecum.services.accounts import create, remove
-from vademecum.services.left import left_file
+from vademecum.services.left import has_left, left_file, note_left, read_left
 
 LEAVE = {"confirm": "leave for good"}
 EMAIL = "bob@example.org"
@@ -45,3 +49,36 @@ def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> Non
             refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
 
     run(scenario)
+
+
+def test_a_line_that_a_crash_cut_short_costs_nobody_elses(tmp_path: Path) -> None:
+    note_left(tmp_path, "ada-id", "ada@example.org")
+    with left_file(tmp_path).open("ab") as file:
+        file.write(b"eve-id 0123abcd")
+    note_left(tmp_path, "bob-id", EMAIL)
+    with left_file(tmp_path).open("ab") as file:
+        file.write(b"\0\0\0\xff")
+    assert read_left(tmp_path) == {"ada-id", "bob-id"}
+    assert has_left(tmp_path, "ada@example.org") and has_left(tmp_path, EMAIL)
+
+
+def test_who_cannot_be_noted_whole_is_not_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note_left(tmp_path, "ada-id", "ada@example.org")
+    before = left_file(tmp_path).read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limit[1]))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            note_left(tmp_path, "bob-id", EMAIL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert left_file(tmp_path).read_bytes() == before
+
+    def broken(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        note_left(tmp_path, "bob-id", EMAIL)
+    assert left_file(tmp_path).read_bytes() == before
