@@ -9,10 +9,15 @@ import stat
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
+from property.rows import fact
+from rights import as_anybody
 from server.agents.acting import event
 from server.agents.test_spool import spooled
 from server.house import house, refused, run
+from vademecum.cli.doctor import _examine_left
+from vademecum.engines.duckdb.users import user_folder
 from vademecum.errors import Conflict
 from vademecum.model.limits import Limits
 from vademecum.services.accounts import create, remove
@@ -82,3 +87,37 @@ def test_who_cannot_be_noted_whole_is_not_noted(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(OSError, match="Input/output"):
         note_left(tmp_path, "bob-id", EMAIL)
     assert left_file(tmp_path).read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_again(tmp_path: Path) -> None:
+    ids: list[str] = []
+
+    async def before() -> None:
+        async with house(tmp_path) as h:
+            for person in (await h.person(), await h.person(), await h.person()):
+                await person.push("facts", fact("f1"))
+                ids.append(person.id)
+            for gone in ids[:2]:
+                note_left(tmp_path, gone, h.parts.accounts.accounts[gone].email)
+
+    async def start() -> None:
+        async with house(tmp_path) as h:
+            assert set(h.parts.accounts.accounts) == set(ids[2:])
+
+    def there() -> list[bool]:
+        return [user_folder(tmp_path, account_id).exists() for account_id in ids]
+
+    run(before)
+    for gone in ids[:2]:  # whichever is the first
+        user_folder(tmp_path, gone).chmod(0)
+    with as_anybody():
+        with capture_logs() as logs:
+            run(start)
+        assert there() == [True, True, True]
+        assert [log["event"] for log in logs].count("an account that has left is not erased yet") == 2
+        said = _examine_left(tmp_path)
+        assert not said.ok and all(gone in said.detail for gone in ids[:2])
+        for gone in ids[:2]:
+            user_folder(tmp_path, gone).chmod(0o700)
+        run(start)
+    assert there() == [False, False, True] and _examine_left(tmp_path).ok

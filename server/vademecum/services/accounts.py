@@ -6,6 +6,7 @@ import asyncio
 import re
 
 import msgspec
+import structlog
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.engines.duckdb.users import RECORDS, user_folder
@@ -18,6 +19,7 @@ from vademecum.services.left import has_left, note_left, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress
 
+_log = structlog.get_logger("vademecum.accounts")
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 
 
@@ -153,15 +155,23 @@ async def _erase(parts: Parts, account_id: str) -> None:
 
 
 async def finish_leaving(parts: Parts) -> None:
-    """At the start, before the spool is taken up: a stop may have cut a removal off half-way."""
+    """At the start, before the spool is taken up: a stop may have cut a removal off half-way. What cannot be erased now
+    is no reason not to start: the next start tries again, and the doctor names it."""
     for account_id in read_left(parts.settings.data):
-        known = account_id in parts.accounts.accounts
-        if known:
-            await parts.accounts.remove_account(account_id)
-        if known or user_folder(parts.settings.data, account_id).exists():
-            await _erase(parts, account_id)
-            await parts.accounts.rewrite()
+        try:
+            await _finish(parts, account_id)
+        except Exception as error:
+            _log.error("an account that has left is not erased yet", account=account_id, exc_info=error)
     await parts.spool.clear_left()
+
+
+async def _finish(parts: Parts, account_id: str) -> None:
+    known = account_id in parts.accounts.accounts
+    if known:
+        await parts.accounts.remove_account(account_id)
+    if known or user_folder(parts.settings.data, account_id).exists():
+        await _erase(parts, account_id)
+        await parts.accounts.rewrite()
 
 
 def tokens(parts: Parts, account: Account) -> list[TokenInfo]:
