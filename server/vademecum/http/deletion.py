@@ -94,9 +94,10 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
             f'To forget everything, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
         )
     parts: Parts = state.parts
-    await parts.spool.clear(request.user.email)
     where = parts.settings.data, parts.users, parts.eraser, request.user.id
-    return await forget_everything(*where, parts.spool.folders(request.user.email))
+    async with parts.spool.cleared(request.user.email) as spooled:
+        receipt = await forget_everything(*where, spooled)
+    return receipt
 
 
 @get(

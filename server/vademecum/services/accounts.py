@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 import msgspec
@@ -137,12 +136,9 @@ async def remove(parts: Parts, account: Account) -> None:
     parts.accounts.hide(account.id)
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
-    # Before the address can be somebody else's; what cannot be removed there is no reason to keep the rest.
-    (stays,) = await asyncio.gather(parts.spool.clear(account.email), return_exceptions=True)
-    await _erase(parts, account.id)
-    await parts.accounts.rewrite()
-    if stays is not None:
-        raise stays
+    async with parts.spool.cleared(account.email):  # before the address can be somebody else's
+        await _erase(parts, account.id)
+        await parts.accounts.rewrite()
 
 
 async def _erase(parts: Parts, account_id: str) -> None:

@@ -146,6 +146,19 @@ class Spool:
         async with self._one_at_a_time:
             await asyncio.to_thread(lambda: spool_files.remove_folders(self.folders(email)))
 
+    @asynccontextmanager
+    async def cleared(self, email: str) -> AsyncIterator[list[Path]]:
+        """Around the erasing of all else: what cannot be removed here is no reason to keep the rest, and is raised when
+        that is done. Yields where to look for what is left: nowhere, when that is known."""
+        stays: Broken | None = None
+        try:
+            await self.clear(email)
+        except Broken as error:
+            stays = Broken(f"All else is erased. {error.message}")
+        yield [] if stays else self.folders(email)
+        if stays:
+            raise stays
+
     async def clear_left(self) -> None:
         """What a stop has left of those who have left."""
         async with self._one_at_a_time:

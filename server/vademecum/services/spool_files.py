@@ -8,7 +8,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
@@ -135,31 +135,44 @@ def set_aside(spool: Path) -> int:
 
 
 def remove_folders(paths: Iterable[Path]) -> None:
-    """With all that is in them. Raises Broken when one stays."""
-    for path in paths:
-        with _for_certain(path):
-            _remove_tree(path)
+    """With all that is in them. Raises Broken when one stays, after all that can be removed is."""
+    _for_certain(paths, _remove_folder)
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Files, and whatever else lies where one should. Raises Broken when something stays."""
+    """Files, and whatever else lies where one should. Raises Broken when something stays, after the rest is removed."""
+    _for_certain(paths, _remove)
+
+
+def _for_certain(paths: Iterable[Path], how: Callable[[Path], None]) -> None:
+    stays: Broken | None = None
     for path in paths:
-        with _for_certain(path):
-            if path.is_dir() and not path.is_symlink():
-                _remove_tree(path)
-            else:
-                path.unlink(missing_ok=True)
+        try:
+            how(path)
+        except OSError as error:
+            stays = stays or Broken(
+                f"What agents left in {path.parent.name}/{path.name} of the server's spool cannot be removed "
+                f"({error.strerror or error}): it must be removed by hand."
+            )
+    if stays:
+        raise stays
 
 
-@contextmanager
-def _for_certain(path: Path) -> Iterator[None]:
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        _remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _remove_folder(folder: Path) -> None:
     try:
-        yield
-    except OSError as error:
-        raise Broken(
-            f"What agents left in {path.parent.name}/{path.name} of the server's spool cannot be removed "
-            f"({error.strerror or error}): it must be removed by hand."
-        ) from error
+        _remove_tree(folder)
+    except OSError:
+        if not folder.is_symlink():  # what is behind a link is not ours
+            with suppress(OSError, Broken):
+                remove(list(folder.iterdir()))  # one file that stays keeps no other
+        raise
 
 
 def _remove_tree(folder: Path) -> None:
