@@ -95,6 +95,7 @@ def _examine_logs(data: Path) -> Finding:
 def _examine_spool(data: Path, running: bool) -> Finding:
     """What agents' hooks have left, and why it is still there."""
     waiting = list(spool_files.waiting(data / "spool"))
+    unread = spool_files.unreadable(data / "spool")
     aside = spool_files.set_aside(data / "spool")
     usual = "the server takes them up within seconds" if running else "no server runs to take them up"
     said = [
@@ -106,7 +107,8 @@ def _examine_spool(data: Path, running: bool) -> Finding:
         said.append(
             f"{aside} were set aside in {data / 'spool' / spool_files.REJECTED}: no events of an account"
         )
-    return Finding("events of agents", not any(one.why for one in waiting), "; ".join(said) or "none wait")
+    ok = not unread and not any(one.why for one in waiting)
+    return Finding("events of agents", ok, "; ".join(said + unread) or "none wait")
 
 
 def _examine_users(settings: Settings) -> Finding:

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 import structlog
@@ -20,6 +21,7 @@ import structlog
 from vademecum.engines.duckdb.accounts import Account, Accounts, email_key
 from vademecum.engines.duckdb.users import Users
 from vademecum.errors import BadRequest, Broken, LimitReached, VademecumError
+from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits
 from vademecum.model.observation import Event, Identity
 from vademecum.services import claims, spool_files
@@ -162,20 +164,28 @@ class Spool:
     async def clear_left(self) -> None:
         """What a stop has left of those who have left."""
         async with self._one_at_a_time:
-            for folder in await asyncio.to_thread(self._every):
+            try:
+                every = await asyncio.to_thread(self._every)
+            except OSError as error:  # no reason not to start
+                self._say("", error)
+                return
+            for folder in every:
                 email = email_of(folder)
                 if self._accounts.by_email(email) is None and has_left(self._data, email):
                     try:
                         await asyncio.to_thread(spool_files.remove_folders, [folder])
-                    except Broken as error:  # no reason not to start
+                    except Broken as error:
                         self._say(folder.name, error)
 
     async def drop(self, account: Account, project_id: str) -> None:
         """The project is being forgotten: what was to be taken up into it goes, what of it was set aside, and that of
-        which nobody can tell whose it is. Raises Broken when something of it stays."""
+        which nobody can tell whose it is. Raises Broken when something of it stays, or cannot be read."""
         async with self._one_at_a_time:
             for folder in await asyncio.to_thread(self.folders, account.email):
-                files = await asyncio.to_thread(spool_files.everything, folder)
+                try:
+                    files = await asyncio.to_thread(spool_files.everything, folder)
+                except OSError as error:
+                    raise spool_files.unread(folder, error) from error
                 for at in range(0, len(files), BATCH):
                     await self._drop(account, project_id, files[at : at + BATCH])
 
@@ -189,8 +199,15 @@ class Spool:
 
     def folders(self, email: str) -> list[Path]:
         """All that holds events of this user, also those that were set aside."""
+        return [*self._of(self._folder, email), *self._of(self._folder / REJECTED, email)]
+
+    def _of(self, parent: Path, email: str) -> list[Path]:
+        """Where folders cannot be listed, the one that would be there: who looks into that hears why it is not to be had."""
         key = email_key(email)
-        return [folder for folder in self._every() if email_key(email_of(folder)) == key]
+        try:
+            return [one for one in spool_files.folders(parent) if email_key(email_of(one)) == key]
+        except OSError:
+            return [parent / (OWNERS if key == OWNER else quote(email, safe=""))]
 
     def _every(self) -> list[Path]:
         return [*spool_files.folders(self._folder), *spool_files.folders(self._folder / REJECTED)]

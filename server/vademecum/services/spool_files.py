@@ -49,14 +49,48 @@ def folders(spool: Path) -> list[Path]:
     return sorted(path for path in spool.iterdir() if path.is_dir() and path.name != REJECTED)
 
 
+def _inside(folder: Path) -> list[Path]:
+    """Of a folder that has gone meanwhile nothing."""
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
 def files(folder: Path) -> list[Path]:
     """In the order of their ids, so of time. What is being written has another end."""
-    return sorted(path for path in folder.iterdir() if path.suffix == ".json")
+    return [path for path in _inside(folder) if path.suffix == ".json"]
 
 
 def everything(folder: Path) -> list[Path]:
     """Also what is no event, or will never be one; but not what is being written."""
-    return sorted(path for path in folder.iterdir() if path.name not in (TALLY, WHY) and not _is_fresh(path))
+    return [path for path in _inside(folder) if path.name not in (TALLY, WHY) and not _is_fresh(path)]
+
+
+def unread(folder: Path, error: OSError) -> Broken:
+    return Broken(
+        f"What agents left in {_called(folder)} cannot be read ({error.strerror or error}): as after a hook that ran as "
+        "another user. Make it readable to the server, or remove it, by hand."
+    )
+
+
+def unreadable(spool: Path) -> list[str]:
+    """What of the spool cannot be looked into, and why."""
+    said: list[str] = []
+    for parent in (spool, spool / REJECTED):
+        try:
+            for folder in folders(parent):
+                try:
+                    _inside(folder)
+                except OSError as error:
+                    said.append(unread(folder, error).message)
+        except OSError as error:
+            return [*said, unread(parent, error).message]
+    return said
+
+
+def _called(path: Path) -> str:
+    return f"{path.parent.name}/{path.name} of the server's spool"
 
 
 def _is_fresh(path: Path) -> bool:
@@ -121,17 +155,25 @@ def marked(folder: Path) -> bool:
 
 
 def waiting(spool: Path) -> Iterator[Waiting]:
-    for folder in folders(spool):
+    """But for what is `unreadable`."""
+    for folder in _readable(spool):
         if there := files(folder):
-            try:
+            why = ""
+            with suppress(OSError):
                 why = (folder / WHY).read_text(encoding="utf-8", errors="replace")
-            except FileNotFoundError:
-                why = ""
             yield Waiting(email_of(folder), len(there), _stat(there[0])[1], why)
 
 
 def set_aside(spool: Path) -> int:
-    return sum(1 for folder in folders(spool / REJECTED) for path in folder.iterdir())
+    return sum(len(_inside(folder)) for folder in _readable(spool / REJECTED))
+
+
+def _readable(parent: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        for folder in folders(parent):
+            with suppress(OSError):
+                _inside(folder)
+                yield folder
 
 
 def remove_folders(paths: Iterable[Path]) -> None:
@@ -151,7 +193,7 @@ def _for_certain(paths: Iterable[Path], how: Callable[[Path], None]) -> None:
             how(path)
         except OSError as error:
             stays = stays or Broken(
-                f"What agents left in {path.parent.name}/{path.name} of the server's spool cannot be removed "
+                f"What agents left in {_called(path)} cannot be removed "
                 f"({error.strerror or error}): it must be removed by hand."
             )
     if stays:
@@ -181,10 +223,19 @@ def _remove_tree(folder: Path) -> None:
             shutil.rmtree(folder)
             return
         except OSError as error:
-            if not os.path.lexists(folder):
+            if _has_gone(folder):
                 return
             if not left or error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
                 raise
+
+
+def _has_gone(path: Path) -> bool:
+    """For certain: of what is in a folder that cannot be entered nobody knows."""
+    try:
+        path.lstat()
+    except OSError as error:
+        return error.errno == errno.ENOENT
+    return False
 
 
 def unlink(paths: Sequence[Path]) -> None:

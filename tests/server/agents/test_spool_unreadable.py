@@ -3,13 +3,23 @@ else back."""
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
 
 from rights import as_anybody
 from server.agents.acting import event, listed, take
 from server.agents.test_spool import email, spooled
-from server.house import house, refused, run
+from server.house import Person, house, refused, run
+from vademecum.model.limits import Limits
+from vademecum.services import spool_files
 
+NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
 FORGET = {"confirm": "forget everything"}
 
 
@@ -33,3 +43,43 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_being_forgotten(tmp_path
 
     with as_anybody():
         run(scenario)
+
+
+@pytest.mark.parametrize("place", ["spool/{}", "spool/rejected/{}", "spool/rejected", "spool"])
+def test_a_folder_that_cannot_be_read_is_said_and_the_rest_goes_on(tmp_path: Path, place: str) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, **NO_ROOM) as h:
+            ada, ben = await h.person("FREE"), await h.person()
+            project = {"name": "app", "root": "~/app", "source": "git"}
+            await take(ben, event("in the rows", project=project))
+            address = quote(email(h, ben), safe="")
+            spooled(h, email(h, ada), event("hers waits"))
+            await h.parts.spool.take_up()
+            shut = tmp_path / place.format(address)
+            shut.mkdir(parents=True, exist_ok=True)
+            shut.chmod(0)
+            name = f"{shut.parent.name}/{shut.name} of the server's spool"
+            assert name in str(spool_files.unreadable(tmp_path / "spool"))
+            if place != "spool":
+                assert email(h, ada) in str(list(spool_files.waiting(tmp_path / "spool")))
+                (hers,) = [one["event"] for one in await exported(ada) if "event" in one]
+                assert hers["content"] == "hers waits"
+            unread = [one["file"] for one in await exported(ben) if one.get("unread") == "Permission denied"]
+            assert unread[-1] in (f"spool/{address}", f"rejected/{address}")
+            row = next(iter((await ben.live("projects")).values()))
+            said = refused(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")["detail"]
+            assert "Permission denied" in said and "by hand" in said and len(await listed(ben)) == 1
+            said = refused(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            assert said.startswith("All else is erased.") and await listed(ben) == []
+        async with house(tmp_path):  # it starts all the same
+            shut.chmod(0o700)
+
+    with as_anybody():
+        run(scenario)
+
+
+async def exported(person: Person) -> list[dict[str, Any]]:
+    answer = await person.call("GET", "/v1/export")
+    assert answer.status_code == 200, answer.text
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        return [json.loads(line) for line in archive.read("agent-events.jsonl").splitlines()]
