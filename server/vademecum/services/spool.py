@@ -191,10 +191,12 @@ class Spool:
 
     async def _drop(self, account: Account, project_id: str, paths: Sequence[Path]) -> None:
         read = await asyncio.to_thread(spool_files.read, paths, _whose)
-        said = {identity for _, identity in read}
+        if read.unread:
+            raise spool_files.unread(*read.unread[0])
+        said = {identity for _, identity in read.found}
         async with self._users.open(account.id) as store:
             gone = await store.write(lambda draft: claims.meaning(draft, said, project_id, claims.HERE))
-        stay = {path for path, identity in read if identity not in gone and path.suffix == ".json"}
+        stay = {path for path, identity in read.found if identity not in gone and path.suffix == ".json"}
         await asyncio.to_thread(spool_files.remove, [path for path in paths if path not in stay])
 
     def folders(self, email: str) -> list[Path]:
@@ -222,19 +224,26 @@ class Spool:
                 return
             if folder.name == OWNERS:
                 return  # a new data folder: the owner is made as soon as the server runs
+        unread: list[tuple[Path, OSError]] = []
         for at in range(0, len(files), BATCH):
             async with self._one_at_a_time:  # a batch, so that who forgets has not to wait for all
-                await self._batch(account, files[at : at + BATCH])
+                unread += await self._batch(account, files[at : at + BATCH])
+        if unread:  # the rest is taken up
+            raise spool_files.unread(*unread[0])
         marked = await asyncio.to_thread(spool_files.marked, folder)
         if files or marked:
             await asyncio.to_thread(spool_files.settle, folder)
 
-    async def _batch(self, account: Account | None, paths: Sequence[Path]) -> None:
-        read = await asyncio.to_thread(spool_files.read, paths, _event.decode) if account is not None else []
-        known = {path for path, _ in read}
-        await asyncio.to_thread(self._set_aside, [path for path in paths if path not in known])
-        if account is not None and read:
-            await self._store(account, read)
+    async def _batch(self, account: Account | None, paths: Sequence[Path]) -> list[tuple[Path, OSError]]:
+        """Returns what cannot be read."""
+        if account is None:
+            await asyncio.to_thread(self._set_aside, paths)
+            return []
+        read = await asyncio.to_thread(spool_files.read, paths, _event.decode)
+        await asyncio.to_thread(self._set_aside, read.odd)
+        if read.found:
+            await self._store(account, read.found)
+        return read.unread
 
     async def _store(self, account: Account, batch: Sequence[_Waiting]) -> None:
         try:

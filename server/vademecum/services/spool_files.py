@@ -9,8 +9,9 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -24,8 +25,16 @@ REJECTED = "rejected"
 FILE_MAX = 2**17  # bytes; 8,000 characters are less, however they are written
 WRITTEN_S = 60.0  # by then whoever writes a file has done it, or has died
 TRIES = 5  # to remove a folder into which a hook is writing
-# Says something of this process and nothing of the file.
-SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+IRREGULAR = (errno.ELOOP, errno.ENXIO)  # a link, a socket: never an event, however often it is tried
+
+
+@dataclass(frozen=True)
+class Read(Generic[T]):
+    """Of some files: those that hold what is looked for, those that never will, and those that cannot be read now."""
+
+    found: list[tuple[Path, T]]
+    odd: list[Path]
+    unread: list[tuple[Path, OSError]]
 
 
 class Waiting(NamedTuple):
@@ -67,9 +76,9 @@ def everything(folder: Path) -> list[Path]:
     return [path for path in _inside(folder) if path.name not in (TALLY, WHY) and not _is_fresh(path)]
 
 
-def unread(folder: Path, error: OSError) -> Broken:
+def unread(path: Path, error: OSError) -> Broken:
     return Broken(
-        f"What agents left in {_called(folder)} cannot be read ({error.strerror or error}): as after a hook that ran as "
+        f"What agents left in {_called(path)} cannot be read ({error.strerror or error}): as after a hook that ran as "
         "another user. Make it readable to the server, or remove it, by hand."
     )
 
@@ -106,18 +115,22 @@ def _stat(path: Path) -> tuple[int, float]:
     return status.st_size, status.st_mtime
 
 
-def read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> list[tuple[Path, T]]:
-    """Those of the files that hold what is looked for."""
-    found: list[tuple[Path, T]] = []
+def read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> Read[T]:
+    """What has gone meanwhile is in none of the three."""
+    read: Read[T] = Read([], [], [])
     for path in paths:
         try:
-            found.append((path, decode(content(path))))
+            read.found.append((path, decode(content(path))))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            read.odd.append(path)
+        except FileNotFoundError:
             continue
         except OSError as error:
-            if error.errno in SHORTAGES:
-                raise
-    return found
+            if error.errno in IRREGULAR:
+                read.odd.append(path)
+            else:
+                read.unread.append((path, error))
+    return read
 
 
 def content(path: Path, *, whole: bool = True) -> bytes:

@@ -16,8 +16,9 @@ from rights import as_anybody
 from server.agents.acting import event, listed, take
 from server.agents.test_spool import email, spooled
 from server.house import Person, house, refused, run
+from vademecum.model.folders import WHY
 from vademecum.model.limits import Limits
-from vademecum.services import spool_files
+from vademecum.services import spool, spool_files
 
 NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
 FORGET = {"confirm": "forget everything"}
@@ -83,3 +84,34 @@ async def exported(person: Person) -> list[dict[str, Any]]:
     assert answer.status_code == 200, answer.text
     with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
         return [json.loads(line) for line in archive.read("agent-events.jsonl").splitlines()]
+
+
+def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "BATCH", 2)
+    monkeypatch.setattr(spool, "PAUSE_S", 0.0)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            project = {"name": "app", "root": "~/app", "source": "git"}
+            folder = spooled(h, email(h, ada))
+            shut = folder / "0.json"  # the first in its folder, and in its batch
+            shut.write_text(json.dumps(event("shut", project=project)))
+            shut.chmod(0)
+            spooled(h, email(h, ada), *(event(f"e{n}", n, project=project) for n in range(5)))
+            await h.parts.spool.take_up()
+            assert {row["content"] for row in await listed(ada)} == {f"e{n}" for n in range(5)}
+            assert list(folder.glob("*.json")) == [shut] and not (tmp_path / "spool" / "rejected").exists()
+            why = (folder / WHY).read_text()
+            assert "0.json of the server's spool cannot be read (Permission denied)" in why
+            row = next(iter((await ada.live("projects")).values()))
+            refused(await ada.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
+            assert shut.exists() and len(await listed(ada)) == 5, "nobody knows whose it is"
+            shut.chmod(0o600)
+            await h.parts.spool.take_up()
+            assert len(await listed(ada)) == 6 and not list(folder.iterdir())
+
+    with as_anybody():
+        run(scenario)
