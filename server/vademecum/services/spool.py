@@ -269,8 +269,10 @@ class Spool:
         for path in paths:
             folder = self._folder / REJECTED / path.parent.name
             try:
+                os.utime(
+                    path, follow_symlinks=False
+                )  # it is kept for a time from now on, if it is still there
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                os.utime(path, follow_symlinks=False)  # it is kept for a time from now on
                 path.replace(folder / path.name)
             except FileNotFoundError:
                 continue  # taken up, or forgotten, since it was listed

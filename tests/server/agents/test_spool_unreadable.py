@@ -91,6 +91,7 @@ def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken
 ) -> None:
     monkeypatch.setattr(spool, "BATCH", 2)
     monkeypatch.setattr(spool, "PAUSE_S", 0.0)
+    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
 
     async def scenario() -> None:
         async with house(tmp_path) as h:
@@ -115,3 +116,15 @@ def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken
 
     with as_anybody():
         run(scenario)
+
+
+def test_what_another_has_taken_up_leaves_no_folder_under_its_users_address(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            folder = spooled(h, "nobody@example.org", event())
+            (listed_by_both,) = folder.glob("*.json")
+            listed_by_both.unlink()
+            h.parts.spool._set_aside([listed_by_both])
+            assert not (tmp_path / "spool" / "rejected").exists()
+
+    run(scenario)
