@@ -66,7 +66,7 @@ async def delete_project_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         rows.check_live(store, "projects", project_id)
-    await parts.spool.take_up_soon()  # what was done by now goes with the rest,
+    await parts.spool.take_up_soon(request.user.email)  # what was done by now goes with the rest,
     await parts.spool.drop(request.user, project_id)  # also if there was no room for it
     if forget == "now":
         where = parts.settings.data, parts.users, parts.eraser, request.user.id

@@ -100,7 +100,10 @@ class Spool:
 
     async def take_up(self) -> None:
         """All that lies there now. What cannot be taken up stays, for later."""
-        for folder in await asyncio.to_thread(spool_files.folders, self._folder):
+        await self._take_up(await asyncio.to_thread(spool_files.folders, self._folder))
+
+    async def _take_up(self, folders: Sequence[Path]) -> None:
+        for folder in folders:
             if self._paused.get(folder.name, 0) > time.monotonic():
                 continue
             try:
@@ -132,11 +135,11 @@ class Spool:
         else:
             _log.error("events are not taken up yet", folder=name, retry_s=PAUSE_S, exc_info=error)
 
-    async def take_up_soon(self) -> None:
-        """As much as can be in a moment: a request does not wait for more."""
+    async def take_up_soon(self, email: str) -> None:
+        """As much of this user's as can be in a moment: a request does not wait for more, nor for others'."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await self.take_up()
+                await self._take_up(await asyncio.to_thread(self._of, self._folder, email))
         except TimeoutError:
             return
         except Exception as error:

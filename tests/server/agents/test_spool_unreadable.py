@@ -128,3 +128,21 @@ def test_what_another_has_taken_up_leaves_no_folder_under_its_users_address(tmp_
             assert not (tmp_path / "spool" / "rejected").exists()
 
     run(scenario)
+
+
+def test_who_asks_does_not_wait_for_the_events_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            people = [await h.person() for _ in range(3)]
+            folders = [spooled(h, email(h, one), event("just now")) for one in people]
+            for asker, hers in zip(people, folders, strict=True):
+                before = sum(len(list(folder.iterdir())) for folder in folders)
+                await asker.call("GET", "/v1/agents/context", params={"project": "app"})
+                assert not list(hers.iterdir()) and len(await listed(asker)) == 1
+                assert sum(len(list(folder.iterdir())) for folder in folders) == before - 1
+
+    run(scenario)
