@@ -66,12 +66,14 @@ def test_what_was_set_aside_is_said_too(home: Home) -> None:
 
 
 def test_a_folder_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_doctor(tmp_path: Path) -> None:
-    shut, other = tmp_path / "spool" / "a-shut", tmp_path / "spool" / quote(EMAIL, safe="")
-    for folder in (shut, other):
+    names = ("a-shut", "a-half-shut", quote(EMAIL, safe=""))
+    shut, half_shut, other = (tmp_path / "spool" / name for name in names)
+    for folder in (shut, half_shut, other):
         folder.mkdir(parents=True)
         (folder / "x.json").write_text(STEP)
     shut.chmod(0)
+    half_shut.chmod(0o400)  # it can be listed, and not entered
     with as_anybody():
         said = _examine_spool(tmp_path, running=True)
-    assert not said.ok and f"1 of {EMAIL} wait" in said.detail
+    assert not said.ok and f"1 of {EMAIL} wait" in said.detail and "1 of a-half-shut wait" in said.detail
     assert "spool/a-shut of the server's spool cannot be read (Permission denied)" in said.detail

@@ -40,8 +40,8 @@ waiting.jsonl              rows that came before what they belong to (as a messa
                            it: {"collection": its name, "row": the row} a line
 documents/<name>.txt       the text of each document
 agent-events.jsonl         with everything: what agents did that waits to be taken up, or was no event and is kept aside
-                           for a while: {"file": where it lies, "event": it} a line, or "text" of what is no JSON, or "unread"
-                           and why for what the server cannot read
+                           for a while: {"file": where it lies, "event": it} a line, or "text" of what is no JSON,
+                           or "unread": why the server cannot read it
 
 To take it in elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push. The `userId` of a
 document must be the id of the account that it is pushed to.

@@ -272,9 +272,7 @@ class Spool:
         for path in paths:
             folder = self._folder / REJECTED / path.parent.name
             try:
-                os.utime(
-                    path, follow_symlinks=False
-                )  # it is kept for a time from now on, if it is still there
+                os.utime(path, follow_symlinks=False)  # if it is there: it is kept for a time from now on
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
                 path.replace(folder / path.name)
             except FileNotFoundError:

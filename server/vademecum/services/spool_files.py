@@ -107,10 +107,10 @@ def _is_fresh(path: Path) -> bool:
 
 
 def _stat(path: Path) -> tuple[int, float]:
-    """(size, when it was written); of what has gone meanwhile (nothing, now)."""
+    """(size, when it was written); of what has gone meanwhile, or is not to be had, (nothing, now)."""
     try:
         status = path.lstat()
-    except FileNotFoundError:
+    except OSError:
         return 0, time.time()
     return status.st_size, status.st_mtime
 
