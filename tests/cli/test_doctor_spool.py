@@ -11,6 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from cli.home import Home
+from rights import as_anybody
+from vademecum.cli.doctor import _examine_spool
 from vademecum.model.folders import WHY
 
 EMAIL = "ada@example.org"
@@ -61,3 +63,17 @@ def test_what_was_set_aside_is_said_too(home: Home) -> None:
     (aside / "x.json").write_text("{")
     said = found(home)
     assert said["ok"] and said["detail"].startswith("1 were set aside in ")
+
+
+def test_a_folder_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_doctor(tmp_path: Path) -> None:
+    names = ("a-shut", "a-half-shut", quote(EMAIL, safe=""))
+    shut, half_shut, other = (tmp_path / "spool" / name for name in names)
+    for folder in (shut, half_shut, other):
+        folder.mkdir(parents=True)
+        (folder / "x.json").write_text(STEP)
+    shut.chmod(0)
+    half_shut.chmod(0o400)  # it can be listed, and not entered
+    with as_anybody():
+        said = _examine_spool(tmp_path, running=True)
+    assert not said.ok and f"1 of {EMAIL} wait" in said.detail and "1 of a-half-shut wait" in said.detail
+    assert "spool/a-shut of the server's spool cannot be read (Permission denied)" in said.detail

@@ -73,6 +73,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
     yield _examine_spool(data, running)  # before what may take it up
     yield _examine_users(settings)
+    yield _examine_left(data)  # after a start, which erases them
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
     yield _examine_model(settings)
     yield _examine_assistant(settings)
@@ -94,6 +95,7 @@ def _examine_logs(data: Path) -> Finding:
 def _examine_spool(data: Path, running: bool) -> Finding:
     """What agents' hooks have left, and why it is still there."""
     waiting = list(spool_files.waiting(data / "spool"))
+    unread = spool_files.unreadable(data / "spool")
     aside = spool_files.set_aside(data / "spool")
     usual = "the server takes them up within seconds" if running else "no server runs to take them up"
     said = [
@@ -105,7 +107,8 @@ def _examine_spool(data: Path, running: bool) -> Finding:
         said.append(
             f"{aside} were set aside in {data / 'spool' / spool_files.REJECTED}: no events of an account"
         )
-    return Finding("events of agents", not any(one.why for one in waiting), "; ".join(said) or "none wait")
+    ok = not unread and not any(one.why for one in waiting)
+    return Finding("events of agents", ok, "; ".join(said + unread) or "none wait")
 
 
 def _examine_users(settings: Settings) -> Finding:
@@ -117,6 +120,16 @@ def _examine_users(settings: Settings) -> Finding:
     if problems:
         return Finding("users", False, " ".join(problems))
     return Finding("users", True, f"{len(accounts)} accounts, every file opens")
+
+
+def _examine_left(data: Path) -> Finding:
+    from vademecum.engines.duckdb.users import user_folder  # half of the server, for the doctor alone
+    from vademecum.services.left import read_left
+
+    folders = [user_folder(data, account_id) for account_id in sorted(read_left(data))]
+    stays = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
+    said = f"each start of the server tries to erase it, and cannot: remove by hand {stays}"
+    return Finding("who has left", not stays, said if stays else "nothing of them is left")
 
 
 def _examine_model(settings: Settings) -> Finding:

@@ -101,7 +101,7 @@ async def context_route(
     """What is pinned, what was decided, what is remembered, then what was done lately, in so many tokens. It is quoted,
     in a fence that nothing in it can end. Empty when there is nothing to tell."""
     parts: Parts = state.parts
-    await parts.spool.take_up_soon()
+    await parts.spool.take_up_soon(request.user.email)
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, asked_in_address(project))
         told = await context(store, scope, tokens, parts.inference, parts.clock)

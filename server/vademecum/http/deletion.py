@@ -66,7 +66,7 @@ async def delete_project_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         rows.check_live(store, "projects", project_id)
-    await parts.spool.take_up_soon()  # what was done by now goes with the rest,
+    await parts.spool.take_up_soon(request.user.email)  # what was done by now goes with the rest,
     await parts.spool.drop(request.user, project_id)  # also if there was no room for it
     if forget == "now":
         where = parts.settings.data, parts.users, parts.eraser, request.user.id
@@ -94,9 +94,10 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
             f'To forget everything, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
         )
     parts: Parts = state.parts
-    await parts.spool.clear(request.user.email)
     where = parts.settings.data, parts.users, parts.eraser, request.user.id
-    return await forget_everything(*where, parts.spool.folders(request.user.email))
+    async with parts.spool.cleared(request.user.email) as spooled:
+        receipt = await forget_everything(*where, spooled)
+    return receipt
 
 
 @get(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 import msgspec
+import structlog
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.engines.duckdb.users import RECORDS, user_folder
@@ -18,6 +18,7 @@ from vademecum.services.left import has_left, note_left, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress
 
+_log = structlog.get_logger("vademecum.accounts")
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 
 
@@ -67,7 +68,7 @@ async def create(
     if not _EMAIL.fullmatch(email):
         raise BadRequest("This is not an email address. Nothing was changed.")
     hashed = await sign_in.hashed(password) if password is not None else None
-    if has_left(parts.settings.data, email):
+    if parts.accounts.by_email(email) is None and has_left(parts.settings.data, email):
         await parts.spool.clear(email)  # what somebody else's agents left there
     account = Account(new_id(), email, tier, admin, hashed, parts.clock())
     await parts.accounts.add_account(account)
@@ -131,16 +132,13 @@ async def remove(parts: Parts, account: Account) -> None:
     folder back. Raises NotFound when somebody else has removed it, and Broken when events of agents are left, alone of
     all that there was.
     """
+    note_left(parts.settings.data, account.id, account.email)  # when that fails, nothing has changed
     parts.accounts.hide(account.id)
-    note_left(parts.settings.data, account.id, account.email)
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
-    # Before the address can be somebody else's; what cannot be removed there is no reason to keep the rest.
-    (stays,) = await asyncio.gather(parts.spool.clear(account.email), return_exceptions=True)
-    await _erase(parts, account.id)
-    await parts.accounts.rewrite()
-    if stays is not None:
-        raise stays
+    async with parts.spool.cleared(account.email):  # before the address can be somebody else's
+        await _erase(parts, account.id)
+        await parts.accounts.rewrite()
 
 
 async def _erase(parts: Parts, account_id: str) -> None:
@@ -153,15 +151,23 @@ async def _erase(parts: Parts, account_id: str) -> None:
 
 
 async def finish_leaving(parts: Parts) -> None:
-    """At the start, before the spool is taken up: a stop may have cut a removal off half-way."""
+    """At the start, before the spool is taken up: a stop may have cut a removal off half-way. What cannot be erased now
+    is no reason not to start: the next start tries again, and the doctor names it."""
     for account_id in read_left(parts.settings.data):
-        known = account_id in parts.accounts.accounts
-        if known:
-            await parts.accounts.remove_account(account_id)
-        if known or user_folder(parts.settings.data, account_id).exists():
-            await _erase(parts, account_id)
-            await parts.accounts.rewrite()
+        try:
+            await _finish(parts, account_id)
+        except Exception as error:
+            _log.error("an account that has left is not erased yet", account=account_id, exc_info=error)
     await parts.spool.clear_left()
+
+
+async def _finish(parts: Parts, account_id: str) -> None:
+    known = account_id in parts.accounts.accounts
+    if known:
+        await parts.accounts.remove_account(account_id)
+    if known or user_folder(parts.settings.data, account_id).exists():
+        await _erase(parts, account_id)
+        await parts.accounts.rewrite()
 
 
 def tokens(parts: Parts, account: Account) -> list[TokenInfo]:

@@ -16,7 +16,6 @@ import re
 import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -41,7 +40,8 @@ waiting.jsonl              rows that came before what they belong to (as a messa
                            it: {"collection": its name, "row": the row} a line
 documents/<name>.txt       the text of each document
 agent-events.jsonl         with everything: what agents did that waits to be taken up, or was no event and is kept aside
-                           for a while: {"file": where it lies, "event": it} a line, or "text" of what is no JSON
+                           for a while: {"file": where it lies, "event": it} a line, or "text" of what is no JSON,
+                           or "unread": why the server cannot read it
 
 To take it in elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push. The `userId` of a
 document must be the id of the account that it is pushed to.
@@ -94,17 +94,33 @@ async def export(
 def _write_spooled(archive: zipfile.ZipFile, folders: Sequence[Path]) -> None:
     with archive.open(SPOOL_FILE, "w", force_zip64=True) as file:
         for folder in folders:
-            for path in spool_files.everything(folder):
-                with suppress(OSError):  # it was taken up meanwhile, or cannot be read
-                    file.write(_spooled_line(path, spool_files.content(path, whole=False)))
+            try:
+                for path in spool_files.everything(folder):
+                    file.write(_spooled_line(path))
+            except OSError as error:
+                file.write(_said(folder.parts[-2:], unread=_why(error)))
 
 
-def _spooled_line(path: Path, content: bytes) -> bytes:
-    where = {"file": "/".join(path.parts[-3:])}
+def _spooled_line(path: Path) -> bytes:
+    where = path.parts[-3:]
     try:
-        return msgspec.json.encode(where | {"event": msgspec.json.decode(content)}) + b"\n"
+        content = spool_files.content(path, whole=False)
+    except FileNotFoundError:  # it was taken up meanwhile
+        return b""
+    except OSError as error:
+        return _said(where, unread=_why(error))
+    try:
+        return _said(where, event=msgspec.json.decode(content))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return msgspec.json.encode(where | {"text": content.decode(errors="replace")}) + b"\n"
+        return _said(where, text=content.decode(errors="replace"))
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def _said(where: Sequence[str], **what: Any) -> bytes:
+    return msgspec.json.encode({"file": "/".join(where)} | what) + b"\n"
 
 
 def settle(heads: list[tuple[str, Head]]) -> Contents:

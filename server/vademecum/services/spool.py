@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 import structlog
@@ -20,6 +21,7 @@ import structlog
 from vademecum.engines.duckdb.accounts import Account, Accounts, email_key
 from vademecum.engines.duckdb.users import Users
 from vademecum.errors import BadRequest, Broken, LimitReached, VademecumError
+from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits
 from vademecum.model.observation import Event, Identity
 from vademecum.services import claims, roots, spool_files
@@ -98,7 +100,10 @@ class Spool:
 
     async def take_up(self) -> None:
         """All that lies there now. What cannot be taken up stays, for later."""
-        for folder in await asyncio.to_thread(spool_files.folders, self._folder):
+        await self._take_up(await asyncio.to_thread(spool_files.folders, self._folder))
+
+    async def _take_up(self, folders: Sequence[Path]) -> None:
+        for folder in folders:
             if self._paused.get(folder.name, 0) > time.monotonic():
                 continue
             try:
@@ -130,11 +135,11 @@ class Spool:
         else:
             _log.error("events are not taken up yet", folder=name, retry_s=PAUSE_S, exc_info=error)
 
-    async def take_up_soon(self) -> None:
-        """As much as can be in a moment: a request does not wait for more."""
+    async def take_up_soon(self, email: str) -> None:
+        """As much of this user's as can be in a moment: a request does not wait for more, nor for others'."""
         try:
             async with asyncio.timeout(PATIENCE_S):
-                await self.take_up()
+                await self._take_up(await asyncio.to_thread(self._of, self._folder, email))
         except TimeoutError:
             return
         except Exception as error:
@@ -146,40 +151,70 @@ class Spool:
         async with self._one_at_a_time:
             await asyncio.to_thread(lambda: spool_files.remove_folders(self.folders(email)))
 
+    @asynccontextmanager
+    async def cleared(self, email: str) -> AsyncIterator[list[Path]]:
+        """Around the erasing of all else: what cannot be removed here is no reason to keep the rest, and is raised when
+        that is done. Yields where to look for what is left: nowhere, when that is known."""
+        stays: Broken | None = None
+        try:
+            await self.clear(email)
+        except Broken as error:
+            stays = Broken(f"All else is erased. {error.message}")
+        yield [] if stays else self.folders(email)
+        if stays:
+            raise stays
+
     async def clear_left(self) -> None:
         """What a stop has left of those who have left."""
         async with self._one_at_a_time:
-            for folder in await asyncio.to_thread(self._every):
+            try:
+                every = await asyncio.to_thread(self._every)
+            except OSError as error:  # no reason not to start
+                self._say("", error)
+                return
+            for folder in every:
                 email = email_of(folder)
                 if self._accounts.by_email(email) is None and has_left(self._data, email):
                     try:
                         await asyncio.to_thread(spool_files.remove_folders, [folder])
-                    except Broken as error:  # no reason not to start
+                    except Broken as error:
                         self._say(folder.name, error)
 
     async def drop(self, account: Account, project_id: str) -> None:
         """The project is being forgotten: what was to be taken up into it goes, what of it was set aside, and that of
-        which nobody can tell whose it is. Raises Broken when something of it stays."""
+        which nobody can tell whose it is. Raises Broken when something of it stays, or cannot be read."""
         async with self._one_at_a_time:
             for folder in await asyncio.to_thread(self.folders, account.email):
-                files = await asyncio.to_thread(spool_files.everything, folder)
+                try:
+                    files = await asyncio.to_thread(spool_files.everything, folder)
+                except OSError as error:
+                    raise spool_files.unread(folder, error) from error
                 for at in range(0, len(files), BATCH):
                     await self._drop(account, project_id, files[at : at + BATCH])
 
     async def _drop(self, account: Account, project_id: str, paths: Sequence[Path]) -> None:
         read = await asyncio.to_thread(spool_files.read, paths, _whose)
-        said = {identity for _, identity in read}
+        if read.unread:
+            raise spool_files.unread(*read.unread[0])
+        said = {identity for _, identity in read.found}
         async with self._users.open(account.id) as store:
             gone = await roots.write(
                 store, roots.HERE, lambda draft, view: claims.meaning(draft, said, project_id, view)
             )
-        stay = {path for path, identity in read if identity not in gone and path.suffix == ".json"}
+        stay = {path for path, identity in read.found if identity not in gone and path.suffix == ".json"}
         await asyncio.to_thread(spool_files.remove, [path for path in paths if path not in stay])
 
     def folders(self, email: str) -> list[Path]:
         """All that holds events of this user, also those that were set aside."""
+        return [*self._of(self._folder, email), *self._of(self._folder / REJECTED, email)]
+
+    def _of(self, parent: Path, email: str) -> list[Path]:
+        """Where folders cannot be listed, the one that would be there: who looks into that hears why it is not to be had."""
         key = email_key(email)
-        return [folder for folder in self._every() if email_key(email_of(folder)) == key]
+        try:
+            return [one for one in spool_files.folders(parent) if email_key(email_of(one)) == key]
+        except OSError:
+            return [parent / (OWNERS if key == OWNER else quote(email, safe=""))]
 
     def _every(self) -> list[Path]:
         return [*spool_files.folders(self._folder), *spool_files.folders(self._folder / REJECTED)]
@@ -194,19 +229,26 @@ class Spool:
                 return
             if folder.name == OWNERS:
                 return  # a new data folder: the owner is made as soon as the server runs
+        unread: list[tuple[Path, OSError]] = []
         for at in range(0, len(files), BATCH):
             async with self._one_at_a_time:  # a batch, so that who forgets has not to wait for all
-                await self._batch(account, files[at : at + BATCH])
+                unread += await self._batch(account, files[at : at + BATCH])
+        if unread:  # the rest is taken up
+            raise spool_files.unread(*unread[0])
         marked = await asyncio.to_thread(spool_files.marked, folder)
         if files or marked:
             await asyncio.to_thread(spool_files.settle, folder)
 
-    async def _batch(self, account: Account | None, paths: Sequence[Path]) -> None:
-        read = await asyncio.to_thread(spool_files.read, paths, _event.decode) if account is not None else []
-        known = {path for path, _ in read}
-        await asyncio.to_thread(self._set_aside, [path for path in paths if path not in known])
-        if account is not None and read:
-            await self._store(account, read)
+    async def _batch(self, account: Account | None, paths: Sequence[Path]) -> list[tuple[Path, OSError]]:
+        """Returns what cannot be read."""
+        if account is None:
+            await asyncio.to_thread(self._set_aside, paths)
+            return []
+        read = await asyncio.to_thread(spool_files.read, paths, _event.decode)
+        await asyncio.to_thread(self._set_aside, read.odd)
+        if read.found:
+            await self._store(account, read.found)
+        return read.unread
 
     async def _store(self, account: Account, batch: Sequence[_Waiting]) -> None:
         try:
@@ -232,8 +274,8 @@ class Spool:
         for path in paths:
             folder = self._folder / REJECTED / path.parent.name
             try:
+                os.utime(path, follow_symlinks=False)  # if it is there: it is kept for a time from now on
                 folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                os.utime(path, follow_symlinks=False)  # it is kept for a time from now on
                 path.replace(folder / path.name)
             except FileNotFoundError:
                 continue  # taken up, or forgotten, since it was listed

@@ -8,9 +8,10 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -24,8 +25,16 @@ REJECTED = "rejected"
 FILE_MAX = 2**17  # bytes; 8,000 characters are less, however they are written
 WRITTEN_S = 60.0  # by then whoever writes a file has done it, or has died
 TRIES = 5  # to remove a folder into which a hook is writing
-# Says something of this process and nothing of the file.
-SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+IRREGULAR = (errno.ELOOP, errno.ENXIO)  # a link, a socket: never an event, however often it is tried
+
+
+@dataclass(frozen=True)
+class Read(Generic[T]):
+    """Of some files: those that hold what is looked for, those that never will, and those that cannot be read now."""
+
+    found: list[tuple[Path, T]]
+    odd: list[Path]
+    unread: list[tuple[Path, OSError]]
 
 
 class Waiting(NamedTuple):
@@ -49,14 +58,48 @@ def folders(spool: Path) -> list[Path]:
     return sorted(path for path in spool.iterdir() if path.is_dir() and path.name != REJECTED)
 
 
+def _inside(folder: Path) -> list[Path]:
+    """Of a folder that has gone meanwhile nothing."""
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
 def files(folder: Path) -> list[Path]:
     """In the order of their ids, so of time. What is being written has another end."""
-    return sorted(path for path in folder.iterdir() if path.suffix == ".json")
+    return [path for path in _inside(folder) if path.suffix == ".json"]
 
 
 def everything(folder: Path) -> list[Path]:
     """Also what is no event, or will never be one; but not what is being written."""
-    return sorted(path for path in folder.iterdir() if path.name not in (TALLY, WHY) and not _is_fresh(path))
+    return [path for path in _inside(folder) if path.name not in (TALLY, WHY) and not _is_fresh(path)]
+
+
+def unread(path: Path, error: OSError) -> Broken:
+    return Broken(
+        f"What agents left in {_called(path)} cannot be read ({error.strerror or error}): as after a hook that ran as "
+        "another user. Make it readable to the server, or remove it, by hand."
+    )
+
+
+def unreadable(spool: Path) -> list[str]:
+    """What of the spool cannot be looked into, and why."""
+    said: list[str] = []
+    for parent in (spool, spool / REJECTED):
+        try:
+            for folder in folders(parent):
+                try:
+                    _inside(folder)
+                except OSError as error:
+                    said.append(unread(folder, error).message)
+        except OSError as error:
+            return [*said, unread(parent, error).message]
+    return said
+
+
+def _called(path: Path) -> str:
+    return f"{path.parent.name}/{path.name} of the server's spool"
 
 
 def _is_fresh(path: Path) -> bool:
@@ -64,26 +107,30 @@ def _is_fresh(path: Path) -> bool:
 
 
 def _stat(path: Path) -> tuple[int, float]:
-    """(size, when it was written); of what has gone meanwhile (nothing, now)."""
+    """(size, when it was written); of what has gone meanwhile, or is not to be had, (nothing, now)."""
     try:
         status = path.lstat()
-    except FileNotFoundError:
+    except OSError:
         return 0, time.time()
     return status.st_size, status.st_mtime
 
 
-def read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> list[tuple[Path, T]]:
-    """Those of the files that hold what is looked for."""
-    found: list[tuple[Path, T]] = []
+def read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> Read[T]:
+    """What has gone meanwhile is in none of the three."""
+    read: Read[T] = Read([], [], [])
     for path in paths:
         try:
-            found.append((path, decode(content(path))))
+            read.found.append((path, decode(content(path))))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            read.odd.append(path)
+        except FileNotFoundError:
             continue
         except OSError as error:
-            if error.errno in SHORTAGES:
-                raise
-    return found
+            if error.errno in IRREGULAR:
+                read.odd.append(path)
+            else:
+                read.unread.append((path, error))
+    return read
 
 
 def content(path: Path, *, whole: bool = True) -> bytes:
@@ -121,45 +168,66 @@ def marked(folder: Path) -> bool:
 
 
 def waiting(spool: Path) -> Iterator[Waiting]:
-    for folder in folders(spool):
+    """But for what is `unreadable`."""
+    for folder in _readable(spool):
         if there := files(folder):
-            try:
+            why = ""
+            with suppress(OSError):
                 why = (folder / WHY).read_text(encoding="utf-8", errors="replace")
-            except FileNotFoundError:
-                why = ""
             yield Waiting(email_of(folder), len(there), _stat(there[0])[1], why)
 
 
 def set_aside(spool: Path) -> int:
-    return sum(1 for folder in folders(spool / REJECTED) for path in folder.iterdir())
+    return sum(len(_inside(folder)) for folder in _readable(spool / REJECTED))
+
+
+def _readable(parent: Path) -> Iterator[Path]:
+    with suppress(OSError):
+        for folder in folders(parent):
+            with suppress(OSError):
+                _inside(folder)
+                yield folder
 
 
 def remove_folders(paths: Iterable[Path]) -> None:
-    """With all that is in them. Raises Broken when one stays."""
-    for path in paths:
-        with _for_certain(path):
-            _remove_tree(path)
+    """With all that is in them. Raises Broken when one stays, after all that can be removed is."""
+    _for_certain(paths, _remove_folder)
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Files, and whatever else lies where one should. Raises Broken when something stays."""
+    """Files, and whatever else lies where one should. Raises Broken when something stays, after the rest is removed."""
+    _for_certain(paths, _remove)
+
+
+def _for_certain(paths: Iterable[Path], how: Callable[[Path], None]) -> None:
+    stays: Broken | None = None
     for path in paths:
-        with _for_certain(path):
-            if path.is_dir() and not path.is_symlink():
-                _remove_tree(path)
-            else:
-                path.unlink(missing_ok=True)
+        try:
+            how(path)
+        except OSError as error:
+            stays = stays or Broken(
+                f"What agents left in {_called(path)} cannot be removed "
+                f"({error.strerror or error}): it must be removed by hand."
+            )
+    if stays:
+        raise stays
 
 
-@contextmanager
-def _for_certain(path: Path) -> Iterator[None]:
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        _remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _remove_folder(folder: Path) -> None:
     try:
-        yield
-    except OSError as error:
-        raise Broken(
-            f"What agents left in {path.parent.name}/{path.name} of the server's spool cannot be removed "
-            f"({error.strerror or error}): it must be removed by hand."
-        ) from error
+        _remove_tree(folder)
+    except OSError:
+        if not folder.is_symlink():  # what is behind a link is not ours
+            with suppress(OSError, Broken):
+                remove(list(folder.iterdir()))  # one file that stays keeps no other
+        raise
 
 
 def _remove_tree(folder: Path) -> None:
@@ -168,10 +236,19 @@ def _remove_tree(folder: Path) -> None:
             shutil.rmtree(folder)
             return
         except OSError as error:
-            if not os.path.lexists(folder):
+            if _has_gone(folder):
                 return
             if not left or error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
                 raise
+
+
+def _has_gone(path: Path) -> bool:
+    """For certain: of what is in a folder that cannot be entered nobody knows."""
+    try:
+        path.lstat()
+    except OSError as error:
+        return error.errno == errno.ENOENT
+    return False
 
 
 def unlink(paths: Sequence[Path]) -> None:

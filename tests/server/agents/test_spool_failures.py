@@ -19,6 +19,7 @@ from vademecum.engines.duckdb.users import user_folder
 from vademecum.model.folders import OWNER, TALLY, WHY, blocks
 from vademecum.services import accounts, backstage, spool, spool_bounds, spool_files
 from vademecum.services.accounts import ensure_owner
+from vademecum.services.erase import scan
 from vademecum.services.left import has_left, note_left, read_left
 
 LEAVE = {"confirm": "leave for good"}
@@ -200,7 +201,7 @@ def test_a_note_of_before_has_no_address_and_is_read(tmp_path: Path) -> None:
     assert b"example" not in (tmp_path / "ledger" / "left").read_bytes()
 
 
-def test_a_folder_that_cannot_be_removed_is_said_and_nothing_is_forgotten_by_half(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_removed_is_said_when_all_else_is_forgotten(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
@@ -214,7 +215,8 @@ def test_a_folder_that_cannot_be_removed_is_said_and_nothing_is_forgotten_by_hal
             link.joinpath("a.json.tmp").write_text("an aubergine in the spool")
             said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
             assert f"spool/{link.name} of" in said and "removed by hand" in said
-            assert len(await listed(ada)) == 1, "she was told that it is not done"
+            assert said.startswith("All else is erased.") and await listed(ada) == []
+            assert scan(user_folder(tmp_path, ada.id), [b"an aubergine in"]) == 0
             refused(await ada.call("DELETE", "/v1/me", json=LEAVE), 500, "BROKEN")
             assert ada.id not in h.parts.accounts.accounts
             assert not user_folder(tmp_path, ada.id).exists(), "all else has gone"

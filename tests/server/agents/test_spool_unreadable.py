@@ -1,0 +1,148 @@
+"""What the server may not read or remove of the spool, as after a hook that ran under sudo: it is said, and keeps nothing
+else back."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from rights import as_anybody
+from server.agents.acting import event, listed, take
+from server.agents.test_spool import email, spooled
+from server.house import Person, house, refused, run
+from vademecum.model.folders import WHY
+from vademecum.model.limits import Limits
+from vademecum.services import spool, spool_files
+
+NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
+FORGET = {"confirm": "forget everything"}
+
+
+def test_what_cannot_be_removed_keeps_nothing_else_from_being_forgotten(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await take(ada, event("in the rows"))
+            folder, aside = spooled(h, email(h, ada)), tmp_path / "spool" / "rejected" / email(h, ada)
+            aside.mkdir(parents=True)
+            for path in (folder, aside):
+                for number in range(20):
+                    (path / f"{number}.json.tmp").write_text("being written")
+                    if number == 10:  # amid the others, in whichever order they are listed
+                        (path / "shut").mkdir()
+                        (path / "shut" / "x").touch()
+                        (path / "shut").chmod(0)
+            said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            assert said.startswith("All else is erased.") and await listed(ada) == []
+            assert [[path.name for path in one.iterdir()] for one in (folder, aside)] == [["shut"]] * 2
+
+    with as_anybody():
+        run(scenario)
+
+
+@pytest.mark.parametrize("place", ["spool/{}", "spool/rejected/{}", "spool/rejected", "spool"])
+def test_a_folder_that_cannot_be_read_is_said_and_the_rest_goes_on(tmp_path: Path, place: str) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, **NO_ROOM) as h:
+            ada, ben = await h.person("FREE"), await h.person()
+            project = {"name": "app", "root": "~/app", "source": "git"}
+            await take(ben, event("in the rows", project=project))
+            address = quote(email(h, ben), safe="")
+            spooled(h, email(h, ada), event("hers waits"))
+            await h.parts.spool.take_up()
+            shut = tmp_path / place.format(address)
+            shut.mkdir(parents=True, exist_ok=True)
+            shut.chmod(0)
+            name = f"{shut.parent.name}/{shut.name} of the server's spool"
+            assert name in str(spool_files.unreadable(tmp_path / "spool"))
+            if place != "spool":
+                assert email(h, ada) in str(list(spool_files.waiting(tmp_path / "spool")))
+                (hers,) = [one["event"] for one in await exported(ada) if "event" in one]
+                assert hers["content"] == "hers waits"
+            unread = [one["file"] for one in await exported(ben) if one.get("unread") == "Permission denied"]
+            assert unread[-1] in (f"spool/{address}", f"rejected/{address}")
+            row = next(iter((await ben.live("projects")).values()))
+            said = refused(await ben.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")["detail"]
+            assert "Permission denied" in said and "by hand" in said and len(await listed(ben)) == 1
+            said = refused(await ben.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            assert said.startswith("All else is erased.") and await listed(ben) == []
+        async with house(tmp_path):  # it starts all the same
+            shut.chmod(0o700)
+
+    with as_anybody():
+        run(scenario)
+
+
+async def exported(person: Person) -> list[dict[str, Any]]:
+    answer = await person.call("GET", "/v1/export")
+    assert answer.status_code == 200, answer.text
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        return [json.loads(line) for line in archive.read("agent-events.jsonl").splitlines()]
+
+
+def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "BATCH", 2)
+    monkeypatch.setattr(spool, "PAUSE_S", 0.0)
+    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            project = {"name": "app", "root": "~/app", "source": "git"}
+            folder = spooled(h, email(h, ada))
+            shut = folder / "0.json"  # the first in its folder, and in its batch
+            shut.write_text(json.dumps(event("shut", project=project)))
+            shut.chmod(0)
+            spooled(h, email(h, ada), *(event(f"e{n}", n, project=project) for n in range(5)))
+            await h.parts.spool.take_up()
+            assert {row["content"] for row in await listed(ada)} == {f"e{n}" for n in range(5)}
+            assert list(folder.glob("*.json")) == [shut] and not (tmp_path / "spool" / "rejected").exists()
+            why = (folder / WHY).read_text()
+            assert "0.json of the server's spool cannot be read (Permission denied)" in why
+            row = next(iter((await ada.live("projects")).values()))
+            refused(await ada.call("DELETE", f"/v1/projects/{row['id']}"), 500, "BROKEN")
+            assert shut.exists() and len(await listed(ada)) == 5, "nobody knows whose it is"
+            shut.chmod(0o600)
+            await h.parts.spool.take_up()
+            assert len(await listed(ada)) == 6 and not list(folder.iterdir())
+
+    with as_anybody():
+        run(scenario)
+
+
+def test_what_another_has_taken_up_leaves_no_folder_under_its_users_address(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            folder = spooled(h, "nobody@example.org", event())
+            (listed_by_both,) = folder.glob("*.json")
+            listed_by_both.unlink()
+            h.parts.spool._set_aside([listed_by_both])
+            assert not (tmp_path / "spool" / "rejected").exists()
+
+    run(scenario)
+
+
+def test_who_asks_does_not_wait_for_the_events_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            people = [await h.person() for _ in range(3)]
+            folders = [spooled(h, email(h, one), event("just now")) for one in people]
+            for asker, hers in zip(people, folders, strict=True):
+                before = sum(len(list(folder.iterdir())) for folder in folders)
+                await asker.call("GET", "/v1/agents/context", params={"project": "app"})
+                assert not list(hers.iterdir()) and len(await listed(asker)) == 1
+                assert sum(len(list(folder.iterdir())) for folder in folders) == before - 1
+
+    run(scenario)

@@ -1,0 +1,123 @@
+"""Leaving when something fails: an account is there or has left, never half, and one that cannot be erased stops nobody."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import stat
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from property.rows import fact
+from rights import as_anybody
+from server.agents.acting import event
+from server.agents.test_spool import spooled
+from server.house import house, refused, run
+from vademecum.cli.doctor import _examine_left
+from vademecum.engines.duckdb.users import user_folder
+from vademecum.errors import Conflict
+from vademecum.model.limits import Limits
+from vademecum.services.accounts import create, remove
+from vademecum.services.left import has_left, left_file, note_left, read_left
+
+LEAVE = {"confirm": "leave for good"}
+EMAIL = "bob@example.org"
+NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1)}}
+
+
+def test_an_account_that_is_there_loses_no_event_when_it_is_added_once_more(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, **NO_ROOM) as h:
+            await remove(h.parts, await create(h.parts, EMAIL, "FREE"))
+            await create(h.parts, EMAIL, "FREE")
+            folder = spooled(h, EMAIL, event("waits"))
+            with pytest.raises(Conflict, match="Nothing was changed"):
+                await create(h.parts, EMAIL, "FREE")
+            assert len(list(folder.glob("*.json"))) == 1
+
+    run(scenario)
+
+
+def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            left_file(tmp_path).parent.mkdir(exist_ok=True)
+            left_file(tmp_path).symlink_to("/dev/full")
+            assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 500
+            assert (await ada.call("GET", "/v1/me")).status_code == 200
+            left_file(tmp_path).unlink()
+            assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 200
+            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_a_line_that_a_crash_cut_short_costs_nobody_elses(tmp_path: Path) -> None:
+    note_left(tmp_path, "ada-id", "ada@example.org")
+    with left_file(tmp_path).open("ab") as file:
+        file.write(b"eve-id 0123abcd")
+    note_left(tmp_path, "bob-id", EMAIL)
+    with left_file(tmp_path).open("ab") as file:
+        file.write(b"\0\0\0\xff")
+    assert read_left(tmp_path) == {"ada-id", "bob-id"}
+    assert has_left(tmp_path, "ada@example.org") and has_left(tmp_path, EMAIL)
+
+
+def test_who_cannot_be_noted_whole_is_not_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note_left(tmp_path, "ada-id", "ada@example.org")
+    before = left_file(tmp_path).read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limit[1]))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            note_left(tmp_path, "bob-id", EMAIL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert left_file(tmp_path).read_bytes() == before
+
+    def broken(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        note_left(tmp_path, "bob-id", EMAIL)
+    assert left_file(tmp_path).read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_again(tmp_path: Path) -> None:
+    ids: list[str] = []
+
+    async def before() -> None:
+        async with house(tmp_path) as h:
+            for person in (await h.person(), await h.person(), await h.person()):
+                await person.push("facts", fact("f1"))
+                ids.append(person.id)
+            for gone in ids[:2]:
+                note_left(tmp_path, gone, h.parts.accounts.accounts[gone].email)
+
+    async def start() -> None:
+        async with house(tmp_path) as h:
+            assert set(h.parts.accounts.accounts) == set(ids[2:])
+
+    def there() -> list[bool]:
+        return [user_folder(tmp_path, account_id).exists() for account_id in ids]
+
+    run(before)
+    for gone in ids[:2]:  # whichever is the first
+        user_folder(tmp_path, gone).chmod(0)
+    with as_anybody():
+        with capture_logs() as logs:
+            run(start)
+        assert there() == [True, True, True]
+        assert [log["event"] for log in logs].count("an account that has left is not erased yet") == 2
+        said = _examine_left(tmp_path)
+        assert not said.ok and all(gone in said.detail for gone in ids[:2])
+        for gone in ids[:2]:
+            user_folder(tmp_path, gone).chmod(0o700)
+        run(start)
+    assert there() == [False, False, True] and _examine_left(tmp_path).ok
