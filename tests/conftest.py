@@ -2,7 +2,9 @@
 
 import gc
 import os
+from functools import cache
 
+import httpx
 import pytest
 import structlog
 from hypothesis import settings
@@ -12,6 +14,9 @@ pytest.register_assert_rewrite("faults", "property", "server")
 
 # Threads of numpy's, in tests and in what they start: they spin while they wait, on cores that other tests need.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# The certificates that a client believes are read from their file for each: as much as a small server costs.
+httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 
 # How long an example of a property takes is the machine's doing: other tests run beside it.
 settings.register_profile("beside others", deadline=None, max_examples=100 if os.environ.get("SOAK") else 40)

@@ -3,6 +3,7 @@
 import gc
 import importlib
 import pkgutil
+import sys
 import warnings
 from pathlib import Path
 
@@ -16,14 +17,15 @@ from vademecum.model.collections import Registry
 from vademecum.settings import Settings
 
 # What a server and a command import as late as they can.
-LATER = ("anyio._backends._asyncio", "lancedb", "onnxruntime", "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
+LATER = ("anyio._backends._asyncio", "onnxruntime", "uvicorn.lifespan.on", "uvicorn.loops.uvloop",
          "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "vademecum.engines.lance.index",
-         "vademecum.engines.onnx.embedder", "vademecum.services.logs")  # fmt: skip
+         "vademecum.engines.lance.table", "vademecum.engines.onnx.embedder", "vademecum.services.logs")  # fmt: skip
 
 for command in pkgutil.iter_modules(vademecum.cli.__path__):
     importlib.import_module(f"vademecum.cli.{command.name}")
 for module in LATER:
     importlib.import_module(module)
+sys.modules["vademecum.engines.lance.table"]._lancedb()
 # Its own threads begin anew in each; here it has only been imported, and nothing is under way.
 warnings.filterwarnings("ignore", "lancedb fork support", RuntimeWarning)
 create_app, AT_HAND = app.create_app, Settings(data=Path("/nowhere"))

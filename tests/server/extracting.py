@@ -58,7 +58,7 @@ async def until(person, wanted):
     """Wait for this of the list of jobs, and return the list."""
     async with asyncio.timeout(60):
         while not wanted(found := await listed(person)):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
     return found
 
 

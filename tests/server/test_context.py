@@ -167,7 +167,7 @@ def test_of_many_long_facts_the_best_are_told_and_no_more_is_kept_than_that_take
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            for number in range(5):
+            for number in range(3):
                 long = [rent(f"l{number}{n}", value="rent " * 180_000, confirmed=False) for n in range(4)]
                 await ada.push("facts", *long)
             await ada.push("facts", *(fact(f"s{n}", key="colour", value="blue") for n in range(300)))

@@ -147,6 +147,7 @@ def test_edits_without_pause_cost_one_rewrite_in_each_delay(tmp_path):
             while loop.time() - began < 2.5:
                 edits += 1
                 await edit(ada, "facts", {"id": "f1"}, value=f"edit number {edits}")
+                await asyncio.sleep(0.02)
             assert edits > 10
             assert 1 <= len(served) <= loop.time() - began
 

@@ -18,7 +18,7 @@ from vademecum.model import secrets, summary
 from vademecum.model.draft import Draft
 from vademecum.services import claims, extract, remember
 
-ROWS = 300
+ROWS = 120
 IN_A_SCOPE = {"sessionId": "s1"}
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import random
 import time
 
@@ -9,6 +10,8 @@ import msgspec
 
 from property.rows import block, document, fact
 from server.house import house, run, session
+
+EDITS = 150 if os.environ.get("SOAK") else 50
 
 
 def test_a_row_that_is_being_edited_is_never_missing(tmp_path):
@@ -21,7 +24,7 @@ def test_a_row_that_is_being_edited_is_never_missing(tmp_path):
 
             async def edit():
                 nonlocal row
-                for number in range(150):
+                for number in range(EDITS):
                     changed = {**row, "title": f"title {number}"}
                     assert await ada.push("sessions", changed, assumed=row) == []
                     row = changed

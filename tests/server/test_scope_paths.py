@@ -230,8 +230,8 @@ REFUSED: list[tuple[Params, int]] = [
 
 
 async def furnished(h: House) -> Person:
-    """Ada, with rows in the pool and in two projects; and Eva, with rows of the same names."""
-    ada, eva = await h.person(), await h.person()
+    """Ada, with rows in the pool and in two projects; and Eva, with rows of the same names, who comes once to a house."""
+    ada = await h.person()
     names = {"p1": "The Mill", "p2": "The Bakery", "t1": "Twin", "t2": "twin"}
     await pushed(ada, "projects", [project(i, name=name) for i, name in names.items()])
     await pushed(ada, "sessions", [placed(i, where) for i, where in SESSIONS.items()])
@@ -252,6 +252,12 @@ async def furnished(h: House) -> Person:
     await join(ada, "p2", bakery)
     for said, where in {"tea at p1": mill, "tea at p2": bakery}.items():
         await take(ada, event(said, session=said, project=where))
+    if len(h.parts.accounts.accounts) == 1:
+        await neighbour(await h.person(), mill)
+    return ada
+
+
+async def neighbour(eva: Person, mill: dict[str, str]) -> None:
     await pushed(eva, "memories", [memory("evas-memory")])
     await pushed(eva, "projects", [project("evas-project", name="The Mill")])
     await pushed(eva, "sessions", [session("evas"), session("evas-inside", projectId="evas-project")])
@@ -259,7 +265,6 @@ async def furnished(h: House) -> Person:
     await pushed(eva, "entities", [entity("evas-entity", "evas-project")])
     await join(eva, "evas-project", mill)
     await take(eva, event("tea at Eva's", project=mill))
-    return ada
 
 
 async def with_summaries(h: House) -> Person:

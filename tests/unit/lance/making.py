@@ -36,7 +36,8 @@ import os, signal, sys, warnings
 from pathlib import Path
 from unit.lance.making import DIMS, MODEL, embedded
 from vademecum.engines.lance import MatrixCache, VectorIndex
-import lancedb
+from vademecum.engines.lance.table import _lancedb
+_lancedb()
 warnings.simplefilter("ignore", RuntimeWarning)
 for place in sys.argv[3:]:
     if copy := os.fork():

@@ -172,7 +172,7 @@ class Accounts:
         async with self._turn:
             if self.by_email(account.email) is not None:
                 raise Conflict(f"There is an account {account.email} already. Nothing was changed.")
-            await self._execute([_replacing("accounts", account)])
+            await self._execute([_inserting("accounts", account)])
             self._remember(account)
 
     async def change_account(
@@ -204,7 +204,7 @@ class Accounts:
             self._known(token.account_id)
             if most is not None and self._count(token.account_id, token.kind) >= most:
                 raise Conflict(f"There are {most} tokens already. Revoke one that is not used any more.")
-            await self._execute([_replacing("tokens", token)])
+            await self._execute([_inserting("tokens", token)])
             if token.account_id in self.accounts:
                 self._remember_token(token)
 
@@ -355,11 +355,16 @@ def _stored(cursor: Cursor, alias: str, table: str, kind: type[S]) -> list[S]:
     return [msgspec.convert(dict(zip(fields, row, strict=True)), kind) for row in rows]
 
 
-def _replacing(table: str, row: Account | Token) -> Work:
+def _inserting(table: str, row: Account | Token, verb: str = "INSERT") -> Work:
+    """What is there already is an error: to look for it costs three times the insert."""
     fields = row.__struct_fields__
     names, marks = ", ".join(fields), ", ".join("?" * len(fields))
     values = [getattr(row, name) for name in fields]
-    return f"INSERT OR REPLACE INTO {{}}.main.{table} ({names}) VALUES ({marks})", values
+    return f"{verb} INTO {{}}.main.{table} ({names}) VALUES ({marks})", values
+
+
+def _replacing(table: str, row: Account | Token) -> Work:
+    return _inserting(table, row, "INSERT OR REPLACE")
 
 
 def _deleting(table: str, field: str, value: str) -> Work:

@@ -56,10 +56,11 @@ RESTORE = "else restore it from a backup with `vademecum restore`"
 
 
 class Instance:
+    _numbers = itertools.count(1)
+
     def __init__(self, threads: int | None = None) -> None:
         self._connection = connect(":memory:")
         self._local = threading.local()
-        self._numbers = itertools.count(1)
         self._pool = ThreadPoolExecutor(
             threads or min(8, 4 + (os.cpu_count() or 2)), thread_name_prefix="duckdb"
         )

@@ -114,13 +114,15 @@ class Files:
         cursor = self.instance.cursor()
         try:
             meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
+            new: dict[str, str] = {}
             if "epoch" not in meta or notice:
                 # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
-                meta["epoch"] = secrets.token_urlsafe(9)
-                set_meta(cursor, alias, {"epoch": meta["epoch"]})
+                new["epoch"] = secrets.token_urlsafe(9)
             if "id_key" not in meta:
-                meta["id_key"] = new_id_key()
-                set_meta(cursor, alias, {"id_key": meta["id_key"]})
+                new["id_key"] = new_id_key()
+            if new:
+                set_meta(cursor, alias, new)
+                meta |= new
             heads, shelves = packs.load(cursor, alias, self.collections)
             heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
             if crashed:
@@ -210,11 +212,13 @@ def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:
 
 
 def meta_statements(alias: str, values: Mapping[str, str]) -> list[Statement]:
-    found: list[Statement] = []
-    for name, value in values.items():
-        found.append((f"DELETE FROM {alias}.main.meta WHERE name = ?", [name]))
-        found.append((f"INSERT INTO {alias}.main.meta VALUES (?, ?)", [name, value]))
-    return found
+    if not values:
+        return []
+    names, rows = ", ".join("?" * len(values)), ", ".join(["(?, ?)"] * len(values))
+    return [
+        (f"DELETE FROM {alias}.main.meta WHERE name IN ({names})", [*values]),
+        (f"INSERT INTO {alias}.main.meta VALUES {rows}", [one for both in values.items() for one in both]),
+    ]
 
 
 def publish_file(new: Path, path: Path) -> None:

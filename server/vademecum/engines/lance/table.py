@@ -7,10 +7,12 @@ between the two the checkpoint is still the old one, and the rows are written ag
 """
 
 import shutil
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import cache, cached_property
 from hashlib import sha256
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -34,18 +36,30 @@ _PLACE = ["document_id", "block", "chunk_index"]
 _SHOWN = [*_PLACE, "page", "section", "text"]
 
 
+# What asks Lance's own service, which nobody here does. Its calls are declared when it is imported: half of what lancedb
+# takes, 1.5 s of a processor in each process that has an index.
+_UNASKED = "lance_namespace_urllib3_client"
+
+
+@cache
+def _lancedb() -> Any:
+    """The library. Of the package above it gets the modules it names, and not what they come with."""
+    found = find_spec(_UNASKED)
+    if found is not None and _UNASKED not in sys.modules:
+        sys.modules[_UNASKED] = module_from_spec(found)
+    import lancedb
+
+    return lancedb
+
+
 @cache
 def _session() -> Any:
     """The cache all tables share. Each would otherwise have its own, of gigabytes."""
-    import lancedb
-
-    return lancedb.Session(_LANCE_CACHE_BYTES, _LANCE_CACHE_BYTES)
+    return _lancedb().Session(_LANCE_CACHE_BYTES, _LANCE_CACHE_BYTES)
 
 
 def _connect(folder: Path) -> Any:
-    import lancedb
-
-    return lancedb.connect(str(folder), session=_session())
+    return _lancedb().connect(str(folder), session=_session())
 
 
 class ChunkTable:
