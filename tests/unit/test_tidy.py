@@ -68,9 +68,9 @@ def wrong_import(path: Path) -> str:
             first = rest.split(".")[0]
             if first not in allowed and first != "__version__":
                 return f"{path} imports {name}"
-            if layer(path) == "engines" and first == "engines" and len(parts) > 2:
-                if rest.split(".")[1] != parts[1]:
-                    return f"engines never import each other: {path} imports {name}"
+            within = layer(path) == "engines" and first == "engines" and len(parts) > 2
+            if within and rest.split(".")[1] != parts[1]:
+                return f"engines never import each other: {path} imports {name}"
         owner = OWNED.get(top)
         if owner is not None and parts[:2] != ("engines", owner):
             return f"only engines/{owner} may import {top}: {path}"
