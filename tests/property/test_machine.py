@@ -21,7 +21,7 @@ from server.threaded import Threaded
 from vademecum.model.limits import Limits
 
 SOAK = bool(os.environ.get("SOAK"))
-SEEDS, STEPS = (range(60), 400) if SOAK else (range(5), 100)
+SEEDS, STEPS = (range(60), 400) if SOAK else (range(3), 100)
 SHRINKING_S = 60
 SETTINGS = {
     "tiers": {"JIGGA": Limits(**asdict(BOUNDS))},

@@ -14,7 +14,7 @@ from property.canary_steps import STEPS, furnish, heard_by_the_model
 from server.extracting import extracting
 from server.house import House, run
 
-USERS = 1_000 if os.environ.get("SOAK") else 6
+USERS = 1_000 if os.environ.get("SOAK") else 3
 BATCHES = 2
 STEPS_A_BATCH = 5
 LISTENERS = 3

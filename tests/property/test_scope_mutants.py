@@ -16,7 +16,7 @@ from server.endpoint import Model
 from server.extracting import extracting
 from server.house import House, run
 
-ONE_IN = 8
+ONE_IN = 12
 ALL_ROWS = 1000
 ROUNDS = 6
 PERSON = 1  # one by whose rows each condition is missed: a random one may have none that it is about

@@ -9,6 +9,7 @@ import re
 import string
 import sys
 import time
+from itertools import chain, islice
 from pathlib import Path
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -278,11 +279,12 @@ HOSTILE = ["eyJ", "eyJ.", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "-----B
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_hostile_line_takes_no_more_than_its_length_asks_for(piece: str) -> None:
-    """Quadratic would be 10^10 steps, many minutes; the processor's time allowed is many times what is needed."""
-    line = piece * ((2**20 if SOAK else 2**17) // len(piece))
+    """Quadratic would be 10^9 steps, many seconds; the processor's time allowed is many times what is needed."""
+    line = piece * ((2**20 if SOAK else 2**15) // len(piece))
+    redact(line[:100])  # a pattern is compiled when it is first wanted
     began = time.process_time()
     redact(line)
-    assert time.process_time() - began < (60 if SOAK else 8)
+    assert time.process_time() - began < (60 if SOAK else 0.5)
 
 
 def patterns() -> list[Pattern]:
@@ -347,8 +349,9 @@ def one_of(member: tuple[Any, Any], rng: random.Random) -> str:
 @pytest.mark.parametrize("pattern", [one for one in patterns() if one.hints != ("",)], ids=lambda one: one.source[:40])  # fmt: skip
 def test_whatever_a_pattern_matches_contains_one_of_its_hints(pattern: Pattern) -> None:
     rng, parsed = random.Random(7), parser.parse(pattern.source, pattern.flags)
-    texts = [text.format(secret) for text, secret in MUST] + [sample(parsed, rng) for _ in range(1000)]
-    matches = [found[0] for text in texts for found in pattern.compiled().finditer(text)]
+    texts = chain((text.format(secret) for text, secret in MUST), (sample(parsed, rng) for _ in range(1000)))
+    found = (match[0] for text in texts for match in pattern.compiled().finditer(text))
+    matches = list(islice(found, None if SOAK else 200))
     assert len(matches) >= 100
     for match in matches:
         assert pattern.is_hinted(match) and (not pattern.flags & re.IGNORECASE or pattern.is_hinted(match.upper())), match  # fmt: skip

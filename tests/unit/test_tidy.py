@@ -4,8 +4,6 @@ import ast
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "server" / "vademecum"
 MODULES = sorted(p for p in PACKAGE.rglob("*.py"))
@@ -36,9 +34,19 @@ def layer(path: Path) -> str:
 
 
 @cache
+def source(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(source(path))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -46,43 +54,55 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_go_one_way(path):
+def test_imports_go_one_way():
+    assert [said for path in MODULES if (said := wrong_import(path))] == []
+
+
+def wrong_import(path: Path) -> str:
+    """What is wrong with a file's imports, or nothing."""
     allowed = ALLOWED[layer(path)]
     parts = path.relative_to(PACKAGE).parts
     for name in imports(path):
         top, _, rest = name.partition(".")
         if top == "vademecum" and rest:
             first = rest.split(".")[0]
-            assert first in allowed or first == "__version__", f"{path.name} imports {name}"
-            if layer(path) == "engines" and first == "engines" and len(parts) > 2:
-                assert rest.split(".")[1] == parts[1], (
-                    f"engines never import each other: {path} imports {name}"
-                )
+            if first not in allowed and first != "__version__":
+                return f"{path} imports {name}"
+            within = layer(path) == "engines" and first == "engines" and len(parts) > 2
+            if within and rest.split(".")[1] != parts[1]:
+                return f"engines never import each other: {path} imports {name}"
         owner = OWNED.get(top)
-        if owner is not None:
-            assert parts[:2] == ("engines", owner), f"only engines/{owner} may import {top}: {path}"
+        if owner is not None and parts[:2] != ("engines", owner):
+            return f"only engines/{owner} may import {top}: {path}"
+    return ""
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_a_file_and_its_functions_can_be_seen_whole(path):
-    source = path.read_text(encoding="utf-8")
-    assert source.count("\n") <= LINES_MAX
-    tree = ast.parse(source)
-    assert ast.get_docstring(tree) or not source.strip(), "a file opens by stating its rule"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert (node.end_lineno or 0) - node.lineno < FUNCTION_MAX, f"{path.name}: {node.name}"
+def test_a_file_and_its_functions_can_be_seen_whole():
+    for path in MODULES:
+        assert source(path).count("\n") <= LINES_MAX, path
+        tree = parsed(path)
+        assert ast.get_docstring(tree) or not source(path).strip(), (
+            f"a file opens by stating its rule: {path}"
+        )
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert (node.end_lineno or 0) - node.lineno < FUNCTION_MAX, f"{path}: {node.name}"
 
 
-@pytest.mark.parametrize("path", [p for p in MODULES if p.name != "__init__.py"], ids=lambda p: p.name)
-def test_no_file_is_dead(path):
-    module = ".".join(("vademecum", *path.relative_to(PACKAGE).with_suffix("").parts))
-    if module in {"vademecum.app", "vademecum.cli.main", "vademecum.cli.schemas", "vademecum.cli.install"}:
-        return
-    if any(p != path and module in imports(p) for p in MODULES):
-        return
-    run = any(f"-m {module}" in p.read_text() or f'"{module}"' in p.read_text() for p in MODULES)
-    tabled = (f'("{path.stem}", ', f': "{path.stem}",')  # a table of readers, or of commands
-    run = run or any(entry in p.read_text() for p in path.parent.glob("*.py") for entry in tabled)
-    assert run, f"nothing imports {module}"
+def test_no_file_is_dead():
+    started = {"vademecum.app", "vademecum.cli.main", "vademecum.cli.schemas", "vademecum.cli.install"}
+    assert {module for path in MODULES if not is_used(path, module := dotted(path))} <= started
+
+
+def dotted(path: Path) -> str:
+    return ".".join(("vademecum", *path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+def is_used(path: Path, module: str) -> bool:
+    """Imported, run, or named in a table of readers or of commands."""
+    if path.name == "__init__.py" or any(p != path and module in imports(p) for p in MODULES):
+        return True
+    tabled = (f'("{path.stem}", ', f': "{path.stem}",')
+    if any(entry in source(p) for p in path.parent.glob("*.py") for entry in tabled):
+        return True
+    return any(f"-m {module}" in source(p) or f'"{module}"' in source(p) for p in MODULES)

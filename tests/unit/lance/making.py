@@ -2,13 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from forked import begun
 from vademecum.engines.lance import Block, Chunk
 
 DIMS = 24
@@ -30,32 +29,25 @@ def embedded(document: str, at: int, count: int, seed: int = 0, word: str = "pla
     return block(document, at, texts, vectors(seed + at * 1000 + sum(map(ord, document)), count))
 
 
-# Lance is loaded once: its threads begin anew in each copy, and here nothing is under way.
-_COPIES = """
-import os, signal, sys, warnings
-from pathlib import Path
-from unit.lance.making import DIMS, MODEL, embedded
-from vademecum.engines.lance import MatrixCache, VectorIndex
-from vademecum.engines.lance.table import _lancedb
-_lancedb()
-warnings.simplefilter("ignore", RuntimeWarning)
-for place in sys.argv[3:]:
-    if copy := os.fork():
-        print(os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]), flush=True)
-        continue
-    folder = Path(sys.argv[2], place)
-    exec(sys.argv[1])
-    os._exit(0)
-"""
-
-
 def kill_at(program: str, folder: Path, places: list[str]) -> None:
     """Run this for each place, in a process of its own that kill -9 ends. Each has a `folder` by the place's name."""
-    ended = subprocess.run(
-        [sys.executable, "-c", _COPIES, program, str(folder), *places],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
-        capture_output=True,
-        text=True,
-        timeout=120,
+    for place in places:
+        process = begun(_run, program, folder / place, place)
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL, place
+
+
+def _run(program: str, folder: Path, place: str) -> None:
+    """In the new process, which has loaded Lance already: its threads begin anew, and nothing is under way."""
+    from vademecum.engines.lance import MatrixCache, VectorIndex
+
+    names = {
+        "MatrixCache": MatrixCache,
+        "VectorIndex": VectorIndex,
+        "DIMS": DIMS,
+        "MODEL": MODEL,
+        "Path": Path,
+    }
+    exec(
+        program, names | {"embedded": embedded, "os": os, "signal": signal, "folder": folder, "place": place}
     )
-    assert ended.stdout.split() == [str(-signal.SIGKILL)] * len(places), ended.stderr

@@ -13,7 +13,11 @@ from unit.lance.making import block, vectors
 from vademecum.engines.lance import Block, MatrixCache, VectorIndex
 from vademecum.model.ranking import count_terms
 
-SIZES = [(2, ""), (40, ""), (40 if os.environ.get("SOAK") else 6, "the same words again and again " * 400)]
+SIZES = [
+    (2, ""),
+    (40 if os.environ.get("SOAK") else 12, ""),
+    (40 if os.environ.get("SOAK") else 4, "the same words again and again " * 400),
+]
 
 
 def needles(text: str, vector: NDArray[np.float32]) -> dict[str, bytes]:

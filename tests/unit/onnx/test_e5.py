@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -36,16 +37,21 @@ def published(minilm_source: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return e5.write_source(source, minilm_source), source
 
 
-@pytest.fixture
-def hub(published: tuple[Known, Path], monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    with running(*published) as server:
-        yield server
+@dataclass
+class Pulled:
+    hub: Hub
+    models: Path
+    folder: Path
 
 
 @pytest.fixture(scope="module")
-def prepared(published: tuple[Known, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return fetch.prepare_from_folder(*published, tmp_path_factory.mktemp("e5"))
+def pulled(published: tuple[Known, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
+    """The model as it comes over a line that drops four times."""
+    models = tmp_path_factory.mktemp("e5")
+    with pytest.MonkeyPatch.context() as patch, running(*published) as hub:
+        patch.delenv("HF_HUB_OFFLINE", raising=False)
+        hub.drop_after, hub.drops = PART, 4
+        yield Pulled(hub, models, fetch.pull(published[0], models, hub=hub.url, pause=lambda _: None))
 
 
 def asked_for_weights(hub: Hub) -> list[str | None]:
@@ -53,15 +59,12 @@ def asked_for_weights(hub: Hub) -> list[str | None]:
 
 
 def test_a_line_that_drops_four_times_costs_no_byte_twice(
-    published: tuple[Known, Path], prepared: Path, tmp_path: Path, hub: Hub
+    published: tuple[Known, Path], pulled: Pulled
 ) -> None:
-    known = published[0]
-    hub.drop_after, hub.drops = PART, 4
-    folder = fetch.pull(known, tmp_path, hub=hub.url, pause=lambda _: None)
+    known, hub = published[0], pulled.hub
     assert asked_for_weights(hub) == [None, *(f"bytes={n * PART}-" for n in range(1, 5))]
     assert hub.sent == sum(file.bytes for file in known.files)
-    manifest = manifests.verify(folder)
-    assert manifest == manifests.load(prepared), "as from a folder"
+    manifest = manifests.verify(pulled.folder)
     assert (manifest.id, manifest.revision, manifest.dims, manifest.layers, manifest.max_tokens) == (
         "e5-small-v2",
         E5_SMALL.revision,
@@ -69,7 +72,7 @@ def test_a_line_that_drops_four_times_costs_no_byte_twice(
         12,
         512,
     )
-    assert fetch.installed(E5_SMALL, tmp_path), (
+    assert fetch.installed(E5_SMALL, pulled.models), (
         "the commands take it for the real one, which it is but for its numbers"
     )
 
@@ -107,17 +110,15 @@ def kill_a_pull(known: Known, tmp_path: Path, hub: Hub) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"e5-small-v2", ".e5-small-v2.lock"}
 
 
-def test_the_vectors_of_twelve_layers_are_those_of_the_reference_alone_and_in_a_batch(prepared: Path) -> None:
-    embedder = Embedder(prepared, workers=1)
+def test_the_vectors_of_twelve_layers_are_those_of_the_reference_alone_and_in_a_batch(pulled: Pulled) -> None:
+    embedder = Embedder(pulled.folder, workers=1)
     embedder.close()
     ids = [embedder.tokens(text) for text in TEXTS]
     assert [len(row) for row in ids][-1] == 512, "as many as the model takes"
     weights = {name: value.astype(np.float64) for name, value in e5.weights().items()}
     expected = np.array([bert.forward(e5.SHAPE, weights, row) for row in ids])
     assert (expected @ expected.T)[~np.eye(len(ids), dtype=bool)].max() < 0.99, "else any vector would do"
-    one = ort.SessionOptions()
-    one.intra_op_num_threads = 1  # more of them spin while they wait
-    session = ort.InferenceSession(prepared / "model.onnx", one)
+    session = embedder._session
     alone = np.array([run(session, [row])[0] for row in ids])
     assert (alone * expected).sum(axis=1).min() >= 0.9999
     batch = run(session, ids[:-1])
