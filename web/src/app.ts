@@ -222,6 +222,11 @@ export class Desk {
     this.#asking.stop(episodeId);
   }
 
+  /** Whether an answer is being written in this tab. */
+  isAnswering(): boolean {
+    return Object.keys(this.#asking.writing$.value).length > 0;
+  }
+
   told(episodeId: string) {
     return this.#asking.told(episodeId);
   }

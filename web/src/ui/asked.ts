@@ -1,8 +1,8 @@
 /** A tab with a newer version of the app waits until no tab of this one has the account open (see presence.ts). */
 
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { askedOn } from "../services/presence.ts";
-import { useDesk, useWriting } from "./desk.tsx";
+import { useDesk } from "./desk.tsx";
 
 /** It asks so often that after this long it has gone. */
 const GONE_MS = 3_000;
@@ -11,16 +11,14 @@ const FIELDS = "textarea, input:not([readonly], [type=checkbox], [type=radio], [
 
 /** Loads the page anew when it is asked to and nothing gets lost; else true, for as long as it is asked. */
 export function useAsked(): boolean {
-  const { userId } = useDesk().account;
-  const writing = useWriting();
-  const isFree = useRef(false);
-  isFree.current = writing !== undefined && Object.keys(writing).length === 0;
+  const { desk, account } = useDesk();
+  const { userId } = account;
   const [asked, setAsked] = useState(false);
   useEffect(() => {
     const others = askedOn(userId);
     let gone: ReturnType<typeof setTimeout> | undefined;
-    others.onmessage = () => {
-      if (isFree.current && !isSomethingWritten()) return location.reload();
+    others.onmessage = async () => {
+      if (!(await desk.isAnswering()) && !isSomethingWritten()) return location.reload();
       setAsked(true);
       clearTimeout(gone);
       gone = setTimeout(() => setAsked(false), GONE_MS);
@@ -29,7 +27,7 @@ export function useAsked(): boolean {
       others.close();
       clearTimeout(gone);
     };
-  }, [userId]);
+  }, [desk, userId]);
   return asked;
 }
 
