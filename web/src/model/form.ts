@@ -19,3 +19,6 @@ export function formOf(kept: Kept[], ours: Record<string, { version: number }>):
   if (steps.some((step) => step > 0)) return "newer";
   return steps.some((step) => step < 0) ? "older" : "ours";
 }
+
+/** The channel on which tabs that have an account open are asked to be loaded anew: a newer version waits for them. */
+export const askedOn = (userId: string) => `vademecum-asked-${userId}`;

@@ -5,6 +5,7 @@
  */
 
 import { Coded } from "../model/coded.ts";
+import { askedOn } from "../model/form.ts";
 
 /** Tabs that were told to leave need a moment; one that the system has frozen never answers. */
 const TIMEOUT_MS = 10_000;
@@ -14,9 +15,6 @@ const ASK_MS = 500;
 export type Tell = (kind: "waits" | "opening") => void;
 
 const nameOf = (userId: string) => `vademecum-account-${userId}`;
-
-/** On it the tabs that have the account open are asked to be loaded anew. */
-export const askedOn = (userId: string) => new BroadcastChannel(`vademecum-asked-${userId}`);
 
 /** Resolves when the account is not being removed or changed, with what ends the presence of this tab. */
 export function enter(userId: string, tell: Tell): Promise<() => void> {
@@ -47,7 +45,7 @@ export async function alone(userId: string, work: () => Promise<void>): Promise<
 
 /** The same, however long it takes: those who have it open are asked, again and again, and this tab says that it waits. */
 export async function aloneAtLast(userId: string, work: () => Promise<void>, tell: Tell): Promise<void> {
-  const others = askedOn(userId);
+  const others = new BroadcastChannel(askedOn(userId));
   const asking = setInterval(() => {
     tell("waits");
     others.postMessage(null);

@@ -1,7 +1,7 @@
-/** A tab with a newer version of the app waits until no tab of this one has the account open (see presence.ts). */
+/** A tab with a newer version of the app waits until no tab of this one has the account open (see services/presence.ts). */
 
 import { useEffect, useState } from "react";
-import { askedOn } from "../services/presence.ts";
+import { askedOn } from "../model/form.ts";
 import { useDesk } from "./desk.tsx";
 
 /** It asks so often that after this long it has gone. */
@@ -15,7 +15,7 @@ export function useAsked(): boolean {
   const { userId } = account;
   const [asked, setAsked] = useState(false);
   useEffect(() => {
-    const others = askedOn(userId);
+    const others = new BroadcastChannel(askedOn(userId));
     let gone: ReturnType<typeof setTimeout> | undefined;
     others.onmessage = async () => {
       if (!(await desk.isAnswering()) && !isSomethingWritten()) return location.reload();
