@@ -21,6 +21,9 @@ const raised: Plugin = {
   },
 };
 
+/** Both cores may be busy with other tests. */
+const BUILD_MS = 400_000;
+
 let folder: string;
 
 /** For a test file: it is built once. */
@@ -36,7 +39,7 @@ export function withNewerApp(): void {
     vi.stubEnv("NODE_ENV", "production"); // or it were React's own for those who develop
     await build(mergeConfig(config, changes));
     vi.unstubAllEnvs();
-  });
+  }, BUILD_MS);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 }
 
