@@ -7,8 +7,6 @@
 import { proxy, type ProxyMarked } from "comlink";
 import { asyncScheduler, distinctUntilChanged, throttleTime } from "rxjs";
 import { Device, type KnownAccount, type LostText } from "./engines/device/device.ts";
-import { open as openRecords } from "./engines/records/records.ts";
-import { telling } from "./engines/sync/conflicts.ts";
 import type { Wire } from "./engines/sync/wire.ts";
 import { follow, type Stop } from "./follow.ts";
 import { lazily } from "./lazily.ts";
@@ -23,10 +21,11 @@ import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
 import type { Receipt } from "./services/forget.ts";
 import { House } from "./services/house.ts";
-import { dismissLost, keepLost, restoreLost, watchLost, watchReplaced } from "./services/lost.ts";
+import { dismissLost, restoreLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
 import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
-import * as presence from "./services/presence.ts";
+import { openRows } from "./services/opening.ts";
+import type { Tell } from "./services/presence.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
 import { taken, type Loss } from "./services/taken.ts";
 import type { Task } from "./model/task.ts";
@@ -42,12 +41,13 @@ const BOTH_ENDS = { leading: true, trailing: true };
 export class Door {
   readonly #device = new Device();
 
-  async enter(): Promise<(Desk & ProxyMarked) | null> {
-    const account = await accounts.whoIsHere(this.#device, wire);
-    if (!account) return null;
-    const leave = await presence.enter(account.userId);
-    const isHere = (await this.#device.accounts.get(account.userId)) !== undefined; // not removed meanwhile
-    return isHere ? proxy(await this.#open(account, leave)) : null;
+  async enter(tell: Tell & ProxyMarked): Promise<(Desk & ProxyMarked) | null> {
+    const device = this.#device;
+    const account = await accounts.whoIsHere(device, wire);
+    const opened = account && (await openRows(device, account.userId, tell));
+    if (!opened) return null;
+    const { records, leave } = opened;
+    return proxy(new Desk(new House(account, records, device, accounts.wireOf(wire, account), leave)));
   }
 
   async signIn(email: string, password: string): Promise<void> {
@@ -64,14 +64,6 @@ export class Door {
 
   removeKept(userId: string): Promise<void> {
     return accounts.wipe(this.#device, userId);
-  }
-
-  async #open(account: KnownAccount, leave: () => void): Promise<Desk> {
-    const device = this.#device;
-    const records = await openRecords(account.userId, (name) =>
-      telling((conflict) => keepLost(device, account.userId, name, conflict)),
-    );
-    return new Desk(new House(account, records, device, accounts.wireOf(wire, account), leave));
   }
 }
 
@@ -228,6 +220,11 @@ export class Desk {
 
   stop(episodeId: string) {
     this.#asking.stop(episodeId);
+  }
+
+  /** Whether an answer is being written in this tab. */
+  isAnswering(): boolean {
+    return Object.keys(this.#asking.writing$.value).length > 0;
   }
 
   told(episodeId: string) {

@@ -2,6 +2,7 @@
 
 export type Code =
   | "FULL"
+  | "NEWER_FORM"
   | "OPEN_ELSEWHERE"
   | "OTHER_ACCOUNT"
   | "ROW_GONE"
@@ -17,4 +18,8 @@ export class Coded extends Error {
   constructor(code: Code, options?: ErrorOptions) {
     super(code, options);
   }
+}
+
+export function isCoded(error: unknown, code: Code): boolean {
+  return error instanceof Error && error.message === code;
 }

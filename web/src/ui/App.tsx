@@ -4,10 +4,13 @@ import { Button, Center, Loader, Stack, Text } from "@mantine/core";
 import { proxy } from "comlink";
 import { Suspense, useEffect, useRef, useState } from "react";
 import { DeskProvider, door, unopened, useAccount, type AtDesk, type RemoteDesk } from "./desk.tsx";
+import { isCoded } from "../model/coded.ts";
+import type { Tell } from "../services/presence.ts";
 import type { Loss } from "../services/taken.ts";
 import { forgetDraft, forgetDrafts } from "./draft.ts";
 import { Shell } from "./Shell.tsx";
 import { forgetting } from "./leaving.ts";
+import { NewVersion } from "./sync/NewVersion.tsx";
 import { words } from "./words.ts";
 import { part } from "./part.ts";
 
@@ -22,6 +25,8 @@ declare global {
 
 type Entered =
   | { kind: "opening" }
+  | { kind: "waits" } // for a tab of another version
+  | { kind: "outdated" } // a newer version has changed what is on the device
   | { kind: "nobody" }
   | { kind: "failedToOpen" }
   | { kind: Loss } // of what was on the device, while the app was open
@@ -30,9 +35,12 @@ type Entered =
 export function App() {
   const [entered, setEntered] = useState<Entered>({ kind: "opening" });
   useEffect(() => {
-    Promise.race([enter(), unopened]).then(setEntered, (error: unknown) => {
-      console.error(error);
-      setEntered({ kind: "failedToOpen" });
+    const tell: Tell = (kind) =>
+      setEntered((entered) => (entered.kind === "opening" || entered.kind === "waits" ? { kind } : entered));
+    Promise.race([enter(tell), unopened]).then(setEntered, (error: unknown) => {
+      const isOutdated = isCoded(error, "NEWER_FORM");
+      if (!isOutdated) console.error(error);
+      setEntered({ kind: isOutdated ? "outdated" : "failedToOpen" });
     });
   }, []);
   const desk = entered.kind === "open" ? entered.desk : undefined;
@@ -53,7 +61,10 @@ export function App() {
             {words.places.app}
           </Text>
           <Text role="alert">{words.places[entered.kind]}</Text>
-          <Button onClick={() => location.reload()}>{words.places.reload}</Button>
+          {entered.kind === "outdated" && <NewVersion />}
+          {entered.kind !== "outdated" && entered.kind !== "waits" && (
+            <Button onClick={() => location.reload()}>{words.places.reload}</Button>
+          )}
         </Stack>
       ) : (
         <Stack align="center" role="status">
@@ -81,9 +92,9 @@ function Opened(entered: AtDesk) {
   );
 }
 
-async function enter(): Promise<Entered> {
+async function enter(tell: Tell): Promise<Entered> {
   if (location.pathname === "/sign-in") return { kind: "nobody" }; // whoever is here wants to be somebody else
-  const desk = await door.enter();
+  const desk = await door.enter(proxy(tell));
   if (!desk) return { kind: "nobody" };
   window.vademecum = desk;
   const account = await desk.account();

@@ -14,6 +14,7 @@ import {
   type RxStorage,
 } from "rxdb/plugins/core";
 import { getRxStorageDexie } from "rxdb/plugins/storage-dexie";
+import { formOf, type Form } from "../../model/form.ts";
 import type { Collections } from "../../model/rows.ts";
 import { migrations, type Migrations } from "./migrations.ts";
 import { schemas, type Schemas } from "./schemas.ts";
@@ -31,6 +32,7 @@ const MADE: Made = { schemas, migrations, storage: getRxStorageDexie() };
 /** RxDB keeps what a hundred questions found. Texts with their vectors are megabytes each: whoever needs them keeps them. */
 const KEEP_NONE = defaultCacheReplacementPolicyMonad(0, 0);
 const nameOf = (userId: string) => `vademecum-${userId}`;
+const prefixOf = (userId: string) => `rxdb-dexie-${nameOf(userId)}--`;
 
 /**
  * Rows of an older schema are brought to this one before it resolves. `conflictHandlerOf`: of each collection, how two
@@ -72,7 +74,18 @@ export async function open(
  * databases and leave them, one a collection, each with the account in its name.
  */
 export async function remove(userId: string): Promise<void> {
-  const prefix = `rxdb-dexie-${nameOf(userId)}--`;
-  const names = (await Dexie.getDatabaseNames()).filter((name) => name.startsWith(prefix));
-  await Promise.all(names.map((name) => Dexie.delete(name)));
+  await Promise.all((await namesOf(userId)).map((name) => Dexie.delete(name)));
+}
+
+/** The form of an account's rows on this device: RxDB keeps each version of a collection under a name of its own. */
+export async function formOnDevice(userId: string): Promise<Form> {
+  const kept = (await namesOf(userId)).map((name) => {
+    const [version, collection] = name.slice(prefixOf(userId).length).split("--");
+    return { collection: collection!, version: Number(version) };
+  });
+  return formOf(kept, schemas);
+}
+
+async function namesOf(userId: string): Promise<string[]> {
+  return (await Dexie.getDatabaseNames()).filter((name) => name.startsWith(prefixOf(userId)));
 }

@@ -58,6 +58,7 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
         <Textarea
           ref={box}
           flex={1}
+          data-draft
           autosize
           maxRows={8}
           size="md"

@@ -1,16 +1,22 @@
 /** The server wants a newer app: the way to it. */
 
 import { Button, Text } from "@mantine/core";
-import { useState } from "react";
-import { changeVersion, lookForVersion } from "../update.ts";
+import { useEffect, useState } from "react";
+import { changeVersion, lookForVersion, useNewVersion } from "../update.ts";
 import { words } from "../words.ts";
 
 export function NewVersion() {
   const [missing, setMissing] = useState(false);
+  const [wanted, setWanted] = useState(false);
+  const newer = useNewVersion();
+  useEffect(() => {
+    if (wanted && newer) void changeVersion();
+  }, [wanted, newer]);
 
   async function load() {
-    if (await lookForVersion()) await changeVersion();
-    else setMissing(true);
+    if (!navigator.serviceWorker?.controller) return location.reload(); // nothing but the server has it
+    setWanted(true); // it may have to arrive first
+    setMissing(!(await lookForVersion()));
   }
 
   return (

@@ -30,9 +30,15 @@ export const places = {
   cleared:
     "This browser removed what the app kept on this device. What was synced is safe on the server, and comes back when the app is loaded again.",
   closed: "This browser closed what the app keeps on this device. All of it is still there.",
+  waits:
+    "Another tab has this app open in another version. Close that tab or load it again: this page then goes on by itself. Everything is safe.",
+  outdated:
+    "A newer version of this app has been opened on this device, and what is kept here has its form now. Everything is safe: load the new version.",
   reload: "Load again",
   skip: "Skip to the conversation",
   newer: "A new version is here. What you are writing is kept.",
+  asked:
+    "A newer version in another tab waits until this page is loaded again. Finish what you are writing here first.",
   loadVersion: "Load the new version",
   later: "Later",
   unreachable: "The server does not answer. Nothing was changed.",

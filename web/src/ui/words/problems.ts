@@ -1,9 +1,11 @@
 /** Sentences of what the app itself refuses, by their codes. Short and concrete. */
 
 import type { Code } from "../../model/coded.ts";
+import { places } from "./places.ts";
 
 export const problems: Record<Code, string> = {
   FULL: "This browser has no room left. Nothing was stored.",
+  NEWER_FORM: places.outdated,
   OPEN_ELSEWHERE:
     "Another tab of this browser still has this account open. Nothing was removed: close that tab and try again.",
   OTHER_ACCOUNT: "This address belongs to another account by now. Nothing was changed.",

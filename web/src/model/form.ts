@@ -1,0 +1,24 @@
+/** Which version of the app gave the rows on a device their form. */
+
+export type Form = "older" | "ours" | "newer";
+
+/** A collection as it is kept here, in one version of its schema. */
+export interface Kept {
+  collection: string;
+  version: number;
+}
+
+/** What is kept of an older form stays there empty once its rows have the new one. */
+export function formOf(kept: Kept[], ours: Record<string, { version: number }>): Form {
+  const known = kept.filter(({ collection }) => collection in ours);
+  const newest = new Map<string, number>();
+  for (const { collection, version } of known) {
+    newest.set(collection, Math.max(version, newest.get(collection) ?? 0));
+  }
+  const steps = [...newest].map(([collection, version]) => version - ours[collection]!.version);
+  if (steps.some((step) => step > 0)) return "newer";
+  return steps.some((step) => step < 0) ? "older" : "ours";
+}
+
+/** The channel on which tabs that have an account open are asked to be loaded anew: a newer version waits for them. */
+export const askedOn = (userId: string) => `vademecum-asked-${userId}`;

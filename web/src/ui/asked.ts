@@ -1,0 +1,40 @@
+/** A tab with a newer version of the app waits until no tab of this one has the account open (see services/presence.ts). */
+
+import { useEffect, useState } from "react";
+import { askedOn } from "../model/form.ts";
+import { useDesk } from "./desk.tsx";
+
+/** It asks so often that after this long it has gone. */
+const GONE_MS = 3_000;
+/** Where something may stand that is in no row yet. */
+const FIELDS = "textarea, input:not([readonly], [type=checkbox], [type=radio], [type=file], [type=hidden])";
+
+/** Loads the page anew when it is asked to and nothing gets lost; else true, for as long as it is asked. */
+export function useAsked(): boolean {
+  const { desk, account } = useDesk();
+  const { userId } = account;
+  const [asked, setAsked] = useState(false);
+  useEffect(() => {
+    const others = new BroadcastChannel(askedOn(userId));
+    let gone: ReturnType<typeof setTimeout> | undefined;
+    others.onmessage = async () => {
+      if (!(await desk.isAnswering()) && !isSomethingWritten()) return location.reload();
+      setAsked(true);
+      clearTimeout(gone);
+      gone = setTimeout(() => setAsked(false), GONE_MS);
+    };
+    return () => {
+      others.close();
+      clearTimeout(gone);
+    };
+  }, [desk, userId]);
+  return asked;
+}
+
+/** In a field, but for the one whose text is kept as a draft. */
+function isSomethingWritten(): boolean {
+  const fields = document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>(FIELDS);
+  return [...fields].some(
+    (field) => field.value !== "" && !field.closest("[data-draft], [aria-hidden=true]"),
+  );
+}
