@@ -23,6 +23,7 @@ import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
 import type { Receipt } from "./services/forget.ts";
 import { House } from "./services/house.ts";
+import { loaded, unloaded$ } from "./services/loaded.ts";
 import { dismissLost, keepLost, restoreLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
 import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
@@ -92,16 +93,16 @@ export class Desk {
   readonly #refused: Refused;
   readonly #unwatch: Stop;
   readonly #searcher = lazily(async () => {
-    const { Searcher } = await import("./services/search.ts");
+    const { Searcher } = await loaded(import("./services/search.ts"));
     return new Searcher(this.#house, this.#embedding);
   });
   readonly #finder = lazily(async () => {
-    const { Finder } = await import("./services/find.ts");
+    const { Finder } = await loaded(import("./services/find.ts"));
     return new Finder(this.#house.records);
   });
   /** The rest of what is remembered, and projects. */
   readonly memory = lazily(async () => {
-    const { MemoryDesk } = await import("./memoryDesk.ts");
+    const { MemoryDesk } = await loaded(import("./memoryDesk.ts"));
     return proxy(new MemoryDesk(this.#house));
   });
   /** The projects of sessions that are no rows yet. */
@@ -204,6 +205,11 @@ export class Desk {
 
   watchLost(listener: ((lost: LostText[]) => void) & ProxyMarked): Stop & ProxyMarked {
     return proxy(watchLost(this.#house, listener));
+  }
+
+  /** Each time that a part of this could not be loaded. */
+  watchUnloaded(listener: () => void) {
+    return follow(unloaded$, listener);
   }
 
   /** The ids of files that are no documents yet. */
@@ -353,11 +359,11 @@ export class Desk {
 
   /** Everything of this account as a ZIP. Loaded when it is wanted, as few want it. */
   async takeOut(): Promise<Blob> {
-    return (await import("./services/takeOut.ts")).takeOut(this.#house);
+    return (await loaded(import("./services/takeOut.ts"))).takeOut(this.#house);
   }
 
   async bringIn(zip: Blob) {
-    return (await import("./services/bringIn.ts")).bringIn(this.#house, zip);
+    return (await loaded(import("./services/bringIn.ts"))).bringIn(this.#house, zip);
   }
 
   // -- the account ------------------------------------------------------------------------------------------
@@ -382,7 +388,7 @@ export class Desk {
 
   /** On the server, which answers when it has erased and checked. `wipe` comes next. */
   async forgetEverything(): Promise<Receipt> {
-    return (await import("./services/forget.ts")).forgetEverything(this.#house);
+    return (await loaded(import("./services/forget.ts"))).forgetEverything(this.#house);
   }
 
   /** Ends this visit: the page must be loaded anew. What is on the device stays. */

@@ -3,6 +3,7 @@
 export type Code =
   | "FULL"
   | "OPEN_ELSEWHERE"
+  | "UNLOADED"
   | "OTHER_ACCOUNT"
   | "ROW_GONE"
   | "ZIP_TOO_LARGE"

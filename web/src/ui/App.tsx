@@ -8,6 +8,7 @@ import type { Loss } from "../services/taken.ts";
 import { forgetDraft, forgetDrafts } from "./draft.ts";
 import { Shell } from "./Shell.tsx";
 import { forgetting } from "./leaving.ts";
+import { tellUnloaded } from "./unloaded.ts";
 import { words } from "./words.ts";
 import { part } from "./part.ts";
 
@@ -88,5 +89,6 @@ async function enter(): Promise<Entered> {
   window.vademecum = desk;
   const account = await desk.account();
   void desk.watchDeleted(proxy((sessionId) => forgetDraft(account.userId, sessionId)));
+  void desk.watchUnloaded(proxy(tellUnloaded));
   return { kind: "open", desk, account };
 }

@@ -31,6 +31,8 @@ export const places = {
     "This browser removed what the app kept on this device. What was synced is safe on the server, and comes back when the app is loaded again.",
   closed: "This browser closed what the app keeps on this device. All of it is still there.",
   reload: "Load again",
+  unloaded:
+    "A part of this page could not be loaded. The question that you are writing is kept when you load it again.",
   skip: "Skip to the conversation",
   newer: "A new version is here. What you are writing is kept.",
   loadVersion: "Load the new version",
