@@ -11,10 +11,12 @@ const context = () => device.page.context();
 const lose = (...paths: string[]) =>
   Promise.all(paths.map((path) => context().route(path, (route) => route.abort())));
 const find = (...paths: string[]) => Promise.all(paths.map((path) => context().unroute(path)));
-const told = () => device.page.getByRole("alert").filter({ hasText: "A part of this page could not be loaded" });
+const told = () =>
+  device.page.getByRole("alert").filter({ hasText: "A part of this page could not be loaded" });
 const loadAgain = () => told().getByRole("button", { name: "Load again" });
 const question = () => device.page.getByRole("textbox", { name: "Ask about your documents" });
-const words = () => device.page.getByRole("textbox", { name: "Find conversations, documents, memories, commands" });
+const words = () =>
+  device.page.getByRole("textbox", { name: "Find conversations, documents, memories, commands" });
 
 test("a page: its place stays empty until all is loaded again, when the server answers; a draft stays", async () => {
   const lost = ["**/assets/Documents-*.js", "**/health"];
@@ -59,7 +61,9 @@ test("what the worker lacks is told by the page, and refused in words", async ()
   const { page } = device;
   await page.getByRole("link", { name: "Settings" }).click();
   await page.getByRole("button", { name: "Export everything" }).click();
-  await page.getByText("What does this could not be loaded. Nothing was changed").waitFor();
+  await page
+    .getByText("The part of the app that does this could not be loaded. Nothing was changed")
+    .waitFor();
   await find(...lost);
   await loadAgain().click();
   const [download] = await Promise.all([

@@ -7,7 +7,7 @@ export const problems: Record<Code, string> = {
   OPEN_ELSEWHERE:
     "Another tab of this browser still has this account open. Nothing was removed: close that tab and try again.",
   UNLOADED:
-    "What does this could not be loaded. Nothing was changed: load the page again and then try again.",
+    "The part of the app that does this could not be loaded. Nothing was changed: load the page again, then try again.",
   OTHER_ACCOUNT: "This address belongs to another account by now. Nothing was changed.",
   ROW_GONE: "What this was a part of is not here any more. Your words stay until you dismiss them.",
   ZIP_TOO_LARGE: "This file is too large. Nothing was changed.",
