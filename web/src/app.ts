@@ -1,13 +1,14 @@
 /**
- * The one place where parts meet. It runs in a worker: the page draws, and everything it knows it asks here.
+ * The one place where parts meet, once somebody is signed in. It runs in a worker: the page draws, and everything it
+ * knows it asks here.
  *
  * What is proxied or streamed to the page is plain data: rows as they are on the wire.
  */
 
-import { proxy, type ProxyMarked } from "comlink";
+import { proxy } from "comlink";
 import { asyncScheduler, distinctUntilChanged, throttleTime } from "rxjs";
-import { Device, type KnownAccount, type LostText } from "./engines/device/device.ts";
-import type { Wire } from "./engines/sync/wire.ts";
+import type { KnownAccount, LostText } from "./engines/device/device.ts";
+import { WHOEVER } from "./engines/sync/wire.ts";
 import { follow, type Stop } from "./follow.ts";
 import { lazily } from "./lazily.ts";
 import { named } from "./model/lookup.ts";
@@ -20,52 +21,19 @@ import { borrow, chunks$, giveBack } from "./services/documents.ts";
 import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
 import type { Receipt } from "./services/forget.ts";
-import { House } from "./services/house.ts";
+import type { House } from "./services/house.ts";
+import { loaded, unloaded$ } from "./services/loaded.ts";
 import { dismissLost, restoreLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
 import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
-import { openRows } from "./services/opening.ts";
-import type { Tell } from "./services/presence.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
 import { taken, type Loss } from "./services/taken.ts";
 import type { Task } from "./model/task.ts";
 import { Uploads } from "./services/upload.ts";
 
-/** For whoever is signed in. What belongs to one account goes over the wire of its house. */
-const wire: Wire = { base: "" };
 /** An answer that is being written is drawn so often. */
 const DRAW_MS = 60;
 const BOTH_ENDS = { leading: true, trailing: true };
-
-/** Before anybody is signed in. */
-export class Door {
-  readonly #device = new Device();
-
-  async enter(tell: Tell & ProxyMarked): Promise<(Desk & ProxyMarked) | null> {
-    const device = this.#device;
-    const account = await accounts.whoIsHere(device, wire);
-    const opened = account && (await openRows(device, account.userId, tell));
-    if (!opened) return null;
-    const { records, leave } = opened;
-    return proxy(new Desk(new House(account, records, device, accounts.wireOf(wire, account), leave)));
-  }
-
-  async signIn(email: string, password: string): Promise<void> {
-    await accounts.signIn(this.#device, wire, email, password);
-  }
-
-  keptAccounts(): Promise<KnownAccount[]> {
-    return accounts.keptAccounts(this.#device);
-  }
-
-  openKept(userId: string): Promise<void> {
-    return accounts.openKept(this.#device, userId);
-  }
-
-  removeKept(userId: string): Promise<void> {
-    return accounts.wipe(this.#device, userId);
-  }
-}
 
 /** What the app knows of itself at this moment. */
 export interface State {
@@ -84,16 +52,16 @@ export class Desk {
   readonly #refused: Refused;
   readonly #unwatch: Stop;
   readonly #searcher = lazily(async () => {
-    const { Searcher } = await import("./services/search.ts");
+    const { Searcher } = await loaded(import("./services/search.ts"));
     return new Searcher(this.#house, this.#embedding);
   });
   readonly #finder = lazily(async () => {
-    const { Finder } = await import("./services/find.ts");
+    const { Finder } = await loaded(import("./services/find.ts"));
     return new Finder(this.#house.records);
   });
   /** The rest of what is remembered, and projects. */
   readonly memory = lazily(async () => {
-    const { MemoryDesk } = await import("./memoryDesk.ts");
+    const { MemoryDesk } = await loaded(import("./memoryDesk.ts"));
     return proxy(new MemoryDesk(this.#house));
   });
   /** The projects of sessions that are no rows yet. */
@@ -196,6 +164,11 @@ export class Desk {
 
   watchLost(listener: ((lost: LostText[]) => void) & ProxyMarked): Stop & ProxyMarked {
     return proxy(watchLost(this.#house, listener));
+  }
+
+  /** Each time that a part of this could not be loaded. */
+  watchUnloaded(listener: () => void) {
+    return follow(unloaded$, listener);
   }
 
   /** The ids of files that are no documents yet. */
@@ -350,11 +323,11 @@ export class Desk {
 
   /** Everything of this account as a ZIP. Loaded when it is wanted, as few want it. */
   async takeOut(): Promise<Blob> {
-    return (await import("./services/takeOut.ts")).takeOut(this.#house);
+    return (await loaded(import("./services/takeOut.ts"))).takeOut(this.#house);
   }
 
   async bringIn(zip: Blob) {
-    return (await import("./services/bringIn.ts")).bringIn(this.#house, zip);
+    return (await loaded(import("./services/bringIn.ts"))).bringIn(this.#house, zip);
   }
 
   // -- the account ------------------------------------------------------------------------------------------
@@ -368,7 +341,7 @@ export class Desk {
   }
 
   async signInAgain(password: string): Promise<void> {
-    await accounts.signInAgain(this.#house, wire, password);
+    await accounts.signInAgain(this.#house, WHOEVER, password);
     this.#syncing.again();
   }
 
@@ -379,7 +352,7 @@ export class Desk {
 
   /** On the server, which answers when it has erased and checked. `wipe` comes next. */
   async forgetEverything(): Promise<Receipt> {
-    return (await import("./services/forget.ts")).forgetEverything(this.#house);
+    return (await loaded(import("./services/forget.ts"))).forgetEverything(this.#house);
   }
 
   /** Ends this visit: the page must be loaded anew. What is on the device stays. */

@@ -5,6 +5,7 @@ import { MantineProvider } from "@mantine/core";
 import { StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./ui/App.tsx";
+import { UnloadedPrompt } from "./ui/UnloadedPrompt.tsx";
 import "./ui/style.css";
 import { theme } from "./ui/theme.ts";
 import { hearOffers } from "./ui/install.ts";
@@ -23,6 +24,7 @@ createRoot(document.getElementById("root")!).render(
         <Notices />
       </Suspense>
       <App />
+      <UnloadedPrompt />
     </MantineProvider>
   </StrictMode>,
 );

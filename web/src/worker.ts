@@ -1,7 +1,7 @@
 /** Where the app runs. */
 
 import { expose, transferHandlers } from "comlink";
-import { Door } from "./app.ts";
+import { Door } from "./door.ts";
 import { Coded } from "./model/coded.ts";
 import { isFull } from "./model/full.ts";
 

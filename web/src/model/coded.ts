@@ -4,6 +4,7 @@ export type Code =
   | "FULL"
   | "NEWER_FORM"
   | "OPEN_ELSEWHERE"
+  | "UNLOADED"
   | "OTHER_ACCOUNT"
   | "ROW_GONE"
   | "ZIP_TOO_LARGE"

@@ -13,6 +13,7 @@ import type { EpisodeDoc } from "../model/rows.ts";
 import { written } from "../model/written.ts";
 import { answer, assistant, type Assistant, type Told } from "./assistant.ts";
 import { begun, now, type House } from "./house.ts";
+import { loaded } from "./loaded.ts";
 import { isForNow, patiently } from "./patience.ts";
 import type { Searcher } from "./search.ts";
 import type { Syncing } from "./sync.ts";
@@ -293,7 +294,7 @@ export class Asking {
   /** The answer is worth more than what memory adds to it, and does not fail with it. */
   async #remembered(row: EpisodeDoc): Promise<string> {
     try {
-      return await (await import("./remind.ts")).remind(this.#house, row);
+      return await (await loaded(import("./remind.ts"))).remind(this.#house, row);
     } catch (error) {
       console.error(error);
       return "";

@@ -37,8 +37,11 @@ export class House {
 
   /** Its rows are closed, and another tab may take the account from the device. */
   async close(): Promise<void> {
-    await this.records.close();
-    this.leave();
+    try {
+      await this.records.close();
+    } finally {
+      this.leave();
+    }
   }
 
   /** When what is made now was made. */

@@ -18,6 +18,7 @@ import { Finishing } from "./finish.ts";
 import { followServer } from "./followServer.ts";
 import { Holds } from "./holds.ts";
 import type { House } from "./house.ts";
+import { loaded } from "./loaded.ts";
 import { Retries } from "./retries.ts";
 import { send } from "./send.ts";
 import type { Syncing } from "./sync.ts";
@@ -27,7 +28,7 @@ import { Tasks } from "./tasks.ts";
 const NO_ROOM = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 
 /** Not needed to open the app, and soon after. */
-const storing = () => Promise.all([import("../model/chunk.ts"), import("./store.ts")]).catch(unloaded);
+const storing = () => loaded(Promise.all([import("../model/chunk.ts"), import("./store.ts")]));
 
 export class Uploads {
   readonly #tasks = new Tasks();
@@ -57,7 +58,7 @@ export class Uploads {
     this.#syncing = syncing;
     this.#embedding = embedding;
     this.#finishing = new Finishing(house, syncing, embedding, this.#tasks, this.#holds);
-    storing().catch(() => {}); // while there is a network; whoever needs it asks again
+    storing().catch(() => {}); // while there is a network; whoever needs it is told
     const isLive$ = syncing.summary$.pipe(
       map(({ kind }) => kind === "live"),
       distinctUntilChanged(),
@@ -301,7 +302,7 @@ export class Uploads {
     this.#tell(file.id, { stage: "reading", done: 0, of: 0 });
     const onProgress = (_: string, done: number, of: number) => this.#tell(file.id, { done, of });
     const { mimeType, pageCount, parts } = await read(file.name, bytes, { signal, onProgress });
-    const [{ chunk }, { storeText }] = await storing();
+    const [{ chunk }, { storeText }] = await storing().catch(unloaded);
     const chunks = chunk(parts);
     if (chunks.length === 0) throw new Unreadable("EMPTY");
     const about = { mimeType, contentHash, size: file.content.size, ...(pageCount ? { pageCount } : {}) };

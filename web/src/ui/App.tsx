@@ -11,6 +11,7 @@ import { forgetDraft, forgetDrafts } from "./draft.ts";
 import { Shell } from "./Shell.tsx";
 import { forgetting } from "./leaving.ts";
 import { NewVersion } from "./sync/NewVersion.tsx";
+import { tellUnloaded } from "./unloaded.ts";
 import { words } from "./words.ts";
 import { part } from "./part.ts";
 
@@ -99,5 +100,6 @@ async function enter(tell: Tell): Promise<Entered> {
   window.vademecum = desk;
   const account = await desk.account();
   void desk.watchDeleted(proxy((sessionId) => forgetDraft(account.userId, sessionId)));
+  void desk.watchUnloaded(proxy(tellUnloaded));
   return { kind: "open", desk, account };
 }

@@ -79,9 +79,12 @@ export function Shell() {
           </Switch>
         </Suspense>
       </AppShell.Main>
+      {/* One for each: what does not load hides no other. */}
       <Suspense>
         {sheet === "find" && <Find onClose={() => setSheet(leave("find"))} onKeys={() => setSheet("keys")} />}
-        {sheet === "keys" && <Keys onClose={() => setSheet(undefined)} />}
+      </Suspense>
+      <Suspense>{sheet === "keys" && <Keys onClose={() => setSheet(undefined)} />}</Suspense>
+      <Suspense>
         <Uploads />
       </Suspense>
     </AppShell>

@@ -2,7 +2,8 @@
 
 import { proxy, wrap, type Remote } from "comlink";
 import { createContext, useContext, useEffect, useState } from "react";
-import type { Desk, Door } from "../app.ts";
+import type { Desk } from "../app.ts";
+import type { Door } from "../door.ts";
 import type { KnownAccount, LostText } from "../engines/device/device.ts";
 import type { Progress } from "../model/library.ts";
 import type { Collections, VectorEmbeddingDoc } from "../model/rows.ts";

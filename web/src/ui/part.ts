@@ -1,20 +1,18 @@
 /** Parts of the page that are loaded when they are first shown. */
 
 import { lazy, type ComponentType } from "react";
-import { retryMs } from "../model/retry.ts";
+import { tellUnloaded } from "./unloaded.ts";
 
 /**
- * One that cannot be loaded, as on a first visit that ends in a tunnel, is tried again until it is here. React would
- * take the whole page away instead.
+ * One that cannot be loaded, as on a first visit that ends in a tunnel, leaves its place as it is, and the page says
+ * so. React would take the whole page away instead. To ask again would be in vain: see services/loaded.ts.
  */
 export function part<Part extends ComponentType<any>>(load: () => Promise<{ default: Part }>) {
-  return lazy(async () => {
-    for (let tries = 0; ; tries++) {
-      try {
-        return await load();
-      } catch {
-        await new Promise((resolve) => setTimeout(resolve, retryMs(tries)));
-      }
-    }
-  });
+  return lazy(() =>
+    load().catch((error: unknown) => {
+      console.error(error);
+      tellUnloaded();
+      return new Promise<never>(() => {});
+    }),
+  );
 }

@@ -9,6 +9,9 @@ export interface Wire {
   readonly headers?: Record<string, string>;
 }
 
+/** For whoever is signed in. What belongs to one account goes over the wire of its house. */
+export const WHOEVER: Wire = { base: "" };
+
 export class Refusal extends Error {
   constructor(
     readonly status: number,

@@ -9,13 +9,19 @@ import { said } from "../said.ts";
 import { Section } from "../Section.tsx";
 import { memory as words } from "../words/memory.ts";
 
+interface Done {
+  receipt: Receipt;
+  /** Nothing of the account is left on this device. */
+  isClean: boolean;
+}
+
 export function Forget() {
   const { desk } = useDesk();
   const answers = useSync()?.kind === "live";
   const [typed, setTyped] = useState("");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
-  const [receipt, setReceipt] = useState<Receipt>();
+  const [done, setDone] = useState<Done>();
   const meant = typed.trim().toLowerCase() === words.sentence;
 
   async function forget() {
@@ -24,8 +30,12 @@ export function Forget() {
     forgetting.here = true;
     try {
       const receipt = await desk.forgetEverything();
-      await wipe(desk, "/sign-in");
-      setReceipt(receipt);
+      // Whatever holds the device up: the server has erased, and this is told once.
+      const isClean = await wipe(desk, "/sign-in").then(
+        () => true,
+        (error: unknown) => (console.error(error), false),
+      );
+      setDone({ receipt, isClean });
     } catch (error) {
       forgetting.here = false;
       setProblem(said(error));
@@ -57,13 +67,13 @@ export function Forget() {
       <Text size="sm" role="status">
         {busy && words.forgetting}
       </Text>
-      {receipt && <Told receipt={receipt} />}
+      {done && <Told {...done} />}
     </Section>
   );
 }
 
 /** Nothing is left here to go back to: the page begins anew. */
-function Told({ receipt }: { receipt: Receipt }) {
+function Told({ receipt, isClean }: Done) {
   const startAfresh = () => leaveTo("/");
   return (
     <Modal
@@ -74,7 +84,9 @@ function Told({ receipt }: { receipt: Receipt }) {
       withCloseButton={false}
       centered
     >
-      <Text>{words.receipt(receipt)}</Text>
+      <Text>
+        {words.receipt(receipt)} {isClean ? words.isClean : words.isNotClean}
+      </Text>
       <Button mt="md" onClick={startAfresh} data-autofocus>
         {words.startAfresh}
       </Button>

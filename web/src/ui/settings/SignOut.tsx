@@ -21,6 +21,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
   const [then, setThen] = useState("keep");
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
+  const [isOut, setOut] = useState(false);
   const wiping = then === "wipe";
 
   async function signOut() {
@@ -28,6 +29,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
     setProblem(undefined);
     try {
       await desk.signOut(); // while the server does not answer, nothing changes, here or in another tab
+      setOut(true);
       if (wiping) {
         await wipe(desk, AFTERWARDS);
       } else {
@@ -40,10 +42,12 @@ export function SignOut({ onClose }: { onClose: () => void }) {
     }
   }
 
+  /** Whoever is signed out has nothing to go back to: what was open here is closed. */
+  const cancel = isOut ? () => leaveTo(AFTERWARDS) : onClose;
   return (
     <Modal
       opened
-      onClose={onClose}
+      onClose={cancel}
       attributes={{ header: { role: "none" } }} // no second banner on the page
       title={words.signOutTitle}
       closeButtonProps={{ "aria-label": words.cancel }}
@@ -64,7 +68,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
           </Alert>
         )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" onClick={cancel}>
             {words.cancel}
           </Button>
           <Button {...(wiping ? { color: "red" } : {})} loading={busy} onClick={() => void signOut()}>

@@ -80,6 +80,9 @@ export const memory = {
     (leftovers
       ? `Checked: ${count(leftovers, "piece", "pieces")} of it can still be found on the server. Tell whoever runs it. `
       : "Checked: nothing of it is left on the server. ") +
-    "This device is clean. Devices that were offline will be cleaned when they connect. Backups made before are not changed.",
+    "Devices that were offline will be cleaned when they connect. Backups made before are not changed.",
+  isClean: "This device is clean.",
+  isNotClean:
+    "This device is not clean yet, as another tab of this browser still has this account open: close that tab. What is left here goes when the app is next open and synced.",
   startAfresh: "Start afresh",
 } as const;

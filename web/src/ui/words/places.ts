@@ -35,6 +35,8 @@ export const places = {
   outdated:
     "A newer version of this app has been opened on this device, and what is kept here has its form now. Everything is safe: load the new version.",
   reload: "Load again",
+  unloaded:
+    "A part of this page could not be loaded. The question that you are writing is kept when you load it again.",
   skip: "Skip to the conversation",
   newer: "A new version is here. What you are writing is kept.",
   asked:

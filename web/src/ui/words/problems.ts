@@ -8,6 +8,8 @@ export const problems: Record<Code, string> = {
   NEWER_FORM: places.outdated,
   OPEN_ELSEWHERE:
     "Another tab of this browser still has this account open. Nothing was removed: close that tab and try again.",
+  UNLOADED:
+    "The part of the app that does this could not be loaded. Nothing was changed: load the page again, then try again.",
   OTHER_ACCOUNT: "This address belongs to another account by now. Nothing was changed.",
   ROW_GONE: "What this was a part of is not here any more. Your words stay until you dismiss them.",
   ZIP_TOO_LARGE: "This file is too large. Nothing was changed.",

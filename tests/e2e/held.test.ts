@@ -1,0 +1,50 @@
+/** An account that another tab still has open: it cannot be removed from the device yet. */
+
+import type { Page } from "playwright-core";
+import { soon } from "../soon.ts";
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
+
+/** A device with a fact on it, and another tab, which does not get away: the network takes and gives nothing. */
+async function held(): Promise<{ device: Device; other: Page }> {
+  const device = await Device.of(await harness.user());
+  await device.page.evaluate(() => (window as any).vademecum.addFact("rent", "940 euros"));
+  await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
+  const other = await device.open("/");
+  await box(other).waitFor();
+  await other.route("**/sign-in", () => {});
+  return { device, other };
+}
+
+test("forget everything: the receipt is told all the same, and what is left here goes with the next sync", async () => {
+  const { device, other } = await held();
+  const { page, user } = device;
+  await page.goto(`${harness.url}/memory`);
+  await page.getByLabel("To go on, type: forget everything").fill("forget everything");
+  await page.getByRole("button", { name: "Forget everything" }).click();
+  const receipt = page.getByRole("dialog", { name: "Everything is forgotten" });
+  await receipt.getByText(/Erased [1-9]\d* rows?,.* nothing of it is left on the server/u).waitFor();
+  expect(await receipt.textContent()).toContain("This device is not clean yet");
+  await other.close();
+  await page.getByRole("button", { name: "Start afresh" }).click();
+  await box(page).waitFor();
+  await soon(async () => expect(await device.rows("facts")).toEqual([]));
+  expect(await harness.live(user, "facts")).toEqual([]);
+});
+
+test("signing out: whoever is signed out and cannot have the rest goes where one signs in", async () => {
+  const { device } = await held();
+  const { page } = device;
+  await page.goto(`${harness.url}/settings`);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("radio", { name: "Wipe this device" }).check();
+  await dialog.getByRole("button", { name: "Sign out" }).click();
+  await dialog.getByText("Another tab of this browser still has this account open.").waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).last().click();
+  await page.waitForURL("**/sign-in");
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
+});

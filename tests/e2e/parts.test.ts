@@ -1,0 +1,74 @@
+/** What is loaded when it is first wanted and cannot be: the page says so, and is whole when it is loaded again. */
+
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+let device: Device;
+beforeEach(async () => void (device = await Device.of(await harness.user())));
+
+const context = () => device.page.context();
+const lose = (...paths: string[]) =>
+  Promise.all(paths.map((path) => context().route(path, (route) => route.abort())));
+const find = (...paths: string[]) => Promise.all(paths.map((path) => context().unroute(path)));
+const told = () =>
+  device.page.getByRole("alert").filter({ hasText: "A part of this page could not be loaded" });
+const loadAgain = () => told().getByRole("button", { name: "Load again" });
+const question = () => device.page.getByRole("textbox", { name: "Ask about your documents" });
+const words = () =>
+  device.page.getByRole("textbox", { name: "Find conversations, documents, memories, commands" });
+
+test("a page: its place stays empty until all is loaded again, when the server answers; a draft stays", async () => {
+  const lost = ["**/assets/Documents-*.js", "**/health"];
+  await lose(...lost);
+  await question().fill("How much is the rent?");
+  const { page } = device;
+  const conversation = page.url();
+  await page.getByRole("link", { name: "Documents" }).click();
+  await loadAgain().click();
+  await told().getByText("The server does not answer.").waitFor();
+  await find(...lost);
+  await loadAgain().click();
+  await page.getByRole("heading", { name: "Documents" }).waitFor();
+  expect(await told().count()).toBe(0);
+  await page.goto(conversation);
+  expect(await question().inputValue()).toBe("How much is the rent?");
+});
+
+test("what of a page is not there hides nothing else, and can be put off", async () => {
+  await lose("**/assets/Uploads-*.js", "**/assets/Notices-*.js");
+  await device.reopen();
+  await told().getByRole("button", { name: "Later" }).click();
+  expect(await told().count()).toBe(0);
+  await device.page.getByRole("button", { name: "Find" }).click();
+  await words().waitFor();
+});
+
+test("an answer keeps its words while what draws them is not there", async () => {
+  await lose("**/assets/Answer-*.js");
+  await device.drop("lease.txt", "The rent of the flat is 940 euros a month.");
+  await device.embedded(1);
+  await device.ask("How much is the rent?");
+  await loadAgain().waitFor();
+  await device.page.getByText("The rent of the flat is 940 euros a month.").first().waitFor();
+});
+
+test("what the worker lacks is told by the page, and refused in words", async () => {
+  const lost = ["**/assets/search-*.js", "**/assets/takeOut-*.js"];
+  await lose(...lost);
+  await device.reopen(); // which asks for the search by itself
+  await told().getByRole("button", { name: "Later" }).click();
+  const { page } = device;
+  await page.getByRole("link", { name: "Settings" }).click();
+  await page.getByRole("button", { name: "Export everything" }).click();
+  await page
+    .getByText("The part of the app that does this could not be loaded. Nothing was changed")
+    .waitFor();
+  await find(...lost);
+  await loadAgain().click();
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Export everything" }).click(),
+  ]);
+  expect(download.suggestedFilename()).toMatch(/^vademecum-export-.*\.zip$/u);
+});

@@ -1,0 +1,48 @@
+/** A part of the app could not be loaded: everything is loaded anew when somebody says so, who may be writing. */
+
+import { Button, Group, Paper, Text } from "@mantine/core";
+import { useState } from "react";
+import { dismissUnloaded, loadAgain, useUnloaded } from "./unloaded.ts";
+import { words } from "./words.ts";
+
+export function UnloadedPrompt() {
+  const lacks = useUnloaded();
+  return <div role="alert">{lacks && <Prompt />}</div>;
+}
+
+function Prompt() {
+  const [answers, setAnswers] = useState(true);
+  const [busy, setBusy] = useState(false);
+
+  async function load() {
+    setBusy(true);
+    setAnswers(await loadAgain());
+    setBusy(false);
+  }
+
+  return (
+    <Paper
+      withBorder
+      shadow="md"
+      p="sm"
+      pos="fixed"
+      top={60}
+      left={0}
+      right={0}
+      mx="auto"
+      w="min(100% - 2rem, 28rem)"
+      style={{ zIndex: "var(--mantine-z-index-max)" }}
+    >
+      <Text size="sm">{words.places.unloaded}</Text>
+      {!answers && <Text size="sm">{words.places.unreachable}</Text>}
+      <Group gap="xs" mt="xs">
+        <Button size="xs" loading={busy} onClick={() => void load()}>
+          {words.places.reload}
+        </Button>
+        <Button size="xs" variant="default" onClick={dismissUnloaded}>
+          {words.places.later}
+        </Button>
+      </Group>
+    </Paper>
+  );
+}

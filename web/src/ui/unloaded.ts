@@ -1,0 +1,41 @@
+/** What is known of a part of the app that could not be loaded: the page goes on without it until it is loaded anew. */
+
+import { useSyncExternalStore } from "react";
+
+/** A network that takes and gives nothing is none. */
+const ANSWER_MS = 10_000;
+
+let lacks = false;
+const listeners = new Set<() => void>();
+
+function set(value: boolean): void {
+  lacks = value;
+  listeners.forEach((tell) => tell());
+}
+
+export const tellUnloaded = () => set(true);
+export const dismissUnloaded = () => set(false);
+
+/** Whether a part could not be loaded, and nobody has put that off since. */
+export function useUnloaded(): boolean {
+  return useSyncExternalStore(
+    (tell) => (listeners.add(tell), () => void listeners.delete(tell)),
+    () => lacks,
+  );
+}
+
+/** False: neither this device has the app nor does the server answer, and this page would be lost for nothing. */
+export async function loadAgain(): Promise<boolean> {
+  const registration = await navigator.serviceWorker?.getRegistration();
+  const isThere = Boolean(registration?.active) || (await answers());
+  if (isThere) location.reload();
+  return isThere;
+}
+
+function answers(): Promise<boolean> {
+  const init: RequestInit = { cache: "no-store", signal: AbortSignal.timeout(ANSWER_MS) };
+  return fetch("/health", init).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+}
