@@ -37,15 +37,25 @@ _SHOWN = [*_PLACE, "page", "section", "text"]
 @cache
 def _session() -> Any:
     """The cache all tables share. Each would otherwise have its own, of gigabytes."""
-    import lancedb
-
-    return lancedb.Session(_LANCE_CACHE_BYTES, _LANCE_CACHE_BYTES)
+    return _lancedb().Session(_LANCE_CACHE_BYTES, _LANCE_CACHE_BYTES)
 
 
 def _connect(folder: Path) -> Any:
-    import lancedb
+    return _lancedb().connect(str(folder), session=_session())
 
-    return lancedb.connect(str(folder), session=_session())
+
+def _lancedb() -> Any:
+    """The library, which takes a second less to load than it would by itself: it brings a client of a service that is
+    asked by HTTP, which nobody does here, and pydantic would prepare the checks of every call of it."""
+    import pydantic
+    from pydantic.validate_call_decorator import validate_call
+
+    pydantic.validate_call = lambda function: function  # type: ignore[assignment]
+    try:
+        import lancedb
+    finally:
+        pydantic.validate_call = validate_call
+    return lancedb
 
 
 class ChunkTable:
