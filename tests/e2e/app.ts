@@ -3,7 +3,7 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
 import type { State } from "../../web/src/app.ts";
-import type { Collections } from "../../web/src/model/rows.ts";
+import type { Collections, VectorEmbeddingDoc } from "../../web/src/model/rows.ts";
 import { Harness, type NewUser, type Settings } from "../sync/harness.ts";
 import { Browser, SMALL_MODEL, type Ways } from "./browser.ts";
 
@@ -45,8 +45,8 @@ export class Device {
   static async of(user: NewUser, ways?: Ways): Promise<Device> {
     const browser = await Browser.start(ways);
     const link = await harness.ask<{ link: string }>("link", { userId: user.userId });
-    const page = await browser.page(harness.url + link.link);
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await browser.signIn(harness.url + link.link);
+    const page = await browser.page(harness.url);
     await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
     const device = new Device(browser, page, user);
     devices.add(device);
@@ -98,11 +98,17 @@ export class Device {
   async embedded(documents: number): Promise<void> {
     await this.until(async () => {
       const ready = (await this.rows("documents")).filter(({ status }) => status === "ready");
-      const blocks = await this.rows("vectorEmbeddings");
-      const chunks = blocks.reduce((sum, block) => sum + (block.embedding ? block.chunks.length : 0), 0);
       // Collections come one beside the other: a document may be here before its text.
       const all = ready.reduce((sum, { chunkCount }) => sum + chunkCount, 0);
-      return ready.length >= documents && chunks >= all;
+      return ready.length >= documents && (await this.#vectors()) >= all;
+    });
+  }
+
+  /** How many chunks have one: counted there, for to bring them all here is slow. */
+  #vectors(): Promise<number> {
+    return this.page.evaluate(async () => {
+      const blocks = (await window.vademecum.rows("vectorEmbeddings")) as VectorEmbeddingDoc[];
+      return blocks.reduce((sum, block) => sum + (block.embedding ? block.chunks.length : 0), 0);
     });
   }
 
@@ -153,7 +159,7 @@ export class Device {
   }
 
   async until(holds: () => Promise<boolean>): Promise<void> {
-    await vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 150_000, interval: 100 });
+    await vi.waitFor(async () => expect(await holds()).toBe(true), { timeout: 150_000, interval: 200 });
   }
 
   async stop(): Promise<void> {

@@ -84,6 +84,14 @@ export class Browser {
     return page;
   }
 
+  /** Uses a sign-in link up, as the button on its page does: the cookie is the browser's. */
+  async signIn(link: string): Promise<void> {
+    const { origin, searchParams } = new URL(link);
+    const form = { link: searchParams.get("link")! };
+    const answer = await this.context.request.post(`${origin}/v1/sign-in/link`, { form, maxRedirects: 0 });
+    expect(answer.status()).toBe(303);
+  }
+
   /** Cuts the network of every page and worker, as in a tunnel. */
   async offline(gone: boolean): Promise<void> {
     await this.context.setOffline(gone);

@@ -2,7 +2,6 @@
 
 import { violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
-import type { Ways } from "./browser.ts";
 import type { EpisodeDoc } from "../../web/src/model/rows.ts";
 import { withAssistant, type Rule } from "./scripted.ts";
 
@@ -24,16 +23,14 @@ withAssistant(RULES);
 
 const LEASE = "The rent of the flat in Harbour Street is 940 euros a month, due on the third working day.";
 
-async function reader(ways?: Ways): Promise<Device> {
-  const device = await Device.of(await harness.user(), ways);
+/** All tests have this device, and all but the second a conversation of its own. */
+let device: Device;
+beforeAll(async () => {
+  device = await Device.of(await harness.user(), { installs: true });
+  await device.installed();
   await device.drop("lease.txt", LEASE);
   await device.embedded(1);
-  return device;
-}
-
-/** All tests but one have this device, each in a conversation of its own. */
-let device: Device;
-beforeAll(async () => void (device = await reader()));
+});
 
 function begin(): Promise<void> {
   return device.page.getByRole("link", { name: "New conversation" }).first().click();
@@ -72,25 +69,19 @@ test("an assistant answers, its sources open, and what it was told can be seen",
   await page.getByRole("dialog").waitFor({ state: "detached" });
 });
 
-test("an answer is stopped, asked again in other words, and the draft of the next outlives the page", async () => {
-  const { page } = device;
-  await begin();
-  await device.ask("Tell me slowly.");
-  await page.getByText(/word3/).waitFor();
-  await stop();
-  const [stopped] = await turns();
-  expect(stopped!.status).toBe("stopped");
-  expect(stopped!.aiResponse).toContain("word3");
-  await page.getByRole("button", { name: "Edit and ask again" }).click();
-  await page.getByRole("textbox", { name: "Edit and ask again" }).fill("How much is the rent?");
-  await page.getByRole("button", { name: "Ask again", exact: true }).click();
+test("offline the documents answer, and the assistant does when the server is back, if one wants", async () => {
+  const { page } = device; // in the conversation of the first test
+  await device.modelReady();
+  await device.offline(true);
+  await page.getByRole("button", { name: "Answer again" }).click();
+  await page.getByText("No new answer came, so this one is kept.").waitFor();
   await page.getByText("940 euros", { exact: true }).waitFor();
-  expect(await turns()).toHaveLength(1);
-  const box = page.getByRole("textbox", { name: "Ask about your documents" });
-  await box.fill("Not sent yet");
-  await page.reload();
-  await box.waitFor();
-  expect(await box.inputValue()).toBe("Not sent yet");
+  await device.ask("And when is it due?");
+  await page.getByText("Quoted from your documents").waitFor();
+  await page.getByRole("button", { name: "Let the assistant answer when the server is back" }).click();
+  await page.getByText("The assistant will answer when the server is back.").waitFor();
+  await device.offline(false);
+  await page.getByText("You asked: And when is it due?").waitFor();
 });
 
 test("asked again while it is answered: the first answer ends before the second, and Stop stops the second", async () => {
@@ -135,6 +126,27 @@ test("a server killed in the middle of an answer: what came is kept, and the pag
   await stop();
 });
 
+test("an answer is stopped, asked again in other words, and the draft of the next outlives the page", async () => {
+  const { page } = device;
+  await begin();
+  await device.ask("Tell me slowly.");
+  await page.getByText(/word3/).waitFor();
+  await stop();
+  const [stopped] = await turns();
+  expect(stopped!.status).toBe("stopped");
+  expect(stopped!.aiResponse).toContain("word3");
+  await page.getByRole("button", { name: "Edit and ask again" }).click();
+  await page.getByRole("textbox", { name: "Edit and ask again" }).fill("How much is the rent?");
+  await page.getByRole("button", { name: "Ask again", exact: true }).click();
+  await page.getByText("940 euros", { exact: true }).waitFor();
+  expect(await turns()).toHaveLength(1);
+  const box = page.getByRole("textbox", { name: "Ask about your documents" });
+  await box.fill("Not sent yet");
+  await page.reload();
+  await box.waitFor();
+  expect(await box.inputValue()).toBe("Not sent yet");
+});
+
 test("a page killed in the middle of an answer: what was saved is there, and it can be asked again", async () => {
   await begin();
   await device.ask("Please think long.");
@@ -152,26 +164,6 @@ test("a page killed in the middle of an answer: what was saved is there, and it 
   await device.page.getByRole("button", { name: "Answer again" }).click();
   await device.page.getByText(/word12/).waitFor();
   await stop();
-});
-
-test("offline the documents answer, and the assistant does when the server is back, if one wants", async () => {
-  const device = await reader({ installs: true });
-  onTestFinished(() => device.stop());
-  await device.installed();
-  const { page } = device;
-  await device.modelReady();
-  await device.ask("How much is the rent?");
-  await page.getByText("940 euros", { exact: true }).waitFor();
-  await device.offline(true);
-  await page.getByRole("button", { name: "Answer again" }).click();
-  await page.getByText("No new answer came, so this one is kept.").waitFor();
-  await page.getByText("940 euros", { exact: true }).waitFor();
-  await device.ask("And when is it due?");
-  await page.getByText("Quoted from your documents").waitFor();
-  await page.getByRole("button", { name: "Let the assistant answer when the server is back" }).click();
-  await page.getByText("The assistant will answer when the server is back.").waitFor();
-  await device.offline(false);
-  await page.getByText("You asked: And when is it due?").waitFor();
 });
 
 test("a document that is named is offered, and only a yes borrows it", async () => {

@@ -41,9 +41,8 @@ test("while the server answers no page starts the model, and offline the first q
   expect(runs(device)).toBe(false);
 
   await device.offline(true);
-  await device.page.evaluate(() => window.vademecum.syncNow()); // a stream that stands outlives this tunnel
-  await device.until(async () => runs(device)); // nobody has asked yet
   await device.page.reload();
+  await device.until(async () => runs(device)); // nobody has asked yet
   await device.ask("What does housing cost me?"); // no word of it stands in the lease
   await device.page.getByText("940 euros a month").waitFor();
   await device.page.getByText("Quoted from your documents").waitFor();
@@ -52,7 +51,7 @@ test("while the server answers no page starts the model, and offline the first q
 test("what is read and asked offline reaches the other device with its vectors, embedded once", async () => {
   const other = await Device.of(user);
   await device.offline(true);
-  await device.page.goto(harness.url); // another conversation
+  await device.page.getByRole("link", { name: "New conversation" }).first().click();
   await device.drop("ferry.txt", FERRY);
   await device.embedded(2);
   await device.ask("When does the ferry leave?");

@@ -5,7 +5,7 @@
  * What is proxied or streamed to the page is plain data: rows as they are on the wire.
  */
 
-import { proxy } from "comlink";
+import { proxy, type ProxyMarked } from "comlink";
 import { asyncScheduler, distinctUntilChanged, throttleTime } from "rxjs";
 import type { KnownAccount, LostText } from "./engines/device/device.ts";
 import { WHOEVER } from "./engines/sync/wire.ts";
