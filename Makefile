@@ -5,8 +5,9 @@ BIN := .venv/bin
 STAMPS := .cache/stamps
 TESTED := $(addprefix $(STAMPS)/,python web model library chromium) lint
 TS := 'web/**/*.{ts,tsx,mjs}' 'tests/**/*.ts' '*.ts' '!web/src/model/rows.ts'
-# A file of tests goes to one process, and not the fullest files first: the slowest have few tests.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# A file of tests goes to one process, and not the fullest files first: the slowest have few tests. Three on two cores:
+# much of their time they wait, for a server, a kill, a clock.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # Two recipes at a time, unless told otherwise (-j1): pip beside npm. The halves of the tests go one after the other:
 # both have real servers that must answer in time, and browsers take both cores.
 MAKEFLAGS += --jobs=2

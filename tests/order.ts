@@ -1,4 +1,4 @@
-/** Files that drive a browser first: where they came last, one of the two workers would have nothing to do at the end. */
+/** Files that drive a browser first: where they came last, a worker would have nothing to do at the end. */
 
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 

@@ -23,9 +23,12 @@ export const MODELS = resolve(process.env["VADEMECUM_TEST_MODELS"] ?? ".cache/mo
 /** One that makes vectors of no meaning, at once. */
 export const SMALL_MODEL = process.env["VADEMECUM_SMALL_MODEL"]!;
 
-/** For all devices of a test file, which share nothing in it: to start one takes seconds. */
-let shared: Promise<Chromium> | undefined;
-afterAll(async () => (await shared)?.close());
+/** For all devices of a process, which share nothing in it: to start one takes seconds. It ends with the process. */
+const inProcess = globalThis as { chromium?: Promise<Chromium> };
+
+function shared(): Promise<Chromium> {
+  return (inProcess.chromium ??= chromium.launch({ executablePath: executable(), args: ARGUMENTS }));
+}
 
 const executable = () => execFileSync("tests/e2e/chromium.sh", { encoding: "utf8" }).trim();
 
@@ -70,8 +73,7 @@ export class Browser {
 
   private static async opened(own?: readonly string[]): Promise<Browser> {
     if (!own) {
-      shared ??= chromium.launch({ executablePath: executable(), args: ARGUMENTS });
-      return new Browser(await (await shared).newContext(), undefined);
+      return new Browser(await (await shared()).newContext(), undefined);
     }
     const profile = mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
     const options = { executablePath: executable(), args: [...ARGUMENTS, ...own] };

@@ -3,6 +3,8 @@
 import { violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
 import type { EpisodeDoc } from "../../web/src/model/rows.ts";
+import { push, session } from "./people.ts";
+import { turn } from "./remembered.ts";
 import { withAssistant, type Rule } from "./scripted.ts";
 
 const HOSTILE = [
@@ -191,4 +193,32 @@ test("nothing that a model says can hurt: no script runs, nobody else is called"
   }
   expect(device.browser.requests.filter((url) => url.includes("elsewhere.example"))).toEqual([]);
   expect(await violations(page)).toEqual([]);
+});
+
+test("of a long conversation the last turns are drawn; earlier ones when they are wanted, and nothing moves by it", async () => {
+  const { page, user } = device;
+  const said = Array.from({ length: 60 }, (_, n) =>
+    turn(`e${n}`, "long", 60 - n, `Question ${n}?`, `Answer ${n}.`),
+  );
+  await push(user, "sessions", session("long", "A long one"));
+  await push(user, "episodes", ...said);
+  await device.until(
+    async () => (await device.rows("episodes", { selector: { sessionId: "long" } })).length === 60,
+  );
+  const drawn = () => page.getByRole("article").count();
+  await page.goto(`${harness.url}/s/long`);
+  await page.getByText("Answer 59.").waitFor();
+  expect(await drawn()).toBe(50);
+  const earlier = page.getByRole("button", { name: "Show earlier turns (10)" });
+  await earlier.scrollIntoViewIfNeeded();
+  const placeOfFirst = () => page.getByText("Question 10?").evaluate((it) => it.getBoundingClientRect().top);
+  const before = await placeOfFirst();
+  await earlier.click();
+  await page.getByText("Question 0?").waitFor();
+  expect(await drawn()).toBe(60);
+  expect(Math.abs((await placeOfFirst()) - before)).toBeLessThan(60); // the place of the button is taken
+  expect(await earlier.count()).toBe(0);
+  await page.goto(`${harness.url}/s/long?turn=e3`); // as from the timeline
+  await page.getByText("Question 3?").waitFor();
+  expect(await drawn()).toBe(57);
 });

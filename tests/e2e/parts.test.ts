@@ -29,7 +29,7 @@ test("a page: its place stays empty until all is loaded again, when the server a
   await told().getByText("The server does not answer.").waitFor();
   await find(...lost);
   await loadAgain().click();
-  await page.getByRole("heading", { name: "Documents" }).waitFor();
+  await page.getByRole("heading", { name: "Documents", exact: true }).waitFor();
   expect(await told().count()).toBe(0);
   await page.goto(conversation);
   expect(await question().inputValue()).toBe("How much is the rent?");

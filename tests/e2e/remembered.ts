@@ -11,7 +11,7 @@ const row = (id: string, days: number, more: object) => ({
 });
 const session = (id: string, title: string, days: number, more: object = {}) =>
   row(id, days, { title, mode: "analysis", ...more });
-const turn = (id: string, sessionId: string, days: number, userMessage: string, aiResponse: string) =>
+export const turn = (id: string, sessionId: string, days: number, userMessage: string, aiResponse: string) =>
   row(id, days, { sessionId, userMessage, aiResponse, citations: [], status: "done" });
 const memory = (id: string, days: number, text: string, more: object) =>
   row(id, days, { text, sessionIds: [], source: "extracted", pinned: false, ...more });

@@ -173,10 +173,12 @@ async def besiege(tmp_path: Path, models: Path) -> None:
     served = Served(tmp_path / "data", models, SETTINGS)
     served.data.mkdir()
     (served.data / "model").write_text("old\n")
-    half_way = 0
+    half_way = rounds = 0
     try:
         people = await begin(served, rng)
-        for _ in range(ROUNDS):
+        # Which document dies while its vectors are staged is chance: more rounds until one did.
+        while rounds < ROUNDS or (rounds < 3 * ROUNDS and not any(person.needles for person in people)):
+            rounds += 1
             await start(served, people)
             for person in people:
                 await person.search(readers)
@@ -193,8 +195,8 @@ async def besiege(tmp_path: Path, models: Path) -> None:
         served.kill()
         for reader in readers.values():
             reader.embedder.close()
-        print(f"killed {ROUNDS} times, {half_way} with staged vectors on the disk")
-    assert half_way > ROUNDS / 4, "the kills came when nothing was half-way"
+        print(f"killed {rounds} times, {half_way} with staged vectors on the disk")
+    assert half_way > rounds / 4, "the kills came when nothing was half-way"
     assert any(person.needles for person in people), "nothing staged was deleted"
 
 

@@ -46,7 +46,7 @@ def test_a_ledger_that_cannot_be_written_takes_nothing_back(tmp_path, monkeypatc
     async def scenario(ada):
         await send(ada, "facts", (fact("f"), None))
 
-        def full(self, changes, forgotten_at=""):
+        def full(self, *changes):
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:

@@ -1,7 +1,8 @@
 /** One conversation: what was said, and the place to say more. */
 
-import { Box, Flex, Stack } from "@mantine/core";
+import { Box, Button, Flex, Stack } from "@mantine/core";
 import { Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import { useSearch } from "wouter";
 import type { Citation } from "../../model/citation.ts";
 import { useAssistant, useDesk, useRows, useWriting } from "../desk.tsx";
@@ -12,9 +13,13 @@ import { Offer } from "./Offer.tsx";
 import { Turn } from "./Turn.tsx";
 import style from "./Conversation.module.css";
 import { part } from "../part.ts";
+import { words } from "../words.ts";
 
 const Passage = part(() => import("../documents/Passage.tsx"));
 const Prompt = part(() => import("./Prompt.tsx"));
+
+/** So many turns are drawn at first, and as many more at each asking: a page that drew hundreds would be slow and large. */
+const DRAWN = 50;
 
 /** What is open beside the conversation. */
 type Beside = { kind: "passage"; citation: Citation } | { kind: "prompt"; episodeId: string } | null;
@@ -29,10 +34,12 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const assistant = useAssistant();
   const [beside, setBeside] = useState<Beside>(null);
   const [offered, setOffered] = useState<string | null>(null);
+  const [drawn, setDrawn] = useState(DRAWN);
   const asked = new URLSearchParams(useSearch());
   const [project, looked] = [asked.get("project"), asked.get("turn")];
   useEffect(() => void desk.prepare(sessionId, project), [desk, sessionId, project]);
   const log = useRef<HTMLDivElement>(null);
+  const earlier = notDrawn(turns ?? [], drawn, looked);
   // A question stands at the top, and its answer grows below it: nobody is scrolled away from where they read.
   useEffect(() => {
     const [turn] = looked ? [document.getElementById(looked)] : [];
@@ -43,6 +50,15 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const onPrompt = useCallback((episodeId: string) => setBeside({ kind: "prompt", episodeId }), []);
   const close = useCallback(() => setBeside(null), []);
   const answering = turns?.find(({ id }) => writing[id]);
+
+  /** What is read stays where it is. */
+  function drawEarlier() {
+    const box = log.current!;
+    const below = box.scrollHeight - box.scrollTop;
+    flushSync(() => setDrawn(turns!.length - earlier + DRAWN));
+    box.scrollTop = box.scrollHeight - below;
+    box.focus({ preventScroll: true });
+  }
 
   async function ask(message: string) {
     await desk.ask(sessionId, message);
@@ -65,13 +81,18 @@ export function Conversation({ sessionId }: { sessionId: string }) {
         >
           <Stack maw="var(--reading-width)" mx="auto" gap="xl" pb="md">
             {turns?.length === 0 && <Empty />}
-            {turns?.map((turn, at) => (
+            {earlier > 0 && (
+              <Button variant="subtle" onClick={drawEarlier}>
+                {words.conversation.earlier(earlier)}
+              </Button>
+            )}
+            {turns?.slice(earlier).map((turn, at, some) => (
               <Turn
                 key={turn.id}
                 turn={turn}
                 writing={writing[turn.id]}
                 assistant={assistant}
-                isLast={at === turns.length - 1}
+                isLast={at === some.length - 1}
                 onCitation={onCitation}
                 onPrompt={onPrompt}
               />
@@ -96,4 +117,11 @@ export function Conversation({ sessionId }: { sessionId: string }) {
       </Suspense>
     </Flex>
   );
+}
+
+/** How many of the first turns are not drawn; one that is looked for is. */
+function notDrawn(turns: readonly { id: string }[], drawn: number, looked: string | null): number {
+  const at = looked ? turns.findIndex(({ id }) => id === looked) : -1;
+  const hidden = Math.max(0, turns.length - drawn);
+  return at < 0 ? hidden : Math.min(hidden, at);
 }

@@ -5,6 +5,7 @@ import { count } from "./count.ts";
 
 export const conversation = {
   untitled: "New conversation",
+  earlier: (n: number) => (n === 1 ? "Show the earlier turn" : `Show earlier turns (${n.toLocaleString()})`),
   ask: "Ask about your documents",
   send: "Send",
   stop: "Stop",
