@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: none of them compiles the program anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run install test soak test-python test-web lint format schemas bench lock clean
+.PHONY: help run install test soak test-python test-web lint lint-python lint-web format schemas bench lock clean
 
 help: ## what each target does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -71,10 +71,14 @@ $(STAMPS)/chromium: tests/e2e/chromium.sh
 	@tests/e2e/chromium.sh --install >/dev/null
 	@touch $@
 
-lint: $(STAMPS)/python $(STAMPS)/web ## style and types
+lint: lint-python lint-web ## style and types
+
+lint-python: $(STAMPS)/python
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
+
+lint-web: $(STAMPS)/web
 	npx --no-install tsc --noEmit
 	npx --no-install prettier --check --log-level warn $(TS)
 

@@ -27,7 +27,14 @@ export const SMALL_MODEL = process.env["VADEMECUM_SMALL_MODEL"]!;
 const inProcess = globalThis as { chromium?: Promise<Chromium> };
 
 function shared(): Promise<Chromium> {
-  return (inProcess.chromium ??= chromium.launch({ executablePath: executable(), args: ARGUMENTS }));
+  return (inProcess.chromium = alive(inProcess.chromium));
+}
+
+async function alive(before: Promise<Chromium> | undefined): Promise<Chromium> {
+  const running = await before?.catch(() => undefined);
+  return running?.isConnected()
+    ? running
+    : chromium.launch({ executablePath: executable(), args: ARGUMENTS });
 }
 
 const executable = () => execFileSync("tests/e2e/chromium.sh", { encoding: "utf8" }).trim();

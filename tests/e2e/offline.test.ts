@@ -41,8 +41,9 @@ test("while the server answers no page starts the model, and offline the first q
   expect(runs(device)).toBe(false);
 
   await device.offline(true);
-  await device.page.reload();
+  await device.page.evaluate(() => window.vademecum.syncNow()); // a stream that stands outlives this tunnel
   await device.until(async () => runs(device)); // nobody has asked yet
+  await device.page.reload();
   await device.ask("What does housing cost me?"); // no word of it stands in the lease
   await device.page.getByText("940 euros a month").waitFor();
   await device.page.getByText("Quoted from your documents").waitFor();

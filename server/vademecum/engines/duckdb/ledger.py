@@ -3,7 +3,8 @@
 One append-only file a user, outside the user's folder and outside backups. It holds ids and times, no content.
 It may lag behind the records by a crash or a full disk; opening the records brings it up to date (`catch_up`).
 Of a key that died several times the last death says all, and of what died of its age none says anything once its tombstone
-is gone: what a backup brings back of that, its age takes away again. A file of mostly such lines is written anew without.
+is gone: what a backup brings back of that, its age takes away again, unless a person had pinned it by then. A file of
+mostly such lines is written anew without them.
 """
 
 from __future__ import annotations
