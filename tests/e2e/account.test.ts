@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { strToU8, unzipSync, zipSync } from "fflate";
+import type { Page } from "playwright-core";
 import { harness, withServer } from "./app.ts";
 import { fact, onServer, PASSWORD, person, Visit, withRows, type Person } from "./people.ts";
 
@@ -173,3 +174,36 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
   expect(await visit.values()).toEqual([]);
   expect(await harness.live(ada, "facts")).toEqual([]);
 });
+
+test("a wipe that has to wait for another tab is waited for: nothing that is pressed meanwhile ends it", async () => {
+  const held = await holds(ada);
+  await visit.askToSignOut("Wipe this device");
+  const dialog = visit.page.getByRole("dialog");
+  await visit.device.until(async () => (await openHere()) === 1); // this tab has left, the other has not
+  await visit.page.keyboard.press("Escape");
+  expect(await dialog.getByRole("button", { name: "Cancel" }).last().isDisabled()).toBe(true);
+  expect(new URL(visit.page.url()).pathname).toBe("/settings");
+  expect(await databases()).toContain(ada.userId);
+  await held.close();
+  await visit.page.waitForURL("**/sign-in");
+  expect(await databases()).not.toContain(ada.userId);
+});
+
+/** A tab that has the account open and hears nothing. */
+async function holds({ userId }: Person): Promise<Page> {
+  const tab = await visit.page.context().newPage();
+  await tab.goto(`${harness.url}/v1/me`); // no page of the app
+  await tab.evaluate((name) => {
+    void navigator.locks.request(name, { mode: "shared" }, () => new Promise(() => {}));
+  }, `vademecum-account-${userId}`);
+  await visit.page.bringToFront();
+  return tab;
+}
+
+/** How many tabs have Ada's account open. */
+function openHere(): Promise<number> {
+  return visit.page.evaluate(
+    async (name) => (await navigator.locks.query()).held!.filter((lock) => lock.name === name).length,
+    `vademecum-account-${ada.userId}`,
+  );
+}
