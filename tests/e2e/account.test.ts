@@ -161,12 +161,20 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
   await visit.page.getByText("The server does not answer. Nothing was changed.").waitFor();
   await visit.stays(other);
   await visit.page.unroute("**/v1/forget");
+  await visit.page.evaluate((userId) => {
+    localStorage.setItem(`draft ${userId} other`, "9999 draft");
+    Storage.prototype.removeItem = () => {
+      throw new Error("No."); // a browser that keeps what it is to remove
+    };
+  }, ada.userId);
   await button.click();
   const receipt = visit.page.getByRole("dialog", { name: "Everything is forgotten" });
   await receipt.waitFor();
   expect(await receipt.textContent()).toMatch(
     /Erased \d+ rows, \d+ files, .* nothing of it is left on the server/u,
   );
+  expect(await receipt.textContent()).toContain("could not be removed");
+  expect(await receipt.textContent()).not.toContain("another tab");
   await visit.accessible();
   await other.waitForURL("**/sign-in");
   await visit.press("Start afresh");
