@@ -161,6 +161,23 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
   await visit.page.getByText("The server does not answer. Nothing was changed.").waitFor();
   await visit.stays(other);
   await visit.page.unroute("**/v1/forget");
+  await visit.page.route("**/v1/forget", async (route) => {
+    await route.fetch();
+    await route.fulfill({ status: 500, json: { detail: "All else is erased." } });
+  });
+  await button.click();
+  const told = visit.page.getByText("All else is erased.");
+  await told.waitFor();
+  const isForgotten = async () => "forgottenAt" in (await visit.ask<object>("account"));
+  await visit.device.until(isForgotten);
+  await visit.said("synced");
+  expect(await told.isVisible()).toBe(true); // what is heard of it from the server does not take it away
+  await visit.goTo("Settings"); // who goes elsewhere has read it, and finds all of it anew
+  await visit.goTo("Memory");
+  await field.waitFor();
+  expect(await field.inputValue()).toBe("");
+  await field.fill("forget everything");
+  await visit.page.unroute("**/v1/forget");
   await visit.page.evaluate((userId) => {
     localStorage.setItem(`draft ${userId} other`, "9999 draft");
     Storage.prototype.removeItem = () => {

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { isCoded } from "../../model/coded.ts";
 import type { Receipt } from "../../services/forget.ts";
 import { useDesk, useSync } from "../desk.tsx";
-import { forgetting, leaveTo, wipe } from "../leaving.ts";
+import { leaveTo, useForgettingHere, wipe } from "../leaving.ts";
 import { said } from "../said.ts";
 import { Section } from "../Section.tsx";
 import { memory as words } from "../words/memory.ts";
@@ -23,19 +23,18 @@ export function Forget() {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
   const [done, setDone] = useState<Done>();
+  useForgettingHere(busy || problem !== undefined || done !== undefined);
   const meant = typed.trim().toLowerCase() === words.sentence;
 
   async function forget() {
     setBusy(true);
     setProblem(undefined);
-    forgetting.here = true;
     try {
       const receipt = await desk.forgetEverything();
       // Whatever holds the device up: the server has erased, and this is told once.
       const here = await wipe(desk, "/sign-in").then(() => words.isClean, unclean);
       setDone({ receipt, here });
     } catch (error) {
-      forgetting.here = false;
       setProblem(said(error));
     }
     setBusy(false);
