@@ -92,8 +92,11 @@ export class Desk {
     return this.#house.account;
   }
 
-  taken(): Promise<Loss> {
-    return taken(this.#house);
+  /** Nothing goes on here then: a tab with a newer version need not wait until this one is closed. */
+  async taken(): Promise<Loss> {
+    const loss = await taken(this.#house);
+    this.#house.leave();
+    return loss;
   }
 
   // -- what there is, now and whenever it changes -----------------------------------------------------------
