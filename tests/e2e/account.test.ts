@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { strToU8, unzipSync, zipSync } from "fflate";
+import type { Page } from "playwright-core";
 import { harness, withServer } from "./app.ts";
 import { fact, onServer, PASSWORD, person, Visit, withRows, type Person } from "./people.ts";
 
@@ -160,12 +161,37 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
   await visit.page.getByText("The server does not answer. Nothing was changed.").waitFor();
   await visit.stays(other);
   await visit.page.unroute("**/v1/forget");
+  await visit.page.route("**/v1/forget", async (route) => {
+    await route.fetch();
+    await route.fulfill({ status: 500, json: { detail: "All else is erased." } });
+  });
+  await button.click();
+  const told = visit.page.getByText("All else is erased.");
+  await told.waitFor();
+  const isForgotten = async () => "forgottenAt" in (await visit.ask<object>("account"));
+  await visit.device.until(isForgotten);
+  await visit.said("synced");
+  expect(await told.isVisible()).toBe(true); // what is heard of it from the server does not take it away
+  await visit.goTo("Settings"); // who goes elsewhere has read it, and finds all of it anew
+  await visit.goTo("Memory");
+  await field.waitFor();
+  expect(await field.inputValue()).toBe("");
+  await field.fill("forget everything");
+  await visit.page.unroute("**/v1/forget");
+  await visit.page.evaluate((userId) => {
+    localStorage.setItem(`draft ${userId} other`, "9999 draft");
+    Storage.prototype.removeItem = () => {
+      throw new Error("No."); // a browser that keeps what it is to remove
+    };
+  }, ada.userId);
   await button.click();
   const receipt = visit.page.getByRole("dialog", { name: "Everything is forgotten" });
   await receipt.waitFor();
   expect(await receipt.textContent()).toMatch(
     /Erased \d+ rows, \d+ files, .* nothing of it is left on the server/u,
   );
+  expect(await receipt.textContent()).toContain("could not be removed");
+  expect(await receipt.textContent()).not.toContain("another tab");
   await visit.accessible();
   await other.waitForURL("**/sign-in");
   await visit.press("Start afresh");
@@ -173,3 +199,36 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
   expect(await visit.values()).toEqual([]);
   expect(await harness.live(ada, "facts")).toEqual([]);
 });
+
+test("a wipe that has to wait for another tab is waited for: nothing that is pressed meanwhile ends it", async () => {
+  const held = await holds(ada);
+  await visit.askToSignOut("Wipe this device");
+  const dialog = visit.page.getByRole("dialog");
+  await visit.device.until(async () => (await openHere()) === 1); // this tab has left, the other has not
+  await visit.page.keyboard.press("Escape");
+  expect(await dialog.getByRole("button", { name: "Cancel" }).last().isDisabled()).toBe(true);
+  expect(new URL(visit.page.url()).pathname).toBe("/settings");
+  expect(await databases()).toContain(ada.userId);
+  await held.close();
+  await visit.page.waitForURL("**/sign-in");
+  expect(await databases()).not.toContain(ada.userId);
+});
+
+/** A tab that has the account open and hears nothing. */
+async function holds({ userId }: Person): Promise<Page> {
+  const tab = await visit.page.context().newPage();
+  await tab.goto(`${harness.url}/v1/me`); // no page of the app
+  await tab.evaluate((name) => {
+    void navigator.locks.request(name, { mode: "shared" }, () => new Promise(() => {}));
+  }, `vademecum-account-${userId}`);
+  await visit.page.bringToFront();
+  return tab;
+}
+
+/** How many tabs have Ada's account open. */
+function openHere(): Promise<number> {
+  return visit.page.evaluate(
+    async (name) => (await navigator.locks.query()).held!.filter((lock) => lock.name === name).length,
+    `vademecum-account-${ada.userId}`,
+  );
+}

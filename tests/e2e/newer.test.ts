@@ -60,3 +60,27 @@ test("what a tab of the older version still writes is there in the newer one, wh
   expect(await facts(newer)).toEqual({ before: "green", meanwhile: "green" });
   device.page = newer;
 });
+
+test("a tab that takes everything out, or in, does not make way before it has", async () => {
+  const { page, user } = await Device.of(await harness.user());
+  await page.context().route("**/assets/takeOut-*.js", async (route) => {
+    await page.getByText(ASKED).waitFor(); // or it were done before anybody asks
+    await route.fallback();
+  });
+  const taken = await page.evaluate(async (name) => {
+    const taking = (window as any).vademecum.takeOut();
+    const asking = setInterval(() => new BroadcastChannel(name).postMessage(null), 500);
+    const { size } = await taking;
+    clearInterval(asking);
+    return size;
+  }, `vademecum-asked-${user.userId}`);
+  expect(taken).toBeGreaterThan(0);
+  const isBusyWith = (verb: string) =>
+    page.evaluate(async (verb) => {
+      const { vademecum } = window as any;
+      const doing = vademecum[verb](new Blob(["no ZIP"])).catch(() => {});
+      const [during] = await Promise.all([vademecum.isBusy(), doing]);
+      return [during, await vademecum.isBusy()];
+    }, verb);
+  expect(await isBusyWith("bringIn")).toEqual([true, false]); // also when it fails
+});

@@ -3,6 +3,7 @@
 import type { Page } from "playwright-core";
 import { Device, harness } from "./app.ts";
 import { withAssistant } from "./scripted.ts";
+import { soon } from "../soon.ts";
 
 withAssistant([{ when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] }]);
 
@@ -26,6 +27,21 @@ beforeAll(async () => {
 
 const answers = () => device.browser.requests.filter((url) => url.endsWith("/v1/answer"));
 
+/** A tab that keeps the others from opening an account. */
+async function holds(page: Page, lock: string): Promise<Page> {
+  const tab = await page.context().newPage();
+  await tab.goto(`${harness.url}/v1/me`); // no page of the app
+  await tab.evaluate(
+    (lock) =>
+      new Promise<void>((held) => {
+        void navigator.locks.request(lock, () => (held(), new Promise(() => {})));
+      }),
+    lock,
+  );
+  await page.bringToFront();
+  return tab;
+}
+
 test("somebody else signs in in another tab: the rows of the two never mix", async () => {
   const [device, alice, bob] = [shared, shared.user, await harness.user()];
   const note = (name: string) =>
@@ -46,7 +62,14 @@ test("somebody else signs in in another tab: the rows of the two never mix", asy
   expect(await keys(harness.live(bob, "facts"))).toEqual(["of Bob"]);
   const { email } = await harness.call<{ email: string }>(alice, "/v1/me");
   await device.page.goto(`${harness.url}/sign-in`);
+  const lock = `vademecum-account-${alice.userId}`;
+  const holder = await holds(device.page, lock);
   await device.page.getByRole("button", { name: `Open ${email} without signing in` }).click();
+  const isWaiting = (name: string) =>
+    navigator.locks.query().then(({ pending }) => pending!.some((lock) => lock.name === name));
+  await soon(async () => expect(await device.page.evaluate(isWaiting, lock)).toBe(true));
+  await device.page.reload(); // it stays chosen until it is open
+  await holder.close();
   await device.page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
   expect(await keys(device.rows("facts"))).toEqual(["after", "before"]);
   await device.page.reload(); // it was chosen once

@@ -66,6 +66,8 @@ export class Desk {
   });
   /** The projects of sessions that are no rows yet. */
   readonly #projects = new Map<string, string>();
+  /** How many exports and imports are under way. */
+  #carrying = 0;
 
   constructor(house: House) {
     this.#house = house;
@@ -90,8 +92,11 @@ export class Desk {
     return this.#house.account;
   }
 
-  taken(): Promise<Loss> {
-    return taken(this.#house);
+  /** Nothing goes on here then: a tab with a newer version need not wait until this one is closed. */
+  async taken(): Promise<Loss> {
+    const loss = await taken(this.#house);
+    this.#house.leave();
+    return loss;
   }
 
   // -- what there is, now and whenever it changes -----------------------------------------------------------
@@ -195,9 +200,9 @@ export class Desk {
     this.#asking.stop(episodeId);
   }
 
-  /** Whether an answer is being written in this tab. */
-  isAnswering(): boolean {
-    return Object.keys(this.#asking.writing$.value).length > 0;
+  /** Whether this tab is at what would be cut off if the page were loaded anew: an answer, an export, an import. */
+  isBusy(): boolean {
+    return this.#carrying > 0 || Object.keys(this.#asking.writing$.value).length > 0;
   }
 
   told(episodeId: string) {
@@ -322,12 +327,21 @@ export class Desk {
   }
 
   /** Everything of this account as a ZIP. Loaded when it is wanted, as few want it. */
-  async takeOut(): Promise<Blob> {
-    return (await loaded(import("./services/takeOut.ts"))).takeOut(this.#house);
+  takeOut(): Promise<Blob> {
+    return this.#carry(async () => (await loaded(import("./services/takeOut.ts"))).takeOut(this.#house));
   }
 
-  async bringIn(zip: Blob) {
-    return (await loaded(import("./services/bringIn.ts"))).bringIn(this.#house, zip);
+  bringIn(zip: Blob) {
+    return this.#carry(async () => (await loaded(import("./services/bringIn.ts"))).bringIn(this.#house, zip));
+  }
+
+  async #carry<T>(work: () => Promise<T>): Promise<T> {
+    this.#carrying++;
+    try {
+      return await work();
+    } finally {
+      this.#carrying--;
+    }
   }
 
   // -- the account ------------------------------------------------------------------------------------------

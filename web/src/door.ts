@@ -17,6 +17,7 @@ export class Door {
     const account = await accounts.whoIsHere(device, WHOEVER);
     const opened = account && (await openRows(device, account.userId, tell));
     if (!opened) return null;
+    await accounts.opened(device, account);
     const { records, leave } = opened;
     return proxy(new Desk(new House(account, records, device, accounts.wireOf(WHOEVER, account), leave)));
   }

@@ -35,10 +35,7 @@ export function wireOf(wire: Wire, { userId }: Pick<KnownAccount, "userId">): Wi
  */
 export async function whoIsHere(device: Device, wire: Wire): Promise<KnownAccount | undefined> {
   const last = await device.lastAccount();
-  if (last?.isWanted) {
-    await device.accounts.update(last.userId, { isWanted: false }).catch(console.error); // no room is no reason
-    return last;
-  }
+  if (last?.isWanted) return last;
   // Who has used this device need not wait for a network that takes and gives nothing.
   const init = last ? { signal: AbortSignal.timeout(TIMEOUT_MS) } : {};
   try {
@@ -46,6 +43,12 @@ export async function whoIsHere(device: Device, wire: Wire): Promise<KnownAccoun
   } catch {
     return last;
   }
+}
+
+/** It is open: that it was chosen counts once, however often it took to open it. */
+export async function opened(device: Device, { userId, isWanted }: KnownAccount): Promise<void> {
+  if (!isWanted) return;
+  await device.accounts.update(userId, { isWanted: false }).catch(console.error); // no room is no reason
 }
 
 /** Tier, limits and usage as the server has them now. While it is away, what it said last is as good as anything. */

@@ -9,7 +9,7 @@ import type { Tell } from "../services/presence.ts";
 import type { Loss } from "../services/taken.ts";
 import { forgetDraft, forgetDrafts } from "./draft.ts";
 import { Shell } from "./Shell.tsx";
-import { forgetting } from "./leaving.ts";
+import { useIsForgetting } from "./leaving.ts";
 import { NewVersion } from "./sync/NewVersion.tsx";
 import { tellUnloaded } from "./unloaded.ts";
 import { words } from "./words.ts";
@@ -82,7 +82,7 @@ function Opened(entered: AtDesk) {
   const account = useAccount(entered);
   const { userId, forgottenAt } = account;
   const anew = useRef(forgottenAt);
-  if (!forgetting.here) anew.current = forgottenAt;
+  if (!useIsForgetting()) anew.current = forgottenAt;
   useEffect(() => {
     if (forgottenAt) forgetDrafts(userId, forgottenAt);
   }, [userId, forgottenAt]);

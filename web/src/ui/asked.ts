@@ -18,7 +18,7 @@ export function useAsked(): boolean {
     const others = new BroadcastChannel(askedOn(userId));
     let gone: ReturnType<typeof setTimeout> | undefined;
     others.onmessage = async () => {
-      if (!(await desk.isAnswering()) && !isSomethingWritten()) return location.reload();
+      if (!(await desk.isBusy()) && !isSomethingWritten()) return location.reload();
       setAsked(true);
       clearTimeout(gone);
       gone = setTimeout(() => setAsked(false), GONE_MS);

@@ -1,5 +1,6 @@
 /** Who signs out or wipes in one tab does it in all: no other tab may go on writing rows that are being removed. */
 
+import { useEffect, useSyncExternalStore } from "react";
 import type { RemoteDesk } from "./desk.tsx";
 import { forgetDrafts } from "./draft.ts";
 
@@ -7,8 +8,32 @@ const others = new BroadcastChannel("vademecum-leaving");
 
 others.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
 
-/** Set while this tab itself forgets everything: it has still to show the receipt. */
-export const forgetting = { here: false };
+/** True while this tab itself forgets everything, and has still to show the receipt, or what went wrong. */
+let isForgetting = false;
+const listeners = new Set<() => void>();
+
+function setForgetting(here: boolean): void {
+  isForgetting = here;
+  for (const listener of listeners) listener();
+}
+
+/** For whoever forgets everything here: `here` until it has been read what came of it. */
+export function useForgettingHere(here: boolean): void {
+  useEffect(() => {
+    if (!here) return;
+    setForgetting(true);
+    return () => setForgetting(false);
+  }, [here]);
+}
+
+export function useIsForgetting(): boolean {
+  return useSyncExternalStore(listen, () => isForgetting);
+}
+
+function listen(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
 
 /** Opens `path` anew here and in the other tabs. */
 export function leaveTo(path: string): void {

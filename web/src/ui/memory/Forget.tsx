@@ -2,17 +2,18 @@
 
 import { Alert, Button, Group, Modal, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { isCoded } from "../../model/coded.ts";
 import type { Receipt } from "../../services/forget.ts";
 import { useDesk, useSync } from "../desk.tsx";
-import { forgetting, leaveTo, wipe } from "../leaving.ts";
+import { leaveTo, useForgettingHere, wipe } from "../leaving.ts";
 import { said } from "../said.ts";
 import { Section } from "../Section.tsx";
 import { memory as words } from "../words/memory.ts";
 
 interface Done {
   receipt: Receipt;
-  /** Nothing of the account is left on this device. */
-  isClean: boolean;
+  /** What is said of this device. */
+  here: string;
 }
 
 export function Forget() {
@@ -22,22 +23,18 @@ export function Forget() {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
   const [done, setDone] = useState<Done>();
+  useForgettingHere(busy || problem !== undefined || done !== undefined);
   const meant = typed.trim().toLowerCase() === words.sentence;
 
   async function forget() {
     setBusy(true);
     setProblem(undefined);
-    forgetting.here = true;
     try {
       const receipt = await desk.forgetEverything();
       // Whatever holds the device up: the server has erased, and this is told once.
-      const isClean = await wipe(desk, "/sign-in").then(
-        () => true,
-        (error: unknown) => (console.error(error), false),
-      );
-      setDone({ receipt, isClean });
+      const here = await wipe(desk, "/sign-in").then(() => words.isClean, unclean);
+      setDone({ receipt, here });
     } catch (error) {
-      forgetting.here = false;
       setProblem(said(error));
     }
     setBusy(false);
@@ -72,8 +69,14 @@ export function Forget() {
   );
 }
 
+/** Closing the other tab helps only where one is open. */
+function unclean(error: unknown): string {
+  console.error(error);
+  return isCoded(error, "OPEN_ELSEWHERE") ? words.isOpenElsewhere : words.isNotClean;
+}
+
 /** Nothing is left here to go back to: the page begins anew. */
-function Told({ receipt, isClean }: Done) {
+function Told({ receipt, here }: Done) {
   const startAfresh = () => leaveTo("/");
   return (
     <Modal
@@ -85,7 +88,7 @@ function Told({ receipt, isClean }: Done) {
       centered
     >
       <Text>
-        {words.receipt(receipt)} {isClean ? words.isClean : words.isNotClean}
+        {words.receipt(receipt)} {here}
       </Text>
       <Button mt="md" onClick={startAfresh} data-autofocus>
         {words.startAfresh}

@@ -43,14 +43,15 @@ export function SignOut({ onClose }: { onClose: () => void }) {
   }
 
   /** Whoever is signed out has nothing to go back to: what was open here is closed. */
-  const cancel = isOut ? () => leaveTo(AFTERWARDS) : onClose;
+  const leave = isOut ? () => leaveTo(AFTERWARDS) : onClose;
+  const cancel = busy ? () => {} : leave; // who leaves while it wipes ends the wiping
   return (
     <Modal
       opened
       onClose={cancel}
       attributes={{ header: { role: "none" } }} // no second banner on the page
       title={words.signOutTitle}
-      closeButtonProps={{ "aria-label": words.cancel }}
+      closeButtonProps={{ "aria-label": words.cancel, disabled: busy }}
     >
       <Stack>
         <Radio.Group value={then} onChange={setThen} aria-label={words.signOutTitle}>
@@ -68,7 +69,7 @@ export function SignOut({ onClose }: { onClose: () => void }) {
           </Alert>
         )}
         <Group justify="flex-end">
-          <Button variant="default" onClick={cancel}>
+          <Button variant="default" disabled={busy} onClick={cancel}>
             {words.cancel}
           </Button>
           <Button {...(wiping ? { color: "red" } : {})} loading={busy} onClick={() => void signOut()}>

@@ -83,6 +83,8 @@ export const memory = {
     "Devices that were offline will be cleaned when they connect. Backups made before are not changed.",
   isClean: "This device is clean.",
   isNotClean:
+    "This device is not clean yet, as what is kept here could not be removed. What is left here goes when the app is next open and synced.",
+  isOpenElsewhere:
     "This device is not clean yet, as another tab of this browser still has this account open: close that tab. What is left here goes when the app is next open and synced.",
   startAfresh: "Start afresh",
 } as const;
