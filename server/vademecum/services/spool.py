@@ -182,7 +182,9 @@ class Spool:
 
     async def drop(self, account: Account, project_id: str) -> None:
         """The project is being forgotten: what was to be taken up into it goes, what of it was set aside, and that of
-        which nobody can tell whose it is. Raises Broken when something of it stays, or cannot be read."""
+        which nobody can tell whose it is. Raises Broken when something of it stays, or cannot be read: then nothing has
+        gone, because the project stays."""
+        gone: list[Path] = []
         async with self._one_at_a_time:
             for folder in await asyncio.to_thread(self.folders, account.email):
                 try:
@@ -190,19 +192,21 @@ class Spool:
                 except OSError as error:
                     raise spool_files.unread(folder, error) from error
                 for at in range(0, len(files), BATCH):
-                    await self._drop(account, project_id, files[at : at + BATCH])
+                    gone += await self._of_project(account, project_id, files[at : at + BATCH])
+            await asyncio.to_thread(spool_files.remove, gone)
 
-    async def _drop(self, account: Account, project_id: str, paths: Sequence[Path]) -> None:
+    async def _of_project(self, account: Account, project_id: str, paths: Sequence[Path]) -> list[Path]:
+        """Those that go with it."""
         read = await asyncio.to_thread(spool_files.read, paths, _whose)
         if read.unread:
             raise spool_files.unread(*read.unread[0])
         said = {identity for _, identity in read.found}
         async with self._users.open(account.id) as store:
-            gone = await roots.write(
+            meant = await roots.write(
                 store, roots.HERE, lambda draft, view: claims.meaning(draft, said, project_id, view)
             )
-        stay = {path for path, identity in read.found if identity not in gone and path.suffix == ".json"}
-        await asyncio.to_thread(spool_files.remove, [path for path in paths if path not in stay])
+        stay = {path for path, identity in read.found if identity not in meant and path.suffix == ".json"}
+        return [path for path in paths if path not in stay]
 
     def folders(self, email: str) -> list[Path]:
         """All that holds events of this user, also those that were set aside."""
