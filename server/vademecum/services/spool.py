@@ -190,7 +190,7 @@ class Spool:
                 try:
                     files = await asyncio.to_thread(spool_files.everything, folder)
                 except OSError as error:
-                    raise spool_files.unread(folder, error) from error
+                    raise spool_files.unread(folder, error) from None
                 for at in range(0, len(files), BATCH):
                     gone += await self._of_project(account, project_id, files[at : at + BATCH])
             await asyncio.to_thread(spool_files.remove, gone)

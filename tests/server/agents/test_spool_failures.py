@@ -119,6 +119,33 @@ async def left(h: House, person: Person) -> None:
     assert answer.status_code == 200, answer.text
 
 
+def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            short = OSError(errno.EMFILE, "Too many open files")
+
+            def no_content(path: Path) -> bytes:
+                raise short
+
+            monkeypatch.setattr(spool_files, "content", no_content)
+            folder = spooled(h, email(h, ada), event())
+            with pytest.raises(OSError, match="Too many"):
+                await h.parts.spool.drop(h.parts.accounts.accounts[ada.id], "p1")
+            await until((folder / WHY).exists, "why it waits is not noted")
+            assert (folder / WHY).read_text() == spool.LOG_SAYS
+            for error, by_hand in (
+                (short, False),
+                (OSError(errno.EIO, ""), False),
+                (PermissionError(13, ""), True),
+            ):
+                assert ("by hand" in spool_files.no_reading(folder, error)) is by_hand
+
+    run(scenario)
+
+
 def test_what_a_hook_writes_for_who_has_left_is_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
