@@ -149,7 +149,20 @@ class Spool:
         """The user has forgotten everything, or left: nothing of theirs is taken up any more. Raises Broken when
         something of it stays."""
         async with self._one_at_a_time:
-            await asyncio.to_thread(lambda: spool_files.remove_folders(self.folders(email)))
+            await asyncio.to_thread(self._clear, email)
+
+    def _clear(self, email: str) -> None:
+        """Where folders cannot be listed, there may be some that are written in other letters."""
+        stays: Broken | None = None
+        for parent in self._parents():
+            try:
+                spool_files.remove_folders(self._named(parent, email))
+            except OSError as error:
+                stays = stays or Broken(spool_files.no_reading(parent, error))
+            except Broken as error:
+                stays = stays or error
+        if stays:
+            raise stays
 
     @asynccontextmanager
     async def cleared(self, email: str) -> AsyncIterator[list[Path]]:
@@ -186,7 +199,7 @@ class Spool:
         gone, because the project stays."""
         gone: list[Path] = []
         async with self._one_at_a_time:
-            for folder in await asyncio.to_thread(self.folders, account.email):
+            for folder in await asyncio.to_thread(self._listed, account.email):
                 try:
                     files = await asyncio.to_thread(spool_files.everything, folder)
                 except OSError as error:
@@ -210,18 +223,35 @@ class Spool:
 
     def folders(self, email: str) -> list[Path]:
         """All that holds events of this user, also those that were set aside."""
-        return [*self._of(self._folder, email), *self._of(self._folder / REJECTED, email)]
+        return [folder for parent in self._parents() for folder in self._of(parent, email)]
+
+    def _parents(self) -> tuple[Path, Path]:
+        return self._folder, self._folder / REJECTED
 
     def _of(self, parent: Path, email: str) -> list[Path]:
         """Where folders cannot be listed, the one that would be there: who looks into that hears why it is not to be had."""
-        key = email_key(email)
         try:
-            return [one for one in spool_files.folders(parent) if email_key(email_of(one)) == key]
+            return self._named(parent, email)
         except OSError:
-            return [parent / (OWNERS if key == OWNER else quote(email, safe=""))]
+            return [parent / (OWNERS if email_key(email) == OWNER else quote(email, safe=""))]
+
+    def _named(self, parent: Path, email: str) -> list[Path]:
+        """Those of this user, in whatever letters. Raises OSError."""
+        key = email_key(email)
+        return [one for one in spool_files.folders(parent) if email_key(email_of(one)) == key]
+
+    def _listed(self, email: str) -> list[Path]:
+        """As `folders`, or none is known for certain: then it raises."""
+        found: list[Path] = []
+        for parent in self._parents():
+            try:
+                found += self._named(parent, email)
+            except OSError as error:
+                raise spool_files.unread(parent, error) from None
+        return found
 
     def _every(self) -> list[Path]:
-        return [*spool_files.folders(self._folder), *spool_files.folders(self._folder / REJECTED)]
+        return [folder for parent in self._parents() for folder in spool_files.folders(parent)]
 
     async def _of_user(self, folder: Path) -> None:
         account = self._accounts.by_email(email_of(folder))

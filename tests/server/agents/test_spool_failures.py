@@ -146,6 +146,34 @@ def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
     run(scenario)
 
 
+def test_a_spool_that_is_not_listed_once_is_not_said_to_be_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await take(ada, event("in the rows"))
+            folder = spooled(h, email(h, ada).upper(), event("waits"))
+            real, failures = spool_files.folders, [1, 1]
+
+            def once(parent: Path) -> list[Path]:
+                if failures:
+                    failures.pop()
+                    raise OSError(errno.EMFILE, "Too many open files")
+                return real(parent)
+
+            monkeypatch.setattr(spool_files, "folders", once)
+            said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            assert said.startswith("All else is erased.") and "Try again." in said and folder.exists()
+            assert await listed(ada) == []
+            assert (await ada.call("POST", "/v1/forget", json=FORGET)).json()["leftovers"] == 0
+            assert not folder.exists()
+
+    run(scenario)
+
+
 def test_what_a_hook_writes_for_who_has_left_is_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
