@@ -56,6 +56,21 @@ def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> Non
     run(scenario)
 
 
+def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, **NO_ROOM) as h:
+            old = await create(h.parts, EMAIL, "FREE")
+            note_left(tmp_path, old.id, EMAIL)
+            h.parts.accounts.hide(old.id)  # and its file could not be written
+            new = await create(h.parts, EMAIL, "FREE")
+            folder = spooled(h, EMAIL, event("waits"))
+        async with house(tmp_path, **NO_ROOM) as h:
+            assert h.parts.accounts.by_email(EMAIL) == new and not h.parts.accounts.knows(old.id)
+            assert len(list(folder.glob("*.json"))) == 1
+
+    run(scenario)
+
+
 def test_a_line_that_a_crash_cut_short_costs_nobody_elses(tmp_path: Path) -> None:
     note_left(tmp_path, "ada-id", "ada@example.org")
     with left_file(tmp_path).open("ab") as file:
@@ -115,9 +130,13 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
             run(start)
         assert there() == [True, True, True]
         assert [log["event"] for log in logs].count("an account that has left is not erased yet") == 2
-        said = _examine_left(tmp_path)
-        assert not said.ok and all(gone in said.detail for gone in ids[:2])
+        for running, advice in (
+            (False, "remove by hand"),
+            (True, "the next start of the server tries again"),
+        ):
+            said = _examine_left(tmp_path, running)
+            assert not said.ok and advice in said.detail and all(gone in said.detail for gone in ids[:2])
         for gone in ids[:2]:
             user_folder(tmp_path, gone).chmod(0o700)
         run(start)
-    assert there() == [False, False, True] and _examine_left(tmp_path).ok
+    assert there() == [False, False, True] and _examine_left(tmp_path, running=False).ok

@@ -73,7 +73,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
     yield _examine_spool(data, running)  # before what may take it up
     yield _examine_users(settings)
-    yield _examine_left(data)  # after a start, which erases them
+    yield _examine_left(data, running)  # after a start, which erases them
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
     yield _examine_model(settings)
     yield _examine_assistant(settings)
@@ -122,13 +122,15 @@ def _examine_users(settings: Settings) -> Finding:
     return Finding("users", True, f"{len(accounts)} accounts, every file opens")
 
 
-def _examine_left(data: Path) -> Finding:
+def _examine_left(data: Path, running: bool) -> Finding:
     from vademecum.engines.duckdb.users import user_folder  # half of the server, for the doctor alone
     from vademecum.services.left import read_left
 
     folders = [user_folder(data, account_id) for account_id in sorted(read_left(data))]
     stays = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
     said = f"each start of the server tries to erase it, and cannot: remove by hand {stays}"
+    if running:  # since when it is there nobody knows: no start may have tried yet
+        said = f"not erased yet, the next start of the server tries again: {stays}"
     return Finding("who has left", not stays, said if stays else "nothing of them is left")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
@@ -73,15 +73,53 @@ def _given(work: Callable[[Draft, View], T], view: View, draft: Draft) -> T:
     return work(draft, view)
 
 
+class _Looker:
+    """One thread that looks at places, and at which it is."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.gone = dict.fromkeys(places, False)
+        self._at: Place | None = None
+        self._left = False
+
+    def look(self) -> None:
+        here = machine(str(Path.home()))
+        for place in self.gone:
+            with _turn:
+                if self._left:
+                    return
+                self._at = place
+            try:
+                self.gone[place] = is_gone(place, here)
+            finally:
+                with _turn:
+                    self._at = None
+                    _hanging.discard(place)
+
+    def leave(self) -> dict[Place, bool]:
+        """What is known by now; nobody waits for the rest."""
+        with _turn:
+            self._left = True
+            if self._at is not None:
+                _hanging.add(self._at)
+            return dict(self.gone)
+
+
+_turn = Lock()
+_hanging: set[Place] = set()  # at each of them a thread still looks
+
+
 async def look(places: Sequence[Place]) -> dict[Place, bool]:
-    """Whether each is gone. What does not answer in time is not: a claim never moves in doubt."""
-    gone = dict.fromkeys(places, False)
+    """Whether each is gone. What does not answer in time is not: a claim never moves in doubt. Nor is it asked again
+    until it has answered: each time would be another thread that hangs, and another wait."""
+    with _turn:
+        looker = _Looker([place for place in places if place not in _hanging])
+    in_doubt = dict.fromkeys(places, False)
+    if not looker.gone:
+        return in_doubt
     loop, done = asyncio.get_running_loop(), asyncio.Event()
 
     def each() -> None:
-        here = machine(str(Path.home()))
-        for place in places:
-            gone[place] = is_gone(place, here)
+        looker.look()
         with suppress(RuntimeError):  # the server has stopped meanwhile
             loop.call_soon_threadsafe(done.set)
 
@@ -89,7 +127,7 @@ async def look(places: Sequence[Place]) -> dict[Place, bool]:
     Thread(target=each, name="look for roots", daemon=True).start()
     with suppress(TimeoutError):
         await asyncio.wait_for(done.wait(), LOOK_S)
-    return dict(gone)
+    return in_doubt | looker.leave()
 
 
 def is_gone(place: Place, here: str) -> bool:

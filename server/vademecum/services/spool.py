@@ -149,7 +149,20 @@ class Spool:
         """The user has forgotten everything, or left: nothing of theirs is taken up any more. Raises Broken when
         something of it stays."""
         async with self._one_at_a_time:
-            await asyncio.to_thread(lambda: spool_files.remove_folders(self.folders(email)))
+            await asyncio.to_thread(self._clear, email)
+
+    def _clear(self, email: str) -> None:
+        """Where folders cannot be listed, there may be some that are written in other letters."""
+        stays: Broken | None = None
+        for parent in self._parents():
+            try:
+                spool_files.remove_folders(self._named(parent, email))
+            except OSError as error:
+                stays = stays or Broken(spool_files.no_reading(parent, error))
+            except Broken as error:
+                stays = stays or error
+        if stays:
+            raise stays
 
     @asynccontextmanager
     async def cleared(self, email: str) -> AsyncIterator[list[Path]]:
@@ -182,42 +195,63 @@ class Spool:
 
     async def drop(self, account: Account, project_id: str) -> None:
         """The project is being forgotten: what was to be taken up into it goes, what of it was set aside, and that of
-        which nobody can tell whose it is. Raises Broken when something of it stays, or cannot be read."""
+        which nobody can tell whose it is. Raises Broken when something of it stays, or cannot be read: then nothing has
+        gone, because the project stays."""
+        gone: list[Path] = []
         async with self._one_at_a_time:
-            for folder in await asyncio.to_thread(self.folders, account.email):
+            for folder in await asyncio.to_thread(self._listed, account.email):
                 try:
                     files = await asyncio.to_thread(spool_files.everything, folder)
                 except OSError as error:
-                    raise spool_files.unread(folder, error) from error
+                    raise spool_files.unread(folder, error) from None
                 for at in range(0, len(files), BATCH):
-                    await self._drop(account, project_id, files[at : at + BATCH])
+                    gone += await self._of_project(account, project_id, files[at : at + BATCH])
+            await asyncio.to_thread(spool_files.remove, gone)
 
-    async def _drop(self, account: Account, project_id: str, paths: Sequence[Path]) -> None:
+    async def _of_project(self, account: Account, project_id: str, paths: Sequence[Path]) -> list[Path]:
+        """Those that go with it."""
         read = await asyncio.to_thread(spool_files.read, paths, _whose)
         if read.unread:
             raise spool_files.unread(*read.unread[0])
         said = {identity for _, identity in read.found}
         async with self._users.open(account.id) as store:
-            gone = await roots.write(
+            meant = await roots.write(
                 store, roots.HERE, lambda draft, view: claims.meaning(draft, said, project_id, view)
             )
-        stay = {path for path, identity in read.found if identity not in gone and path.suffix == ".json"}
-        await asyncio.to_thread(spool_files.remove, [path for path in paths if path not in stay])
+        stay = {path for path, identity in read.found if identity not in meant and path.suffix == ".json"}
+        return [path for path in paths if path not in stay]
 
     def folders(self, email: str) -> list[Path]:
         """All that holds events of this user, also those that were set aside."""
-        return [*self._of(self._folder, email), *self._of(self._folder / REJECTED, email)]
+        return [folder for parent in self._parents() for folder in self._of(parent, email)]
+
+    def _parents(self) -> tuple[Path, Path]:
+        return self._folder, self._folder / REJECTED
 
     def _of(self, parent: Path, email: str) -> list[Path]:
         """Where folders cannot be listed, the one that would be there: who looks into that hears why it is not to be had."""
-        key = email_key(email)
         try:
-            return [one for one in spool_files.folders(parent) if email_key(email_of(one)) == key]
+            return self._named(parent, email)
         except OSError:
-            return [parent / (OWNERS if key == OWNER else quote(email, safe=""))]
+            return [parent / (OWNERS if email_key(email) == OWNER else quote(email, safe=""))]
+
+    def _named(self, parent: Path, email: str) -> list[Path]:
+        """Those of this user, in whatever letters. Raises OSError."""
+        key = email_key(email)
+        return [one for one in spool_files.folders(parent) if email_key(email_of(one)) == key]
+
+    def _listed(self, email: str) -> list[Path]:
+        """As `folders`, or none is known for certain: then it raises."""
+        found: list[Path] = []
+        for parent in self._parents():
+            try:
+                found += self._named(parent, email)
+            except OSError as error:
+                raise spool_files.unread(parent, error) from None
+        return found
 
     def _every(self) -> list[Path]:
-        return [*spool_files.folders(self._folder), *spool_files.folders(self._folder / REJECTED)]
+        return [folder for parent in self._parents() for folder in spool_files.folders(parent)]
 
     async def _of_user(self, folder: Path) -> None:
         account = self._accounts.by_email(email_of(folder))

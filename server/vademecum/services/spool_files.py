@@ -25,6 +25,8 @@ REJECTED = "rejected"
 FILE_MAX = 2**17  # bytes; 8,000 characters are less, however they are written
 WRITTEN_S = 60.0  # by then whoever writes a file has done it, or has died
 TRIES = 5  # to remove a folder into which a hook is writing
+DENIED = (errno.EACCES, errno.EPERM)
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 IRREGULAR = (errno.ELOOP, errno.ENXIO)  # a link, a socket: never an event, however often it is tried
 
 
@@ -76,11 +78,16 @@ def everything(folder: Path) -> list[Path]:
     return [path for path in _inside(folder) if path.name not in (TALLY, WHY) and not _is_fresh(path)]
 
 
-def unread(path: Path, error: OSError) -> Broken:
-    return Broken(
-        f"What agents left in {_called(path)} cannot be read ({error.strerror or error}): as after a hook that ran as "
-        "another user. Make it readable to the server, or remove it, by hand."
-    )
+def unread(path: Path, error: OSError) -> Broken | OSError:
+    """What to raise. A shortage is no fault of what lies there: it stays what it is, and passes."""
+    return error if error.errno in SHORTAGES else Broken(no_reading(path, error))
+
+
+def no_reading(path: Path, error: OSError) -> str:
+    said = f"What agents left in {_called(path)} cannot be read ({error.strerror or error})"
+    if error.errno not in DENIED:
+        return f"{said}. Try again."
+    return f"{said}: as after a hook that ran as another user. Make it readable to the server, or remove it, by hand."
 
 
 def unreadable(spool: Path) -> list[str]:
@@ -92,9 +99,9 @@ def unreadable(spool: Path) -> list[str]:
                 try:
                     _inside(folder)
                 except OSError as error:
-                    said.append(unread(folder, error).message)
+                    said.append(no_reading(folder, error))
         except OSError as error:
-            return [*said, unread(parent, error).message]
+            return [*said, no_reading(parent, error)]
     return said
 
 

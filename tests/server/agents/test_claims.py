@@ -247,6 +247,31 @@ def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_pat
         answers.set()
 
 
+def test_a_place_at_which_a_look_hangs_is_looked_at_again_when_it_has_answered(tmp_path, monkeypatch):
+    answers, asked = threading.Event(), []
+    hung, near = Place(str(tmp_path / "hung"), this_machine()), Place(str(tmp_path / "no"), this_machine())
+
+    def hangs(place, here):
+        asked.append(place)
+        return place == near or answers.wait(20)
+
+    monkeypatch.setattr(roots, "is_gone", hangs)
+    monkeypatch.setattr(roots, "LOOK_S", 0.2)
+
+    async def scenario():
+        try:
+            for _ in range(3):
+                assert await roots.look([near, hung]) == {near: True, hung: False}
+            assert asked.count(hung) == 1
+        finally:
+            answers.set()
+        async with asyncio.timeout(20):
+            while not (await roots.look([hung]))[hung]:
+                await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.7"])
 def test_no_account_learns_which_folders_this_machine_has(tmp_path, address):
     async def scenario(h, ada):

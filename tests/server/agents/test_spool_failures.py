@@ -119,6 +119,61 @@ async def left(h: House, person: Person) -> None:
     assert answer.status_code == 200, answer.text
 
 
+def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            short = OSError(errno.EMFILE, "Too many open files")
+
+            def no_content(path: Path) -> bytes:
+                raise short
+
+            monkeypatch.setattr(spool_files, "content", no_content)
+            folder = spooled(h, email(h, ada), event())
+            with pytest.raises(OSError, match="Too many"):
+                await h.parts.spool.drop(h.parts.accounts.accounts[ada.id], "p1")
+            await until((folder / WHY).exists, "why it waits is not noted")
+            assert (folder / WHY).read_text() == spool.LOG_SAYS
+            for error, by_hand in (
+                (short, False),
+                (OSError(errno.EIO, ""), False),
+                (PermissionError(13, ""), True),
+            ):
+                assert ("by hand" in spool_files.no_reading(folder, error)) is by_hand
+
+    run(scenario)
+
+
+def test_a_spool_that_is_not_listed_once_is_not_said_to_be_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool, "EVERY_S", 3600.0)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await take(ada, event("in the rows"))
+            folder = spooled(h, email(h, ada).upper(), event("waits"))
+            real, failures = spool_files.folders, [1, 1]
+
+            def once(parent: Path) -> list[Path]:
+                if failures:
+                    failures.pop()
+                    raise OSError(errno.EMFILE, "Too many open files")
+                return real(parent)
+
+            monkeypatch.setattr(spool_files, "folders", once)
+            said = refused(await ada.call("POST", "/v1/forget", json=FORGET), 500, "BROKEN")["detail"]
+            assert said.startswith("All else is erased.") and "Try again." in said and folder.exists()
+            assert await listed(ada) == []
+            assert (await ada.call("POST", "/v1/forget", json=FORGET)).json()["leftovers"] == 0
+            assert not folder.exists()
+
+    run(scenario)
+
+
 def test_what_a_hook_writes_for_who_has_left_is_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:

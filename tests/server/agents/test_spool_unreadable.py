@@ -16,6 +16,7 @@ from rights import as_anybody
 from server.agents.acting import event, listed, take
 from server.agents.test_spool import email, spooled
 from server.house import Person, house, refused, run
+from vademecum.errors import Broken
 from vademecum.model.folders import WHY
 from vademecum.model.limits import Limits
 from vademecum.services import spool, spool_files
@@ -113,6 +114,33 @@ def test_an_event_that_cannot_be_read_waits_and_is_said_and_the_others_are_taken
             shut.chmod(0o600)
             await h.parts.spool.take_up()
             assert len(await listed(ada)) == 6 and not list(folder.iterdir())
+
+    with as_anybody():
+        run(scenario)
+
+
+def test_a_deletion_that_is_refused_takes_no_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "BATCH", 2)
+
+    async def scenario() -> None:
+        async with house(tmp_path, **NO_ROOM) as h:
+            ada = await h.person("FREE")
+            spooled(h, email(h, ada), *(event(f"e{n}", n) for n in range(4)))
+            aside = tmp_path / "spool" / "rejected" / email(h, ada)
+            aside.mkdir(parents=True)
+            (aside / "shut.json").touch()  # of the last folder
+            (aside / "shut.json").chmod(0)
+            await h.parts.spool.take_up()
+            account = h.parts.accounts.accounts[ada.id]
+            before = set((tmp_path / "spool").rglob("*.json"))
+            assert len(before) == 5
+            monkeypatch.setattr(spool.claims, "meaning", lambda draft, said, project_id, view: said)
+            with pytest.raises(Broken, match=r"shut\.json"):
+                await h.parts.spool.drop(account, "p1")
+            assert set((tmp_path / "spool").rglob("*.json")) == before
+            (aside / "shut.json").chmod(0o600)
+            await h.parts.spool.drop(account, "p1")
+            assert not list((tmp_path / "spool").rglob("*.json"))
 
     with as_anybody():
         run(scenario)

@@ -145,8 +145,11 @@ class Accounts:
 
     def _forget(self, account_id: str) -> None:
         account = self.accounts.pop(account_id, None)
-        if account is not None:
-            self._ids.pop(email_key(account.email), None)
+        if account is None:
+            return
+        key = email_key(account.email)
+        if self._ids.get(key) == account_id:  # else somebody else has this address by now
+            del self._ids[key]
 
     def _remember_token(self, token: Token) -> None:
         self.tokens[token.hash] = token
