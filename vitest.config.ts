@@ -18,7 +18,7 @@ export default defineConfig({
     globalSetup: ["tests/models.ts", "tests/shared.ts"],
     reporters: ["default", "./tests/reporter.ts"],
     onConsoleLog: (text) => !ADVERTISEMENT.test(text),
-    maxWorkers: 3, // on two cores: much of their time files wait for a server, a browser, a clock
+    maxWorkers: 2, // a file runs a server and browsers: a third was no quicker on two cores
     sequence: { sequencer: Order },
     projects: [
       { test: { ...each, name: "alone", include: [ALONE] } },

@@ -6,6 +6,7 @@ import { Suspense, useEffect, useState } from "react";
 import { Route, Switch, useLocation } from "wouter";
 import { Conversation } from "./conversation/Conversation.tsx";
 import { useKeys } from "./keys.ts";
+import { AskedPrompt } from "./AskedPrompt.tsx";
 import { Places } from "./Places.tsx";
 import classes from "./Shell.module.css";
 import { useKeptStorage } from "./storage.ts";
@@ -79,6 +80,7 @@ export function Shell() {
           </Switch>
         </Suspense>
       </AppShell.Main>
+      <AskedPrompt />
       {/* One for each: what does not load hides no other. */}
       <Suspense>
         {sheet === "find" && <Find onClose={() => setSheet(leave("find"))} onKeys={() => setSheet("keys")} />}

@@ -1,7 +1,8 @@
 /** A part of the app could not be loaded: everything is loaded anew when somebody says so, who may be writing. */
 
-import { Button, Group, Paper, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useState } from "react";
+import { Banner } from "./Banner.tsx";
 import { dismissUnloaded, loadAgain, useUnloaded } from "./unloaded.ts";
 import { words } from "./words.ts";
 
@@ -21,18 +22,7 @@ function Prompt() {
   }
 
   return (
-    <Paper
-      withBorder
-      shadow="md"
-      p="sm"
-      pos="fixed"
-      top={60}
-      left={0}
-      right={0}
-      mx="auto"
-      w="min(100% - 2rem, 28rem)"
-      style={{ zIndex: "var(--mantine-z-index-max)" }}
-    >
+    <Banner>
       <Text size="sm">{words.places.unloaded}</Text>
       {!answers && <Text size="sm">{words.places.unreachable}</Text>}
       <Group gap="xs" mt="xs">
@@ -43,6 +33,6 @@ function Prompt() {
           {words.places.later}
         </Button>
       </Group>
-    </Paper>
+    </Banner>
   );
 }
