@@ -156,7 +156,7 @@ const server = await servers.Harness.start({ VADEMECUM_MODELS: chromium.MODELS }
 try {
   const user = await server.user();
   await furnish(server, user);
-  const browser = await chromium.Browser.start();
+  const browser = await chromium.Browser.start({ own: [], installs: true });
   try {
     const found = await figures(server, browser, user);
     const ms = (time) => `${time.toFixed(0)} ms`;

@@ -80,7 +80,7 @@ function measure({ chunks, rounds }) {
   return { load, took };
 }
 
-const browser = await harness.Browser.start();
+const browser = await harness.Browser.start({ own: [] });
 try {
   const page = await browser.page("about:blank");
   await page.addScriptTag({ content: await bundler.bundle("web/src/model/passages.ts", "model") });
