@@ -8,7 +8,7 @@ from property.rows import episode, fact
 from server.endpoint import Rule
 from server.extracting import REPLY, finished, listed, scenario_of, talk, until
 from server.house import house, run
-from vademecum.engines.duckdb import jobs as job_table
+from vademecum.engines.duckdb import packs
 from vademecum.model import jobs
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -43,6 +43,58 @@ def test_jobs_outlive_a_start_without_an_assistant(tmp_path):
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
 
 
+def test_turns_that_were_said_while_one_was_extracted_wait_over_a_start_without_an_assistant_and_later_ones_do_not(
+    tmp_path,
+):
+    people = []
+    first, second, third = (episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in (1, 2, 3))
+
+    def subjects(found):
+        return sorted(job["subject"] for job in found["jobs"])
+
+    async def stopped(h, model, ada):
+        people.append(ada)
+        await talk(ada, first)
+        await until(ada, lambda found: found["counts"]["running"])
+        await ada.push("episodes", second)  # nobody looks at it: the model is still at the first
+
+    async def without():
+        async with house(tmp_path) as h:
+            (ada,) = people
+            ada.client._transport.app = h.app
+            await ada.push("episodes", third)
+            found = await listed(ada)
+            assert subjects(found) == ["episodes/e1", "episodes/e2"] and found["counts"]["waiting"] == 2
+
+    async def started(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        await ada.call("GET", "/v1/jobs")
+        found = await finished(ada)
+        assert subjects(found) == ["episodes/e1", "episodes/e2"] and found["counts"]["done"] == 2
+        await ada.push("episodes", {**third, "aiResponse": "Said anew."}, assumed=third)
+        await until(ada, lambda found: found["counts"]["done"] == 3)
+
+    scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
+    run(without)
+    scenario_of(tmp_path, started, Rule(say=[REPLY]))
+
+
+def test_a_job_is_there_from_the_commit_of_its_turn_on(tmp_path):
+    """Whoever asks for it by its name, and whoever lists: also when nobody has looked at the turn before."""
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+        await ada.push("episodes", episode("e2", "s1", userMessage="turn 2"))
+        retried = await ada.call("POST", "/v1/jobs/extract.episodes.e2/retry")
+        assert (retried.status_code, retried.json()["state"]) == (200, "waiting")
+        await ada.push("episodes", episode("e3", "s1", userMessage="turn 3"))
+        assert (await listed(ada))["counts"]["waiting"] == 2
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY], first_s=60))
+
+
 def test_a_model_that_is_away_fails_no_job_costs_no_attempt_and_is_not_asked_once_a_job(
     tmp_path, monkeypatch
 ):
@@ -61,24 +113,26 @@ def test_a_model_that_is_away_fails_no_job_costs_no_attempt_and_is_not_asked_onc
     scenario_of(tmp_path, scenario, Rule(status=401), extraction_daily=6)
 
 
-def test_a_new_turn_looks_for_no_earlier_job_and_an_edited_one_takes_the_place_of_its_own(
+def test_a_turn_is_kept_by_one_statement_and_one_with_another_text_leaves_no_job_of_the_old(
     tmp_path, monkeypatch
 ):
-    looked_for, deleted = [], job_table._deleted
+    statements, commit = [], packs.commit
 
-    def noted(table, ids):
-        looked_for.append(ids)
-        return deleted(table, ids)
+    def noted(cursor, of_commit):
+        statements.append([sql.split()[0] for sql, _ in of_commit])
+        commit(cursor, of_commit)
 
     async def scenario(h, model, ada):
         await talk(ada, episode("e0", "s1"))
         await until(ada, lambda found: found["counts"]["running"])
-        monkeypatch.setattr(job_table, "_deleted", noted)
+        monkeypatch.setattr(packs, "commit", noted)
         turn = episode("e1", "s1")
         await ada.push("episodes", turn)
-        assert looked_for == [[]]
+        assert statements == [["INSERT"]], "its writer waits for nothing that concerns its job"
+        assert len((await listed(ada))["jobs"]) == 2
         await ada.push("episodes", {**turn, "userMessage": "anew"}, assumed=turn)
-        assert looked_for == [[], ["extract.episodes.e1"]]
+        async with h.parts.users.open(ada.id) as store:
+            assert [left.subject for left in (await store.survey_jobs(9))[0]] == ["episodes/e0"]
         assert len((await listed(ada))["jobs"]) == 2
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))

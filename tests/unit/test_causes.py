@@ -1,4 +1,4 @@
-"""Which changes of a commit cause which jobs, and how long a job that does not succeed waits."""
+"""Which rows cause which jobs, and how long a job that does not succeed waits."""
 
 import msgspec
 import pytest
@@ -19,8 +19,9 @@ class File:
         self.heads = Heads()
         self.bodies = {}
         self.jobs = {}
+        self.followed = 0
 
-    def commit(self, work, *, extracts=True):
+    def commit(self, work):
         def read(keys):
             return {key: self.bodies[key] for key in keys}
 
@@ -28,17 +29,30 @@ class File:
             return {i: self.jobs[i] for i in ids if i in self.jobs}
 
         draft = Draft(self.heads, read, Registry(), "epoch", "", NOW, read_jobs)
+        draft.followed = self.followed
         work(draft)
-        causes.follow(draft, extracts=extracts)
+        causes.follow(draft)
+        self.followed = draft.followed
         self.heads.absorb(draft.changes)
         self.bodies |= {key: change.body for key, change in draft.changes.items()}
         self.jobs = {i: job for i, job in (self.jobs | draft.jobs).items() if job is not None}
         return draft
 
-    def put(self, collection, row, *, waiting=False, **more):
+    def put(self, collection, row, *, waiting=False):
         body = msgspec.json.encode(row)
         key = f"{collection}/{row['id']}"
-        return self.commit(lambda draft: draft.put(key, row, body, waiting=waiting), **more)
+        return self.commit(lambda draft: draft.put(key, row, body, waiting=waiting))
+
+    def take_up(self):
+        turns = sorted(
+            (head.seq, key) for key, head in self.heads.rows.items() if key.startswith("episodes/")
+        )
+        self.commit(lambda draft: causes.take_up(draft, turns))
+
+    def say(self, *rows, **more):
+        for row in rows:
+            self.put("episodes", row, **more)
+        self.take_up()
 
     def finish(self):
         self.jobs = {i: jobs.done(job) for i, job in self.jobs.items()}
@@ -47,42 +61,63 @@ class File:
 @pytest.mark.parametrize("status", ["queued", "streaming", "done", "stopped", "failed"])
 def test_only_a_turn_that_is_over_causes_an_extraction(status):
     file = File()
-    file.put("episodes", episode("e1", "s1", status=status))
+    file.say(episode("e1", "s1", status=status))
     assert set(file.jobs) == ({ID} if status in ("done", "stopped") else set())
     assert all(job.subject == KEY and job.state == "waiting" and job.due == NOW for job in file.jobs.values())
 
 
 def test_a_text_causes_one_extraction_and_another_text_another():
     file = File()
-    file.put("episodes", episode("e1", "s1"))
+    file.say(episode("e1", "s1"))
     first = file.jobs[ID]
-    file.put("episodes", episode("e1", "s1", model="another"))
+    file.say(episode("e1", "s1", model="another"))
     assert file.jobs[ID] is first, "it waits already"
     file.finish()
-    file.put("episodes", episode("e1", "s1", status="stopped"))
+    file.say(episode("e1", "s1", status="stopped"))
     assert file.jobs[ID].state == "done", "the text was worked on"
-    file.put("episodes", episode("e1", "s1", aiResponse="something else."))
+    file.say(episode("e1", "s1", aiResponse="something else."))
     assert file.jobs[ID].state == "waiting" and file.jobs[ID].text != first.text
 
 
 def test_a_turn_without_a_word_and_one_that_waits_for_its_session_cause_none():
     file = File()
-    file.put("episodes", episode("e1", "s1", userMessage=" ", aiResponse="\n"))
-    file.put("episodes", episode("e2", "s1"), waiting=True)
+    file.say(episode("e1", "s1", userMessage=" ", aiResponse="\n"))
+    file.say(episode("e2", "s1"), waiting=True)
     assert file.jobs == {}
-    file.put("episodes", episode("e2", "s1"))
+    file.say(episode("e2", "s1"))
     assert set(file.jobs) == {"extract.episodes.e2"}, "it has come in"
 
 
 def test_without_a_model_no_jobs_pile_up():
     file = File()
-    file.put("episodes", episode("e1", "s1"), extracts=False)
+    file.followed = None
+    file.say(episode("e1", "s1"))
+    assert (file.jobs, file.followed) == ({}, None)
+
+
+def test_two_that_look_at_once_make_one_job_of_a_turn():
+    file = File()
+    file.put("episodes", episode("e1", "s1"))
+    file.put("episodes", episode("e2", "s1"))
+    file.commit(lambda draft: causes.take_up(draft, [(1, KEY), (2, "episodes/e2")]))
+    made = dict(file.jobs)
+    file.commit(lambda draft: causes.take_up(draft, [(1, KEY)]))
+    assert (file.jobs, file.followed) == (made, 2) and len(made) == 2
+
+
+def test_a_turn_that_has_died_since_causes_none():
+    file = File()
+    turn = episode("e1", "s1")
+    file.put("episodes", turn)
+    file.commit(lambda draft: draft.bury(KEY, turn))
+    file.commit(lambda draft: causes.take_up(draft, [(1, KEY)]))
     assert file.jobs == {}
 
 
-@pytest.mark.parametrize("extracts", [True, False])
-def test_a_row_that_dies_takes_its_job_along(extracts):
+@pytest.mark.parametrize("followed", [0, None])
+def test_a_row_that_dies_takes_its_job_along(followed):
     file = File()
+    file.followed = followed
     for collection, row in {
         "episodes": episode("x", "s1"),
         "sessions": session("x"),
@@ -93,7 +128,7 @@ def test_a_row_that_dies_takes_its_job_along(extracts):
         asked = jobs.new(key, 1, "", NOW)
         file.commit(lambda draft, asked=asked: draft.jobs.update({asked.id: asked}))
         assert asked.id in file.jobs
-        file.commit(lambda draft, key=key, row=row: draft.bury(key, row), extracts=extracts)
+        file.commit(lambda draft, key=key, row=row: draft.bury(key, row))
         assert file.jobs == {}
 
 
@@ -101,9 +136,11 @@ def test_what_is_undone_takes_its_jobs_back():
     def work(draft):
         undo = draft.savepoint()
         draft.jobs[ID] = jobs.new(KEY, 1, "", NOW)
+        draft.followed = 7
         undo()
 
-    assert File().commit(work).jobs == {}
+    draft = File().commit(work)
+    assert (draft.jobs, draft.followed) == ({}, 0)
 
 
 def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():
@@ -124,13 +161,13 @@ def test_a_model_that_asks_to_wait_is_given_the_time():
     assert jobs.seconds_until(jobs.put_off(job, NOW, "Busy.", 0.1).due, NOW) == 1
 
 
-def test_without_a_model_an_edited_turn_loses_its_job_and_another_keeps_it():
+def test_a_turn_with_another_text_loses_its_job_at_once_and_any_other_edit_keeps_it():
     file = File()
     turn = episode("e1", "s1")
-    file.put("episodes", turn)
-    file.put("episodes", {**turn, "model": "another"}, extracts=False)
+    file.say(turn)
+    file.put("episodes", {**turn, "model": "another"})
     assert set(file.jobs) == {ID}
-    file.put("episodes", {**turn, "userMessage": "something else"}, extracts=False)
+    file.put("episodes", {**turn, "userMessage": "something else"})
     assert file.jobs == {}
 
 

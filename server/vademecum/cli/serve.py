@@ -92,8 +92,9 @@ class Server(uvicorn.Server):
             local.publish(self._settings.data, door)
             link = await ensure_owner(parts)
             url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
-            for line in greeting(self._settings, url, address, link):
-                click.echo(line, err=True)
+            click.echo(
+                "\n".join(greeting(self._settings, url, address, link)), err=True
+            )  # at once or not at all
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         local.path(self._settings.data).unlink(missing_ok=True)

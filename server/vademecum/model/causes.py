@@ -1,11 +1,15 @@
-"""Which changes of a commit cause which jobs. Applied inside the commit, so a job is there when its row is, whichever way
-the row came: a turn that is over is to be extracted, once for each text; a row that dies takes its job along. What a
-model has answered and is not stored yet goes when a person deletes anything of that kind: it may say the same.
+"""Which rows cause which jobs. A turn that is over is to be extracted, once for each text, whichever way it came.
+
+Its commit writes no job, for its writer waits: like every reader of the one sequence, extraction knows how far it has
+looked (`Draft.followed`), and a turn above that is a job that waits, from its own commit on and whatever dies after.
+`take_up` writes them down. What a commit does write is what goes: a row that dies, or a turn whose text is another,
+takes its job along. What a model has answered and is not stored yet goes when a person deletes anything of that kind:
+it may say the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -13,6 +17,7 @@ from vademecum.model import jobs
 from vademecum.model.draft import WAITING, Change, Draft
 
 OVER = frozenset({"done", "stopped"})
+TURNS = "episodes"
 EXTRACTED = ("memories/", "entities/", "relationships/", "facts/")
 
 
@@ -21,29 +26,41 @@ class _Turn(msgspec.Struct, rename="camel"):
     user_message: str = ""
     ai_response: str = ""
 
+    @property
+    def text(self) -> str:
+        """A digest of what it says."""
+        return jobs.digest(self.user_message, self.ai_response)
+
 
 _turn = msgspec.json.Decoder(_Turn)
 
 
-def follow(draft: Draft, *, extracts: bool) -> None:
-    """Give the draft the jobs that its changes cause. `extracts`: whether there is a model to extract with; without one
-    no jobs pile up, and those about a text that is no more go."""
+def follow(draft: Draft) -> None:
+    """Take out the jobs that the draft's changes leave without a subject."""
     for key in _dead(draft.changes.values()):
         draft.jobs[jobs.id_of(key)] = None
-    made = [jobs.new(key, seq, text, draft.now) for key, seq, text in _over(draft)]
-    # A row that was not here before has no job to look for: most turns come so, and their writer waits.
-    known = draft.known_jobs([job.id for job in made if draft.changes[job.subject].before is not None])
-    for job in made:
-        earlier = known.get(job.id)
-        if extracts and (earlier is None or earlier.text != job.text):
-            draft.jobs[job.id] = job
-        elif earlier is not None and earlier.text != job.text:
-            draft.jobs[job.id] = None
+    # A row that was not here before has no job to look for: most turns come so.
+    edited = {jobs.id_of(c.key): turn for c in draft.changes.values() if c.before and (turn := _over(c))}
+    for job_id, job in draft.known_jobs(edited).items():
+        if job.text != edited[job_id].text:
+            draft.jobs[job_id] = None
+
+
+def take_up(draft: Draft, turns: Sequence[tuple[int, str]]) -> None:
+    """Write the jobs that these rows cause, (seq, key) in order: the next that nobody has looked at."""
+    if draft.followed is None:
+        return
+    new = [(seq, key) for seq, key in turns if seq > draft.followed and draft.life(key) == "live"]
+    draft.prefetch(key for _, key in new)
+    made = [jobs.new(key, seq, turn.text, draft.now) for seq, key in new if (turn := _said(draft.body(key)))]
+    known = draft.known_jobs([job.id for job in made])
+    draft.jobs.update((job.id, job) for job in made if job.id not in known or known[job.id].text != job.text)
+    draft.followed = max(draft.followed, turns[-1][0])
 
 
 def may_cause(changes: Iterable[Change]) -> bool:
     """Is somebody to look whether there is something to do?"""
-    return any(_turn_of(change) is not None for change in changes)
+    return any(_over(change) is not None for change in changes)
 
 
 def unsays(changes: Iterable[Change]) -> bool:
@@ -62,24 +79,15 @@ def _dead(changes: Iterable[Change]) -> list[str]:
     ]
 
 
-def _over(draft: Draft) -> list[tuple[str, int, str]]:
-    """(key, seq, digest of its text) of the turns that are over and say something."""
-    found: list[tuple[str, int, str]] = []
-    for change in draft.changes.values():
-        turn = _turn_of(change)
-        if (
-            change.head is not None
-            and turn is not None
-            and (turn.user_message.strip() or turn.ai_response.strip())
-        ):
-            found.append((change.key, change.head.seq, jobs.digest(turn.user_message, turn.ai_response)))
-    return found
-
-
-def _turn_of(change: Change) -> _Turn | None:
-    """The turn that a change has brought, if it is over."""
+def _over(change: Change) -> _Turn | None:
+    """The turn that a change has brought, if it is over and says something."""
     head = change.head
-    if not change.key.startswith("episodes/") or head is None or head.deleted or head.seq == WAITING:
+    if not change.key.startswith(f"{TURNS}/") or head is None or head.deleted or head.seq == WAITING:
         return None
-    turn = _turn.decode(change.body)
-    return turn if turn.status in OVER else None
+    return _said(change.body)
+
+
+def _said(body: bytes) -> _Turn | None:
+    turn = _turn.decode(body)
+    says = turn.user_message.strip() or turn.ai_response.strip()
+    return turn if turn.status in OVER and says else None

@@ -132,7 +132,8 @@ def tag_key(key: str, tag: str) -> str:
 class Draft:
     """One transaction's view and its changes. `read` fetches stored bodies: keys -> {key: JSON bytes}; `read_jobs` the
     jobs with these ids. `id_key`: what ids that follow from a person's words are keyed with. `jobs`: what becomes of jobs;
-    None, of one that goes. `asked`: how many questions to the language model begin with this transaction, less those
+    None, of one that goes. `absent_jobs`: ids that were looked for in vain. `followed`: up to which seq turns have been
+    looked at for the jobs that they cause (`causes.take_up`); None: they cause none. `asked`: how many questions to the language model begin with this transaction, less those
     that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten.
     `aged`: what dies of its age alone. `drops`: whether tombstones go."""
 
@@ -155,6 +156,8 @@ class Draft:
         self.now = now
         self.changes: dict[str, Change] = {}
         self.jobs: dict[str, Job | None] = {}
+        self.absent_jobs: set[str] = set()
+        self.followed: int | None = None
         self.asked = 0
         self.taken: list[str] = []
         self.taken_expire = ""
@@ -226,7 +229,9 @@ class Draft:
     def known_jobs(self, ids: Iterable[str]) -> dict[str, Job]:
         """Those of the jobs that there are."""
         wanted = list(ids)
-        stored = self._read_jobs([i for i in wanted if i not in self.jobs])
+        sought = [i for i in wanted if i not in self.jobs]
+        stored = self._read_jobs(sought)
+        self.absent_jobs.update(i for i in sought if i not in stored)
         found = {i: self.jobs.get(i, stored.get(i)) for i in wanted}
         return {i: job for i, job in found.items() if job is not None}
 
@@ -291,12 +296,12 @@ class Draft:
     def savepoint(self) -> Callable[[], None]:
         """The undo of everything done after this call."""
         changes, jobs, taken, aged = dict(self.changes), dict(self.jobs), list(self.taken), set(self.aged)
-        counts = self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at, self.asked
+        counts = self._seq, self._documents, self._live_bytes, self.tombstones
+        told = self.forgotten_at, self.asked, self.followed
 
         def undo() -> None:
-            self._seq, self._documents, self._live_bytes, self.tombstones, self.forgotten_at, self.asked = (
-                counts
-            )
+            self._seq, self._documents, self._live_bytes, self.tombstones = counts
+            self.forgotten_at, self.asked, self.followed = told
             undone = [c for c in self.changes.values() if changes.get(c.key) is not c]
             for change in undone:
                 self._index.remove(change.key, change.head)

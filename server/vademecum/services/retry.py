@@ -22,6 +22,7 @@ class Survey:
 
 async def survey(users: Users, user_id: str, limit: int, now: str) -> Survey:
     async with users.open(user_id) as store:
+        await store.take_up()
         newest, counts = await store.survey_jobs(limit)
         return Survey(newest, counts, await store.asked_on(jobs.day(now)))
 
@@ -38,6 +39,7 @@ async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:
         return job
 
     async with users.open(user_id) as store:
+        await store.take_up()
         return await store.write(again)
 
 

@@ -76,6 +76,7 @@ class Worker:
     async def work(self, user_id: str) -> None:
         """A turn: the job that is due, if one is."""
         async with self._users.open(user_id) as store:
+            await store.take_up()
             job = await self._next(store)
             begun = await self._begin(store, job) if job is not None else None
         pause = await self._try(user_id, begun) if begun is not None else 0

@@ -55,11 +55,10 @@ def asked_more(cursor: Cursor, alias: str, day: str, count: int) -> dict[str, st
     return {ASKED: f"{day} {max(0, asked_on(cursor, alias, day) + count)}"} if count else {}
 
 
-def statements(alias: str, jobs: Mapping[str, Job | None], first: Set[str] = frozenset()) -> list[Statement]:
-    """Write the jobs in the place of those with their ids; None: there is none any more. `first`: ids that no job has had
-    before. Looking for these would read the whole table, while the writer of a turn waits."""
+def statements(alias: str, jobs: Mapping[str, Job | None], absent: Set[str] = frozenset()) -> list[Statement]:
+    """Write the jobs in the place of those with their ids; None: there is none any more. `absent`: ids that no job has."""
     table = f"{alias}.main.jobs"
-    gone = [job_id for job_id in jobs if job_id not in first]
+    gone = [job_id for job_id in jobs if job_id not in absent]
     made = [_fields(job) for job in jobs.values() if job is not None]
     return [*_deleted(table, gone), *_inserted(table, made)]
 

@@ -26,6 +26,7 @@ from vademecum.model.jobs import Job, day
 # After a crash `seq` goes on this much further: should the disk have lost the end of a log without a trace, a device
 # that had seen it is not handed the same numbers for other rows.
 SEQ_JUMP = 2**20
+FOLLOWED = "followed"  # in `meta`: as in `Draft`; empty for None
 
 
 @dataclass(slots=True)
@@ -39,6 +40,7 @@ class Opened:
     forgotten_at: str
     notice: str | None
     id_key: str
+    followed: int | None
 
     def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
         """A draft of the newest state, for the one writer."""
@@ -53,7 +55,9 @@ class Opened:
             return taken.among(cursor, self.alias, ids)
 
         told = self.epoch, self.forgotten_at, now
-        return Draft(self.heads, read, collections, *told, read_jobs, self.id_key, read_taken)
+        draft = Draft(self.heads, read, collections, *told, read_jobs, self.id_key, read_taken)
+        draft.followed = self.followed
+        return draft
 
     def locate(self, keys: Iterable[str]) -> Places:
         """Where the rows lie that have these keys."""
@@ -75,7 +79,7 @@ class Opened:
         asked = jobs.asked_more(cursor, self.alias, day(draft.now), draft.asked)
         more = [
             *meta_statements(self.alias, {**meta, **asked}),
-            *jobs.statements(self.alias, draft.jobs, _first_jobs(draft)),
+            *jobs.statements(self.alias, draft.jobs, draft.absent_jobs),
             *events,
         ]
         if causes.unsays(draft.changes.values()):
@@ -88,6 +92,7 @@ class Opened:
         self.shelves.follow(plans, self.heads)
         self.forgotten_at = draft.forgotten_at
         self.id_key = draft.id_key
+        self.followed = draft.followed
 
 
 @dataclass
@@ -128,8 +133,10 @@ class Files:
             if crashed:
                 heads.seq += SEQ_JUMP
                 set_meta(cursor, alias, {"seq_floor": str(heads.seq)})
+            followed = int(told) if (told := meta.get(FOLLOWED)) else None
+            forgotten_at = meta.get("forgotten_at", "")
             return Opened(
-                alias, heads, shelves, meta["epoch"], meta.get("forgotten_at", ""), notice, meta["id_key"]
+                alias, heads, shelves, meta["epoch"], forgotten_at, notice, meta["id_key"], followed
             )
         except BaseException:
             self.instance.detach(alias)
@@ -227,13 +234,3 @@ def publish_file(new: Path, path: Path) -> None:
         os.fsync(file.fileno())
     new.replace(path)
     sync_folder(path.parent)
-
-
-def _first_jobs(draft: Draft) -> set[str]:
-    """Ids of the jobs about rows that were not here before, so that there is no earlier one."""
-    changes = draft.changes
-    return {
-        job.id
-        for job in draft.jobs.values()
-        if job is not None and job.subject in changes and changes[job.subject].before is None
-    }

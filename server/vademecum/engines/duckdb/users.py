@@ -157,7 +157,7 @@ class Users:
             raise
         if opened.notice:
             self._on_notice(opened.notice)
-        return UserStore(
+        store = UserStore(
             user_id,
             folder,
             self.files.instance,
@@ -166,8 +166,9 @@ class Users:
             ledger,
             self._clock,
             self._on_commit,
-            extracts=self._extracts,
         )
+        await store.extract(extracts=self._extracts)
+        return store
 
     def _is_full(self) -> bool:
         """The heads of all rows of an attached file are in memory. One file may have more than the bound: it stays, or
@@ -278,7 +279,7 @@ class Users:
             opened.heads.seq = max(opened.heads.seq, floor)
             draft = opened.draft(cursor, self._registry, self._clock())
             result = work(draft)
-            causes.follow(draft, extracts=False)  # what dies takes its jobs along; nothing new is worked on
+            causes.follow(draft)
             meta = {
                 "epoch": secrets.token_urlsafe(9),
                 "seq_floor": str(draft.seq),

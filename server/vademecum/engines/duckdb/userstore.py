@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from vademecum.engines.duckdb import jobs, packs, taken
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
-from vademecum.engines.duckdb.userfile import Opened, new_id_key
+from vademecum.engines.duckdb.userfile import FOLLOWED, Opened, new_id_key
 from vademecum.errors import Broken
 from vademecum.model import causes
 from vademecum.model.collections import Collection
@@ -30,6 +31,7 @@ T = TypeVar("T")
 OnCommit = Callable[["UserStore", list[Change]], None]
 GROUP_MAX = 64  # works in one commit
 TIDY_AT_ONCE = 32  # packs
+TURNS_AT_ONCE = 256
 READ_ATTEMPTS = 50
 _LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
 _log = structlog.get_logger("vademecum.store")
@@ -64,8 +66,6 @@ class UserStore:
         ledger: Ledger,
         clock: Callable[[], str],
         on_commit: OnCommit,
-        *,
-        extracts: bool,
     ) -> None:
         self.user_id = user_id
         self.folder = folder
@@ -78,7 +78,6 @@ class UserStore:
         self._ledger = ledger
         self._clock = clock
         self._on_commit = on_commit
-        self._extracts = extracts
         self._queue: list[_Write] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -171,6 +170,31 @@ class UserStore:
         """How many questions jobs have asked a language model on this day."""
         return await self._run(lambda c: jobs.asked_on(c, self.alias, day))
 
+    # -- jobs of turns ------------------------------------------------------------------------------------------
+
+    async def extract(self, *, extracts: bool) -> None:
+        """Whether turns that come from now on cause jobs. Those of the turns until now are as they were. A disk that does
+        not take this down keeps nobody from their rows."""
+        if extracts == (self._opened.followed is not None):
+            return
+
+        def turn(draft: Draft) -> None:
+            draft.followed = draft.seq if extracts else None
+
+        try:
+            await self.take_up()
+            await self.write(turn)
+        except Exception as error:
+            _log.error("which turns are to be extracted is not noted", exc_info=error)
+
+    async def take_up(self) -> None:
+        """Write the jobs of the turns that have come since this was done last."""
+        while self._opened.followed is not None:
+            turns = self.after(causes.TURNS, self._opened.followed, TURNS_AT_ONCE)
+            if not turns:
+                return
+            await self.write(partial(causes.take_up, turns=turns))
+
     # -- writing ------------------------------------------------------------------------------------------------
 
     async def write(self, work: Callable[[Draft], T]) -> T:
@@ -237,13 +261,15 @@ class UserStore:
             except Exception as error:
                 undo()
                 results.append(error)
-        causes.follow(draft, extracts=self._extracts)
+        causes.follow(draft)
         forgotten = draft.forgotten_at if draft.forgotten_at != self._opened.forgotten_at else ""
         if forgotten:
             draft.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones
         meta = {"forgotten_at": forgotten, "id_key": draft.id_key} if forgotten else {}
         if draft.drops:
             meta["seq_floor"] = str(draft.seq)  # no row tells it any more, and none is given twice
+        if draft.followed != self._opened.followed:
+            meta[FOLLOWED] = "" if draft.followed is None else str(draft.followed)
         tidy = {name for write in group for name in write.tidy}
         plans = self._opened.flush(cursor, draft, meta, tidy)
         if plans is not None:
