@@ -1,13 +1,15 @@
 """What keeping a turn costs its writer while everything that follows is done behind it, and while nothing follows.
 
 A visit is a server begun anew, warmed up, and written to by one person over one connection: a turn a second, which is
-more than people say, three, and ten, which is what a program that brings its history along does. Visits alternate; a
-ratio is of two that were neighbours.
+more than people say, three, and ten, which is what a program that brings its history along does. Nobody talks like a
+clock, and the jobs have delays of whole seconds: the pauses vary by half, alike in all visits. Visits alternate; a ratio
+is of two that were neighbours.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 import tempfile
 import time
@@ -56,18 +58,20 @@ async def visit(ours: Ours, seconds: float) -> dict[str, list[float]]:
         count = WARM + max(LEAST, round(seconds / pause))
         asked = [request("POST", "/v1/episodes", ours.headers(0), body) for body in turns(maker, count)]
         connection = await Connection.open(ours.port)
-        await _written(connection, asked[:WARM], 0.02)
+        await _written(connection, asked[:WARM], [0.02] * WARM)
         await asyncio.sleep(SETTLE_S)
-        found[pace] = await _written(connection, asked[WARM:], pause)
+        chance = random.Random(0)
+        pauses = [pause * chance.uniform(0.5, 1.5) for _ in asked[WARM:]]
+        found[pace] = await _written(connection, asked[WARM:], pauses)
         connection.close()
     return found
 
 
-async def _written(connection: Connection, asked: Sequence[bytes], pause: float) -> list[float]:
+async def _written(connection: Connection, asked: Sequence[bytes], pauses: Sequence[float]) -> list[float]:
     """Each at its time, or as soon as the one before is answered."""
     times: list[float] = []
     due = time.perf_counter()
-    for raw in asked:
+    for raw, pause in zip(asked, pauses, strict=True):
         start = time.perf_counter()
         answer = await connection.send(raw)
         times.append((time.perf_counter() - start) * 1000)

@@ -177,8 +177,8 @@ def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
         await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
         assert (await finished(ada))["extraction"]["today"] == len(model.asked) == 4
         async with h.parts.users.open(ada.id) as store:
-            assert await store.asked_on(jobs.day(h.parts.clock())) == 4
-            assert await store.asked_on("2026-01-01") == 0, "another day begins with none"
+            assert store.asked_on(jobs.day(h.parts.clock())) == 4
+            assert store.asked_on("2026-01-01") == 0, "another day begins with none"
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -194,7 +194,7 @@ def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(t
             await ada.call("POST", "/v1/jobs/retry")
         await until(ada, lambda found: found["counts"]["failed"])
         async with h.parts.users.open(ada.id) as store:
-            (job,) = await store.failed_jobs()
+            (job,) = store.open_jobs.values()
             heard = jobs.again(jobs.heard(job, "{}"), h.parts.clock())
             await store.write(lambda draft: draft.jobs.update({job.id: heard}))
         h.parts.backstage.ask("work", ada.id, 0)

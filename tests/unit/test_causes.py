@@ -18,21 +18,19 @@ class File:
     def __init__(self):
         self.heads = Heads()
         self.bodies = {}
-        self.jobs = {}
-        self.followed = 0
+        self.jobs = {}  # done ones, too
+        self.stored = jobs.Stored(followed=0)
 
     def commit(self, work):
         def read(keys):
             return {key: self.bodies[key] for key in keys}
 
-        def read_jobs(ids):
-            return {i: self.jobs[i] for i in ids if i in self.jobs}
-
-        draft = Draft(self.heads, read, Registry(), "epoch", "", NOW, read_jobs)
-        draft.followed = self.followed
+        self.stored.read = lambda ids: {i: self.jobs[i] for i in ids if i in self.jobs}
+        draft = Draft(self.heads, read, Registry(), "epoch", "", NOW, self.stored)
         work(draft)
         causes.follow(draft)
-        self.followed = draft.followed
+        self.stored.followed = draft.followed
+        self.stored.absorb(draft.jobs)
         self.heads.absorb(draft.changes)
         self.bodies |= {key: change.body for key, change in draft.changes.items()}
         self.jobs = {i: job for i, job in (self.jobs | draft.jobs).items() if job is not None}
@@ -56,6 +54,7 @@ class File:
 
     def finish(self):
         self.jobs = {i: jobs.done(job) for i, job in self.jobs.items()}
+        self.stored.absorb(self.jobs)
 
 
 @pytest.mark.parametrize("status", ["queued", "streaming", "done", "stopped", "failed"])
@@ -90,9 +89,9 @@ def test_a_turn_without_a_word_and_one_that_waits_for_its_session_cause_none():
 
 def test_without_a_model_no_jobs_pile_up():
     file = File()
-    file.followed = None
+    file.stored.followed = None
     file.say(episode("e1", "s1"))
-    assert (file.jobs, file.followed) == ({}, None)
+    assert (file.jobs, file.stored.followed) == ({}, None)
 
 
 def test_two_that_look_at_once_make_one_job_of_a_turn():
@@ -102,7 +101,7 @@ def test_two_that_look_at_once_make_one_job_of_a_turn():
     file.commit(lambda draft: causes.take_up(draft, [(1, KEY), (2, "episodes/e2")]))
     made = dict(file.jobs)
     file.commit(lambda draft: causes.take_up(draft, [(1, KEY)]))
-    assert (file.jobs, file.followed) == (made, 2) and len(made) == 2
+    assert (file.jobs, file.stored.followed) == (made, 2) and len(made) == 2
 
 
 def test_a_turn_that_has_died_since_causes_none():
@@ -117,7 +116,7 @@ def test_a_turn_that_has_died_since_causes_none():
 @pytest.mark.parametrize("followed", [0, None])
 def test_a_row_that_dies_takes_its_job_along(followed):
     file = File()
-    file.followed = followed
+    file.stored.followed = followed
     for collection, row in {
         "episodes": episode("x", "s1"),
         "sessions": session("x"),

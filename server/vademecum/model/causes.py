@@ -48,7 +48,7 @@ def follow(draft: Draft) -> None:
 
 def take_up(draft: Draft, turns: Sequence[tuple[int, str]]) -> None:
     """Write the jobs that these rows cause, (seq, key) in order: the next that nobody has looked at."""
-    if draft.followed is None:
+    if draft.followed is None or not turns:
         return
     new = [(seq, key) for seq, key in turns if seq > draft.followed and draft.life(key) == "live"]
     draft.prefetch(key for _, key in new)

@@ -14,11 +14,13 @@ import msgspec
 
 from vademecum.model.blank import blank
 from vademecum.model.collections import Collection, Json, Links, links
-from vademecum.model.jobs import Job
+from vademecum.model.jobs import Job, Stored, is_open
 from vademecum.model.limits import Usage, charged_bytes, charged_tombstones
 from vademecum.model.replication import Life
 
 WAITING = 0  # the seq of a row whose parent is not here yet
+
+NO_JOBS = Stored()
 
 
 class Head(msgspec.Struct, frozen=True):
@@ -130,10 +132,9 @@ def tag_key(key: str, tag: str) -> str:
 
 
 class Draft:
-    """One transaction's view and its changes. `read` fetches stored bodies: keys -> {key: JSON bytes}; `read_jobs` the
-    jobs with these ids. `id_key`: what ids that follow from a person's words are keyed with. `jobs`: what becomes of jobs;
-    None, of one that goes. `absent_jobs`: ids that were looked for in vain. `followed`: up to which seq turns have been
-    looked at for the jobs that they cause (`causes.take_up`); None: they cause none. `asked`: how many questions to the language model begin with this transaction, less those
+    """One transaction's view and its changes. `read` fetches stored bodies: keys -> {key: JSON bytes}; `id_key`: what ids that
+    follow from a person's words are keyed with. `jobs`: what becomes of jobs; None, of one that goes. `absent_jobs`: ids
+    that were looked for in vain. `followed`: as in `Stored`, see `causes.take_up`. `asked`: how many questions to the language model begin with this transaction, less those
     that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten.
     `aged`: what dies of its age alone. `drops`: whether tombstones go."""
 
@@ -145,7 +146,7 @@ class Draft:
         epoch: str,
         forgotten_at: str,
         now: str,
-        read_jobs: Callable[[list[str]], dict[str, Job]] = lambda ids: {},
+        stored_jobs: Stored = NO_JOBS,
         id_key: str = "",
         read_taken: Callable[[list[str]], set[str]] = lambda ids: set(),
     ) -> None:
@@ -157,7 +158,7 @@ class Draft:
         self.changes: dict[str, Change] = {}
         self.jobs: dict[str, Job | None] = {}
         self.absent_jobs: set[str] = set()
-        self.followed: int | None = None
+        self.followed = stored_jobs.followed
         self.asked = 0
         self.taken: list[str] = []
         self.taken_expire = ""
@@ -165,7 +166,7 @@ class Draft:
         self.drops = False
         self._heads = heads
         self._read = read
-        self._read_jobs = read_jobs
+        self._stored_jobs = stored_jobs
         self._read_taken = read_taken
         self._index = Index()  # of the changed rows
         self._bodies: dict[str, bytes] = {}
@@ -229,11 +230,21 @@ class Draft:
     def known_jobs(self, ids: Iterable[str]) -> dict[str, Job]:
         """Those of the jobs that there are."""
         wanted = list(ids)
-        sought = [i for i in wanted if i not in self.jobs]
-        stored = self._read_jobs(sought)
-        self.absent_jobs.update(i for i in sought if i not in stored)
-        found = {i: self.jobs.get(i, stored.get(i)) for i in wanted}
+        of_file = self._stored_jobs
+        sought = [i for i in wanted if i not in self.jobs and i not in of_file.open]
+        done = of_file.read(sought) if sought else {}
+        self.absent_jobs.update(i for i in sought if i not in done)
+        found = {i: self.jobs.get(i, of_file.open.get(i, done.get(i))) for i in wanted}
         return {i: job for i, job in found.items() if job is not None}
+
+    def open_jobs(self) -> list[Job]:
+        """Those that are not done."""
+        jobs = {**self._stored_jobs.open, **self.jobs}.values()
+        return [job for job in jobs if job is not None and is_open(job)]
+
+    def asked_on(self, day: str) -> int:
+        """How many questions jobs have asked a language model on this day, UTC."""
+        return self._stored_jobs.asked_on(day) + self.asked
 
     def known_taken(self, ids: list[str]) -> set[str]:
         """Those of the events that were taken up, also by this transaction."""

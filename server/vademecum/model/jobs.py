@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
@@ -38,6 +40,30 @@ class Job(msgspec.Struct, frozen=True):
     found: str
 
 
+@dataclass(slots=True)
+class Stored:
+    """What a user's file has of jobs. `open`: those that are not done, by id; `read`: the others with these ids. `followed`:
+    up to which seq turns have been looked at for the jobs that they cause; None: they cause none. `asked`: the last day,
+    UTC, on which the model was asked anything, and how often then."""
+
+    open: dict[str, Job] = field(default_factory=dict)
+    read: Callable[[list[str]], Mapping[str, Job]] = lambda ids: {}
+    followed: int | None = None
+    asked: tuple[str, int] = ("", 0)
+
+    def asked_on(self, day: str) -> int:
+        last, count = self.asked
+        return count if last == day else 0
+
+    def absorb(self, jobs: Mapping[str, Job | None]) -> None:
+        """Take over what became of jobs."""
+        for job_id, job in jobs.items():
+            if job is not None and is_open(job):
+                self.open[job_id] = job
+            else:
+                self.open.pop(job_id, None)
+
+
 def new(subject: str, seq: int, text: str, now: str) -> Job:
     """A job about the row `subject`, due at once."""
     return Job(
@@ -67,6 +93,17 @@ def heard(job: Job, found: str) -> Job:
 def same_attempt(one: Job, other: Job) -> bool:
     """Are they the same but for what the model has answered?"""
     return heard(one, "") == heard(other, "")
+
+
+def is_open(job: Job) -> bool:
+    """Is there anything left to do, by the worker or by a person?"""
+    return job.state != "done"
+
+
+def first_due(among: Iterable[Job]) -> Job | None:
+    """The one that is to be tried first, now or later. What runs when somebody looks was cut off by a crash."""
+    tried = (job for job in among if job.state in ("waiting", "running"))
+    return min(tried, key=lambda job: (job.due, job.seq, job.id), default=None)
 
 
 def done(job: Job) -> Job:

@@ -24,7 +24,7 @@ async def survey(users: Users, user_id: str, limit: int, now: str) -> Survey:
     async with users.open(user_id) as store:
         await store.take_up()
         newest, counts = await store.survey_jobs(limit)
-        return Survey(newest, counts, await store.asked_on(jobs.day(now)))
+        return Survey(newest, counts, store.asked_on(jobs.day(now)))
 
 
 async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:
@@ -47,11 +47,9 @@ async def retry_all(users: Users, user_id: str, now: str) -> int:
     """All that have failed. Returns how many."""
 
     def again(draft: Draft) -> int:
-        known = draft.known_jobs([job.id for job in failed]).values()
-        retried = {job.id: jobs.again(job, now) for job in known if job.state == "failed"}
-        draft.jobs.update(retried)
-        return len(retried)
+        failed = {job.id: jobs.again(job, now) for job in draft.open_jobs() if job.state == "failed"}
+        draft.jobs.update(failed)
+        return len(failed)
 
     async with users.open(user_id) as store:
-        failed = await store.failed_jobs()
         return await store.write(again)

@@ -8,14 +8,12 @@ still be what was begun: a row that was edited or deleted meanwhile has another 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import get_args
 
 import structlog
 
 from vademecum.engines.duckdb.users import Users
-from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import (
     AssistantBusy,
     AssistantKeyRefused,
@@ -24,12 +22,11 @@ from vademecum.errors import (
     ModelUnknown,
     VademecumError,
 )
-from vademecum.model import jobs
+from vademecum.model import causes, jobs
 from vademecum.model.draft import Draft
 from vademecum.model.jobs import Job, Kind
 
 Doer = Callable[[str, Job], Awaitable[None]]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 DEFECT = "The server failed at this. It is tried again."
 CUT_OFF = "The server was stopped each time while it worked on this."
 # That is for whoever runs the model to mend, and says nothing about the job.
@@ -76,49 +73,47 @@ class Worker:
     async def work(self, user_id: str) -> None:
         """A turn: the job that is due, if one is."""
         async with self._users.open(user_id) as store:
-            await store.take_up()
-            job = await self._next(store)
-            begun = await self._begin(store, job) if job is not None else None
-        pause = await self._try(user_id, begun) if begun is not None else 0
-        if job is not None:
-            self._again(user_id, pause)
-
-    async def _next(self, store: UserStore) -> Job | None:
-        """The job that is due. If there is none, asks for a turn when there will be."""
-        job = await store.next_job(KINDS)
-        if job is None:
-            return None  # as after every turn that was said alone: there is nothing more to look up
-        now = self._clock()
-        wait: float | None = None
-        if await store.asked_on(jobs.day(now)) >= self._daily:
-            held = await store.next_job(("extract",)) is not None
-            wait = jobs.until_midnight_s(now) if held else None
-            job = await store.next_job(("summarise",))
-        if job is not None:
-            due = jobs.seconds_until(job.due, now)
-            if due <= 0:
-                return job
-            wait = min(due, wait or due)
+            turns = store.new_turns()
+            if not (turns or store.open_jobs):
+                return
+            begun, wait = await store.write(partial(self._begin, turns=turns))
+        if begun is not None:
+            wait = await self._try(user_id, begun)
         if wait is not None:
-            self._again(store.user_id, wait)
-        return None
+            self._again(user_id, wait)
 
-    async def _begin(self, store: UserStore, job: Job) -> Job | None:
-        """The job as it is begun; None if there is nothing to do for it."""
-        now = self._clock()
-        after: Job | None = jobs.begun(job, now)
+    def _begin(self, draft: Draft, turns: Sequence[tuple[int, str]]) -> tuple[Job | None, float | None]:
+        """The job as it is begun, if one is; else in how many seconds there is something to do."""
+        causes.take_up(draft, turns)
+        job, wait = self._next(draft)
+        if job is None:
+            return None, wait
+        after: Job | None = jobs.begun(job, draft.now)
         if job.attempts >= jobs.TRIES:
-            after = jobs.put_off(job, now, CUT_OFF)
-        if not store.live(job.subject):
+            after = jobs.put_off(job, draft.now, CUT_OFF)
+        if draft.life(job.subject) != "live":
             after = None
-        begins = after is not None and after.state == "running"
+        draft.jobs[job.id] = after
+        if after is None or after.state != "running":
+            return None, 0
+        draft.asked += not job.found
+        return after, None
 
-        def begin(draft: Draft) -> bool:
-            stands = advance(draft, job, after)
-            draft.asked += stands and begins and not job.found
-            return stands
-
-        return after if await store.write(begin) and begins else None
+    def _next(self, draft: Draft) -> tuple[Job | None, float | None]:
+        """The job that is due; else in how many seconds one will be."""
+        tried = draft.open_jobs()
+        waits: list[float] = []
+        if draft.asked_on(jobs.day(draft.now)) >= self._daily:
+            held = [job for job in tried if job.kind == "extract" and job.state != "failed"]
+            waits += [jobs.until_midnight_s(draft.now)] * bool(held)
+            tried = [job for job in tried if job.kind == "summarise"]
+        job = jobs.first_due(tried)
+        if job is not None:
+            due = jobs.seconds_until(job.due, draft.now)
+            if due <= 0:
+                return job, None
+            waits.append(due)
+        return None, min(waits, default=None)
 
     async def _try(self, user_id: str, job: Job) -> float:
         """Returns in how many seconds the next job may be tried: while the model is not there, they wait together."""

@@ -1,35 +1,45 @@
-"""The table `jobs` of a user's file. It is small, and read when it is needed: nothing of it is kept in memory. And how many
-questions were asked for them on the last day that had any: in `meta`, because jobs go, and begin anew.
+"""The table `jobs` of a user's file. Memory holds the jobs that are not done, as it holds the heads of rows: each turn causes
+one, and each step of a job would look for it. Those that are done are only looked for when their row is edited.
+
+In `meta`: how many questions were asked for them on the last day that had any, because jobs go, and begin anew; and how
+far turns have been followed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
+
+from msgspec.structs import astuple, replace
 
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.packs import Statement
-from vademecum.model.jobs import Job, Kind
+from vademecum.model import causes
+from vademecum.model.draft import Draft
+from vademecum.model.jobs import Job, Stored, day
 
-COLUMNS = ", ".join(Job.__struct_fields__)
-_ARRAYS = ", ".join(["unnest(?)"] * len(Job.__struct_fields__))
-_VALUES = ", ".join(["?"] * len(Job.__struct_fields__))
+FIELDS = Job.__struct_fields__
+COLUMNS = ", ".join(FIELDS)
+_ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
+_VALUES = ", ".join(["?"] * len(FIELDS))
 ASKED = "asked"  # in `meta`: the day and the number
-OPEN = "state IN ('waiting', 'running')"  # what runs when the worker looks was cut off by a crash
+FOLLOWED = "followed"  # in `meta`: the seq; empty for None
+FEW = 4  # jobs that are changed one by one
+
+
+def load(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> Stored:
+    """What memory holds of an attached file."""
+    day_asked, _, count = meta.get(ASKED, " 0").partition(" ")
+    followed = meta.get(FOLLOWED)
+    return Stored(
+        open={job.id: job for job in _select(cursor, alias, "WHERE state <> 'done'")},
+        followed=int(followed) if followed else None,
+        asked=(day_asked, int(count)),
+    )
 
 
 def by_ids(cursor: Cursor, alias: str, ids: Sequence[str]) -> dict[str, Job]:
     return {job.id: job for job in _select(cursor, alias, *_among(ids))} if ids else {}
-
-
-def next_due(cursor: Cursor, alias: str, kinds: Sequence[Kind]) -> Job | None:
-    """Of those of these kinds that are to be tried, the one that is due first."""
-    clause = f"WHERE {OPEN} AND kind IN (SELECT unnest(?)) ORDER BY due, seq, id LIMIT 1"
-    return next(iter(_select(cursor, alias, clause, list(kinds))), None)
-
-
-def failed(cursor: Cursor, alias: str) -> list[Job]:
-    return _select(cursor, alias, "WHERE state = 'failed'")
 
 
 def survey(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, int]]:
@@ -43,24 +53,63 @@ def survey(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, 
     return newest, dict(counts)
 
 
-def asked_on(cursor: Cursor, alias: str, day: str) -> int:
-    """How many questions were asked on this day, if none was later."""
-    rows = cursor.execute(f"SELECT value FROM {alias}.main.meta WHERE name = ?", [ASKED]).fetchall()
-    last, _, count = rows[0][0].partition(" ") if rows else ("", "", "0")
-    return int(count) if last == day else 0
+def meta(draft: Draft, before: Stored) -> dict[str, str]:
+    """What of `meta` the draft changes."""
+    changed: dict[str, str] = {}
+    if draft.followed != before.followed:
+        changed[FOLLOWED] = "" if draft.followed is None else str(draft.followed)
+    if draft.asked:
+        changed[ASKED] = " ".join(map(str, _asked(draft)))
+    return changed
 
 
-def asked_more(cursor: Cursor, alias: str, day: str, count: int) -> dict[str, str]:
-    """What `meta` is to say when so many more were asked."""
-    return {ASKED: f"{day} {max(0, asked_on(cursor, alias, day) + count)}"} if count else {}
+def _asked(draft: Draft) -> tuple[str, int]:
+    today = day(draft.now)
+    return today, max(0, draft.asked_on(today))
 
 
-def statements(alias: str, jobs: Mapping[str, Job | None], absent: Set[str] = frozenset()) -> list[Statement]:
-    """Write the jobs in the place of those with their ids; None: there is none any more. `absent`: ids that no job has."""
+def is_unsaid(draft: Draft, before: Stored) -> bool:
+    """Is a model's answer, which is not stored yet, to be forgotten? It may say what a person has deleted."""
+    if not causes.unsays(draft.changes.values()):
+        return False
+    return any(job.found for job in (*before.open.values(), *filter(None, draft.jobs.values())))
+
+
+def unsay(alias: str) -> Statement:
+    """What models have answered is forgotten; those of the jobs that are open ask again."""
+    return f"UPDATE {alias}.main.jobs SET found = '' WHERE found <> ''", []
+
+
+def follow(draft: Draft, stored: Stored) -> None:
+    """Memory takes over what was committed."""
+    unsaid = is_unsaid(draft, stored)
+    stored.absorb(draft.jobs)
+    if unsaid:
+        stored.absorb({i: replace(job, found="") for i, job in stored.open.items() if job.found})
+    stored.asked = _asked(draft) if draft.asked else stored.asked
+    stored.followed = draft.followed
+
+
+def statements(
+    alias: str, jobs: Mapping[str, Job | None], known: Mapping[str, Job], absent: Set[str] = frozenset()
+) -> list[Statement]:
+    """Write the jobs in the place of those with their ids; None: there is none any more. `known`: jobs as they stand in
+    the table, by id; `absent`: ids that no job has there."""
     table = f"{alias}.main.jobs"
-    gone = [job_id for job_id in jobs if job_id not in absent]
-    made = [_fields(job) for job in jobs.values() if job is not None]
-    return [*_deleted(table, gone), *_inserted(table, made)]
+    changed = {i: job for i, job in jobs.items() if job is not None and i in known}
+    if len(changed) > FEW:
+        changed = {}
+    gone = [i for i in jobs if i not in absent and i not in changed]
+    made = [astuple(job) for i, job in jobs.items() if job is not None and i not in changed]
+    updated = (_updated(table, known[i], job) for i, job in changed.items())
+    return [*_deleted(table, gone), *_inserted(table, made), *(one for some in updated for one in some)]
+
+
+def _updated(table: str, before: Job, job: Job) -> Iterator[Statement]:
+    """A statement costs what it names."""
+    new = {name: getattr(job, name) for name in FIELDS if getattr(job, name) != getattr(before, name)}
+    if new:
+        yield f"UPDATE {table} SET {', '.join(f'{n} = ?' for n in new)} WHERE id = ?", [*new.values(), job.id]
 
 
 def _deleted(table: str, ids: list[str]) -> list[Statement]:
@@ -79,15 +128,6 @@ def _inserted(table: str, made: list[tuple[Any, ...]]) -> list[Statement]:
         return [(f"INSERT INTO {table} ({COLUMNS}) VALUES ({_VALUES})", [*made[0]])]
     columns = [list(column) for column in zip(*made, strict=True)]
     return [(f"INSERT INTO {table} ({COLUMNS}) SELECT {_ARRAYS}", columns)] if made else []
-
-
-def _fields(job: Job) -> tuple[Any, ...]:
-    return tuple(getattr(job, name) for name in Job.__struct_fields__)
-
-
-def unsay(alias: str) -> Statement:
-    """What models have answered is forgotten; those of the jobs that are open ask again."""
-    return f"UPDATE {alias}.main.jobs SET found = '' WHERE found <> ''", []
 
 
 def _select(cursor: Cursor, alias: str, clause: str, *values: Any) -> list[Job]:

@@ -10,23 +10,22 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from vademecum.durable import sync_folder
 from vademecum.engines.duckdb import jobs, migrate, packs, taken
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.packs import PackName, Places, Plan, Shelves, Statement
+from vademecum.engines.duckdb.recent import Recent
 from vademecum.errors import Broken
-from vademecum.model import causes
 from vademecum.model.collections import Collection
 from vademecum.model.draft import Draft, Heads
-from vademecum.model.jobs import Job, day
+from vademecum.model.jobs import Job, Stored
 
 # After a crash `seq` goes on this much further: should the disk have lost the end of a log without a trace, a device
 # that had seen it is not handed the same numbers for other rows.
 SEQ_JUMP = 2**20
-FOLLOWED = "followed"  # in `meta`: as in `Draft`; empty for None
 
 
 @dataclass(slots=True)
@@ -40,24 +39,26 @@ class Opened:
     forgotten_at: str
     notice: str | None
     id_key: str
-    followed: int | None
+    jobs: Stored
+    recent: Recent = field(default_factory=Recent)
 
     def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
         """A draft of the newest state, for the one writer."""
 
         def read(keys: list[str]) -> dict[str, bytes]:
-            return packs.read(cursor, self.alias, self.locate(keys))
+            recent = self.recent.find(keys, self.heads)
+            places = self.locate(key for key in keys if key not in recent)
+            return recent | packs.read(cursor, self.alias, places)
 
-        def read_jobs(ids: list[str]) -> dict[str, Job]:
+        def read_jobs(ids: list[str]) -> Mapping[str, Job]:
             return jobs.by_ids(cursor, self.alias, ids)
 
         def read_taken(ids: list[str]) -> set[str]:
             return taken.among(cursor, self.alias, ids)
 
         told = self.epoch, self.forgotten_at, now
-        draft = Draft(self.heads, read, collections, *told, read_jobs, self.id_key, read_taken)
-        draft.followed = self.followed
-        return draft
+        stored_jobs = replace(self.jobs, read=read_jobs)
+        return Draft(self.heads, read, collections, *told, stored_jobs, self.id_key, read_taken)
 
     def locate(self, keys: Iterable[str]) -> Places:
         """Where the rows lie that have these keys."""
@@ -73,16 +74,16 @@ class Opened:
         # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
         untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
         forgets = draft.forgotten_at != self.forgotten_at
+        meta = {**meta, **jobs.meta(draft, self.jobs)}
         events = taken.statements(self.alias, draft.taken, draft.now, draft.taken_expire, forget_all=forgets)
-        if not (draft.changes or draft.jobs or draft.asked or meta or untidy or events):
+        if not (draft.changes or draft.jobs or meta or untidy or events):
             return None
-        asked = jobs.asked_more(cursor, self.alias, day(draft.now), draft.asked)
         more = [
-            *meta_statements(self.alias, {**meta, **asked}),
-            *jobs.statements(self.alias, draft.jobs, draft.absent_jobs),
+            *meta_statements(self.alias, meta),
+            *jobs.statements(self.alias, draft.jobs, self.jobs.open, draft.absent_jobs),
             *events,
         ]
-        if causes.unsays(draft.changes.values()):
+        if jobs.is_unsaid(draft, self.jobs):
             more.append(jobs.unsay(self.alias))
         return packs.flush(cursor, self.alias, draft.changes, self.heads, self.shelves, untidy, more)
 
@@ -90,9 +91,10 @@ class Opened:
         """Memory takes over what was committed. In the event loop, where all look at it."""
         self.heads.absorb(draft.changes)
         self.shelves.follow(plans, self.heads)
+        self.recent.absorb(draft.changes.values())
         self.forgotten_at = draft.forgotten_at
         self.id_key = draft.id_key
-        self.followed = draft.followed
+        jobs.follow(draft, self.jobs)
 
 
 @dataclass
@@ -133,11 +135,9 @@ class Files:
             if crashed:
                 heads.seq += SEQ_JUMP
                 set_meta(cursor, alias, {"seq_floor": str(heads.seq)})
-            followed = int(told) if (told := meta.get(FOLLOWED)) else None
             forgotten_at = meta.get("forgotten_at", "")
-            return Opened(
-                alias, heads, shelves, meta["epoch"], forgotten_at, notice, meta["id_key"], followed
-            )
+            stored = jobs.load(cursor, alias, meta)
+            return Opened(alias, heads, shelves, meta["epoch"], forgotten_at, notice, meta["id_key"], stored)
         except BaseException:
             self.instance.detach(alias)
             raise

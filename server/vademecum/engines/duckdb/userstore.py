@@ -19,12 +19,12 @@ from vademecum.engines.duckdb import jobs, packs, taken
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
-from vademecum.engines.duckdb.userfile import FOLLOWED, Opened, new_id_key
+from vademecum.engines.duckdb.userfile import Opened, new_id_key
 from vademecum.errors import Broken
 from vademecum.model import causes
 from vademecum.model.collections import Collection
 from vademecum.model.draft import WAITING, Change, Draft, Heads
-from vademecum.model.jobs import Job, Kind
+from vademecum.model.jobs import Job
 from vademecum.model.limits import Usage
 
 T = TypeVar("T")
@@ -124,7 +124,7 @@ class UserStore:
 
     async def bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Bodies, as they are now, of the keys that have a head."""
-        found: dict[str, bytes] = {}
+        found = self._opened.recent.find(keys, self.heads)
         async for _ in _attempts():
             missing = [k for k in keys if k not in found and k in self.heads.rows]
             if not missing:
@@ -151,12 +151,10 @@ class UserStore:
         heads = [self.heads.rows[name] for name in names]
         return sum(head.chunks for head in heads if model is None or head.model == model)
 
-    async def next_job(self, kinds: Sequence[Kind]) -> Job | None:
-        """The job of these kinds that is to be tried first, now or later."""
-        return await self._run(lambda c: jobs.next_due(c, self.alias, kinds))
-
-    async def failed_jobs(self) -> list[Job]:
-        return await self._run(lambda c: jobs.failed(c, self.alias))
+    @property
+    def open_jobs(self) -> Mapping[str, Job]:
+        """Those that are not done, by id."""
+        return self._opened.jobs.open
 
     async def survey_jobs(self, most: int) -> tuple[list[Job], dict[str, int]]:
         """The newest jobs, and how many are in each state."""
@@ -166,16 +164,16 @@ class UserStore:
         """Whether there are ids of events that were taken up."""
         return await self._run(lambda c: taken.are_there(c, self.alias))
 
-    async def asked_on(self, day: str) -> int:
+    def asked_on(self, day: str) -> int:
         """How many questions jobs have asked a language model on this day."""
-        return await self._run(lambda c: jobs.asked_on(c, self.alias, day))
+        return self._opened.jobs.asked_on(day)
 
     # -- jobs of turns ------------------------------------------------------------------------------------------
 
     async def extract(self, *, extracts: bool) -> None:
         """Whether turns that come from now on cause jobs. Those of the turns until now are as they were. A disk that does
         not take this down keeps nobody from their rows."""
-        if extracts == (self._opened.followed is not None):
+        if extracts == (self._opened.jobs.followed is not None):
             return
 
         def turn(draft: Draft) -> None:
@@ -189,11 +187,13 @@ class UserStore:
 
     async def take_up(self) -> None:
         """Write the jobs of the turns that have come since this was done last."""
-        while self._opened.followed is not None:
-            turns = self.after(causes.TURNS, self._opened.followed, TURNS_AT_ONCE)
-            if not turns:
-                return
+        while turns := self.new_turns():
             await self.write(partial(causes.take_up, turns=turns))
+
+    def new_turns(self) -> list[Entry]:
+        """The next of those turns, in the order of seq."""
+        followed = self._opened.jobs.followed
+        return [] if followed is None else self.after(causes.TURNS, followed, TURNS_AT_ONCE)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -268,8 +268,6 @@ class UserStore:
         meta = {"forgotten_at": forgotten, "id_key": draft.id_key} if forgotten else {}
         if draft.drops:
             meta["seq_floor"] = str(draft.seq)  # no row tells it any more, and none is given twice
-        if draft.followed != self._opened.followed:
-            meta[FOLLOWED] = "" if draft.followed is None else str(draft.followed)
         tidy = {name for write in group for name in write.tidy}
         plans = self._opened.flush(cursor, draft, meta, tidy)
         if plans is not None:

@@ -1,0 +1,46 @@
+"""Bodies of the rows that were written last. Who follows a commit reads what it wrote, and each read is a statement.
+
+A body goes when its row changes or dies, and is given only for the `seq` it was written under.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from vademecum.model.draft import Change, Heads
+
+MOST_BYTES = 64 * 2**10  # of a user: 256 of them may be attached
+
+
+class Recent:
+    def __init__(self) -> None:
+        self._bodies: OrderedDict[str, tuple[int, bytes]] = (
+            OrderedDict()
+        )  # key -> seq and body, the oldest first
+        self._bytes = 0
+
+    def absorb(self, changes: Iterable[Change]) -> None:
+        """Take over what was committed."""
+        for change in changes:
+            self._drop(change.key)
+            head = change.head
+            if head is not None and not head.deleted and len(change.body) <= MOST_BYTES:
+                self._bodies[change.key] = head.seq, change.body
+                self._bytes += len(change.body)
+        while self._bytes > MOST_BYTES:
+            _, (_, body) = self._bodies.popitem(last=False)
+            self._bytes -= len(body)
+
+    def _drop(self, key: str) -> None:
+        _, body = self._bodies.pop(key, (0, b""))
+        self._bytes -= len(body)
+
+    def find(self, keys: Iterable[str], heads: Heads) -> dict[str, bytes]:
+        """Those of the bodies that are here, as their rows are now."""
+        found: dict[str, bytes] = {}
+        for key in keys:
+            kept, head = self._bodies.get(key), heads.rows.get(key)
+            if kept is not None and head is not None and kept[0] == head.seq:
+                found[key] = kept[1]
+        return found
