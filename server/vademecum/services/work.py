@@ -78,10 +78,22 @@ class Worker:
         async with self._users.open(user_id) as store:
             await store.take_up()
             job = await self._next(store)
-            begun = await self._begin(store, job) if job is not None else None
-        pause = await self._try(user_id, begun) if begun is not None else 0
         if job is not None:
-            self._again(user_id, pause)
+            self._again(user_id, await self._turn(user_id, job))
+
+    async def _turn(self, user_id: str, job: Job) -> float:
+        """Returns in how many seconds the next job may be tried. What an orderly end cuts off is no attempt, also when it
+        comes while that is written down: then nobody but the file knows whether it was."""
+        attempt = jobs.begun(job, self._clock())
+        begins = False
+        try:
+            async with self._users.open(user_id) as store:
+                begins = await self._begin(store, job, attempt)
+            return await self._try(user_id, attempt) if begins else 0
+        except asyncio.CancelledError:
+            if self._stops():
+                await self._take_back(user_id, attempt, asked=begins)
+            raise
 
     async def _next(self, store: UserStore) -> Job | None:
         """The job that is due. If there is none, asks for a turn when there will be."""
@@ -103,22 +115,36 @@ class Worker:
             self._again(store.user_id, wait)
         return None
 
-    async def _begin(self, store: UserStore, job: Job) -> Job | None:
-        """The job as it is begun; None if there is nothing to do for it."""
-        now = self._clock()
-        after: Job | None = jobs.begun(job, now)
+    async def _begin(self, store: UserStore, job: Job, attempt: Job) -> bool:
+        """Does the attempt begin? There may be nothing to do for the job."""
+        after: Job | None = attempt
         if job.attempts >= jobs.TRIES:
-            after = jobs.put_off(job, now, CUT_OFF)
+            after = jobs.put_off(job, attempt.asked, CUT_OFF)
         if not store.live(job.subject):
             after = None
-        begins = after is not None and after.state == "running"
 
         def begin(draft: Draft) -> bool:
-            stands = advance(draft, job, after)
-            draft.asked += stands and begins and not job.found
-            return stands
+            begins = advance(draft, job, after) and after is attempt
+            draft.asked += begins and not job.found
+            return begins
 
-        return after if await store.write(begin) and begins else None
+        return await store.write(begin)
+
+    async def _take_back(self, user_id: str, attempt: Job, *, asked: bool) -> None:
+        """Whatever fails here must not take the place of the cancelling, or the stop would wait for the next attempt."""
+        now = self._clock()
+
+        def take_back(draft: Draft) -> None:
+            current = draft.known_jobs([attempt.id]).get(attempt.id)
+            if current is not None and jobs.same_attempt(current, attempt):
+                draft.jobs[attempt.id] = jobs.unheard(current, now, current.error, 0)
+                draft.asked -= not asked and not attempt.found
+
+        try:
+            async with self._users.open(user_id) as store:
+                await store.write(take_back)
+        except Exception as error:
+            _log.error("an attempt that a stop cut off counts", kind=attempt.kind, exc_info=error)
 
     async def _try(self, user_id: str, job: Job) -> float:
         """Returns in how many seconds the next job may be tried: while the model is not there, they wait together."""
@@ -126,10 +152,6 @@ class Worker:
         pause = 0.0
         try:
             await self._doers[job.kind](user_id, job)
-        except asyncio.CancelledError:
-            if self._stops():  # what an orderly end cuts off is no attempt
-                await self._put_off(user_id, job, partial(jobs.unheard, error=job.error, wait_s=0))
-            raise
         except OUT as error:
             _log.warning("job waits for the model", kind=job.kind, code=error.code)
             self._outs[user_id] = outs + 1
