@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,11 @@ from server.agents.test_spool import spooled
 from server.house import house, refused, run
 from vademecum.cli.doctor import _examine_left
 from vademecum.engines.duckdb.users import user_folder
-from vademecum.errors import Conflict
+from vademecum.errors import Broken, Conflict
 from vademecum.model.limits import Limits
+from vademecum.services import spool_files
 from vademecum.services.accounts import create, remove
+from vademecum.services.backup import backup, restore
 from vademecum.services.left import has_left, left_file, note_left, read_left
 
 LEAVE = {"confirm": "leave for good"}
@@ -140,3 +143,93 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
             user_folder(tmp_path, gone).chmod(0o700)
         run(start)
     assert there() == [False, False, True] and _examine_left(tmp_path, running=False).ok
+
+
+def test_a_line_that_names_a_file_and_no_account_has_nothing_erased(tmp_path: Path) -> None:
+    data, beside = tmp_path / "data", tmp_path / "notes.txt"
+    beside.write_text("somebody's")
+
+    async def scenario() -> None:
+        async with house(data) as h:
+            ada = await h.person()
+            await ada.push("facts", fact("f1"))
+        left_file(data).parent.mkdir(exist_ok=True)
+        left_file(data).write_text(f"\n..\n.\n{beside}\n../../../notes.txt\n")
+        async with house(data):
+            assert beside.exists() and user_folder(data, ada.id).exists()
+
+    run(scenario)
+
+
+def _shut(path: Path) -> None:
+    path.chmod(0)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _rotten(path: Path) -> None:
+    path.write_bytes(os.urandom(2**16))
+
+
+def _lost(path: Path) -> None:
+    path.write_bytes(bytes(4096))
+
+
+@pytest.mark.parametrize("damage", [_shut, _folder, _pipe, _rotten, _lost])
+def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody_comes_back(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    data, saved = tmp_path / "data", tmp_path / "backup"
+    ids: list[str] = []
+
+    async def before() -> None:
+        async with house(data) as h:
+            ada, bob = await h.person(), await create(h.parts, EMAIL, "FREE")
+            ids.extend((ada.id, bob.id))
+            await backup(h.parts, saved)
+            await remove(h.parts, bob)
+
+    async def unsure() -> None:
+        with capture_logs() as logs:
+            async with house(data) as h:
+                assert set(h.parts.accounts.accounts) == {ids[0]}, "it starts, with all who are here"
+                with pytest.raises(Broken, match="mended"):
+                    await restore(h.parts, saved)
+                folder = spooled(h, EMAIL, event("waits"))
+                with pytest.raises(Broken, match="mended"):
+                    await create(h.parts, EMAIL, "FREE")
+                await h.parts.spool.take_up()
+                assert set(h.parts.accounts.accounts) == {ids[0]}
+                (waiting,) = spool_files.waiting(folder.parent)
+                assert waiting.events == 1 and "mended" in waiting.why
+                await create(h.parts, "eve@example.org", "FREE")
+        assert "it is not known who has left" in [log["event"] for log in logs]
+        async with house(data):  # with events that wait
+            pass
+
+    async def mended() -> None:
+        async with house(data) as h:
+            await restore(h.parts, saved)
+            assert ids[1] not in h.parts.accounts.accounts
+            assert not (data / "spool" / EMAIL).exists()
+
+    run(before)
+    whole = left_file(data).read_bytes()
+    damage(left_file(data))
+    with as_anybody():
+        said = _examine_left(data, running=False)
+        assert not said.ok and str(left_file(data)) in said.detail
+        run(unsure)
+    if left_file(data).is_dir():
+        left_file(data).rmdir()
+    left_file(data).unlink(missing_ok=True)
+    left_file(data).write_bytes(whole)
+    run(mended)

@@ -124,9 +124,12 @@ def _examine_users(settings: Settings) -> Finding:
 
 def _examine_left(data: Path, running: bool) -> Finding:
     from vademecum.engines.duckdb.users import user_folder  # half of the server, for the doctor alone
-    from vademecum.services.left import read_left
+    from vademecum.services.left import look
 
-    folders = [user_folder(data, account_id) for account_id in sorted(read_left(data))]
+    left = look(data)
+    if left.unsure:
+        return Finding("who has left", False, left.unsure)
+    folders = [user_folder(data, account_id) for account_id in sorted(left.digests)]
     stays = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
     said = f"each start of the server tries to erase it, and cannot: remove by hand {stays}"
     if running:  # since when it is there nobody knows: no start may have tried yet

@@ -14,7 +14,7 @@ from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
 from vademecum.services.documents import new_id
-from vademecum.services.left import has_left, note_left, read_left
+from vademecum.services.left import has_left, look, note_left
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress
 
@@ -63,12 +63,13 @@ async def ensure_owner(parts: Parts) -> str | None:
 async def create(
     parts: Parts, email: str, tier: Tier, *, admin: bool = False, password: str | None = None
 ) -> Account:
-    """Raises BadRequest, Conflict."""
+    """Raises BadRequest, Conflict, and Broken when nobody knows whose the events are that wait for this address."""
     email = email.strip()
     if not _EMAIL.fullmatch(email):
         raise BadRequest("This is not an email address. Nothing was changed.")
     hashed = await sign_in.hashed(password) if password is not None else None
-    if parts.accounts.by_email(email) is None and has_left(parts.settings.data, email):
+    waits = parts.accounts.by_email(email) is None and parts.spool.folders(email)
+    if waits and has_left(parts.settings.data, email):
         await parts.spool.clear(email)  # what somebody else's agents left there
     account = Account(new_id(), email, tier, admin, hashed, parts.clock())
     await parts.accounts.add_account(account)
@@ -132,7 +133,13 @@ async def remove(parts: Parts, account: Account) -> None:
     folder back. Raises NotFound when somebody else has removed it, and Broken when events of agents are left, alone of
     all that there was.
     """
-    note_left(parts.settings.data, account.id, account.email)  # when that fails, nothing has changed
+    try:
+        note_left(parts.settings.data, account.id, account.email)
+    except OSError as error:
+        raise Broken(
+            f"That {account.email} leaves cannot be written down ({error.strerror}). Nothing was changed. "
+            "Have `vademecum doctor` look at the data folder."
+        ) from error
     parts.accounts.hide(account.id)
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
@@ -153,7 +160,10 @@ async def _erase(parts: Parts, account_id: str) -> None:
 async def finish_leaving(parts: Parts) -> None:
     """At the start, before the spool is taken up: a stop may have cut a removal off half-way. What cannot be erased now
     is no reason not to start: the next start tries again, and the doctor names it."""
-    for account_id in read_left(parts.settings.data):
+    left = look(parts.settings.data)
+    if left.unsure:
+        _log.error("it is not known who has left", why=left.unsure)
+    for account_id in left.digests:
         try:
             await _finish(parts, account_id)
         except Exception as error:

@@ -1,6 +1,7 @@
 """Who has left for good. No backup brings them back, and what hooks of agents still write for them is deleted.
 
 A line holds the account's id and, keyed by it, a digest of the address: the address itself stays nowhere.
+When this cannot be read, those who are here go on; what could bring back somebody who has left waits for a person.
 """
 
 from __future__ import annotations
@@ -9,13 +10,33 @@ import errno
 import hashlib
 import os
 import re
+import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from vademecum.durable import sync_folder
 from vademecum.engines.duckdb.accounts import email_key
+from vademecum.errors import Broken
 
-_LINE = re.compile(r"([^\s\0]+)(?: ([0-9a-f]{32}))?")  # a note of before has no digest
+# A note of before has no digest. What damage has put there must not lead elsewhere: what lies there would be erased.
+_LINE = re.compile(r"([0-9A-Za-z_-]+)(?: ([0-9a-f]{32}))?")
+NOTE = 71  # bytes, with both ends of its line: a crash leaves no more of one
+
+
+@dataclass(frozen=True)
+class Left:
+    """`digests`: of the address, by id. `unsure`: why it is not known who else has left; empty when all are known."""
+
+    digests: dict[str, str]
+    unsure: str
+
+    def has(self, email: str) -> bool:
+        """Was there an account with this address, that left? There may be another by now. Raises Broken."""
+        found = any(digest and _digest(one, email) == digest for one, digest in self.digests.items())
+        if not found and self.unsure:
+            raise Broken(self.unsure)
+        return found
 
 
 def left_file(data: Path) -> Path:
@@ -41,23 +62,52 @@ def note_left(data: Path, account_id: str, email: str) -> None:
             raise
 
 
+def look(data: Path) -> Left:
+    """What of it can be read."""
+    path = left_file(data)
+    try:
+        lines = _content(path).decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return Left({}, "")
+    except OSError as error:
+        return Left({}, _unsure(path, f"cannot be read ({error.strerror})"))
+    notes = {found[1]: found[2] or "" for line in lines if (found := _LINE.fullmatch(line))}
+    damaged = any(len(line) > NOTE and not _LINE.fullmatch(line) for line in lines)
+    return Left(notes, _unsure(path, "is damaged") if damaged else "")
+
+
 def read_left(data: Path) -> set[str]:
-    """Their ids."""
-    return {account_id for account_id, _ in _lines(data)}
+    """Their ids, all of them. Raises Broken."""
+    left = look(data)
+    if left.unsure:
+        raise Broken(left.unsure)
+    return set(left.digests)
 
 
 def has_left(data: Path, email: str) -> bool:
-    """Was there an account with this address, that left? There may be another by now."""
-    return any(digest and _digest(account_id, email) == digest for account_id, digest in _lines(data))
+    """As `Left.has`."""
+    return look(data).has(email)
 
 
-def _lines(data: Path) -> list[tuple[str, str]]:
-    """(id, digest), but for what a crash cut short."""
+def _content(path: Path) -> bytes:
+    """Not of a pipe or a device, which may never end. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        text = left_file(data).read_text(errors="replace")
-    except FileNotFoundError:
-        return []
-    return [(found[1], found[2] or "") for line in text.splitlines() if (found := _LINE.fullmatch(line))]
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no file")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _unsure(path: Path, what: str) -> str:
+    return (
+        f"{path} {what}: it says who has left for good. Who is here goes on, and all that they have is safe. Until it is "
+        "mended no backup is restored, for that could bring back who has left, and events of agents for an address "
+        "without an account wait. Make it readable, or put an earlier copy in its place. If there is none, remove it, "
+        "and after a restore remove whoever had left once more."
+    )
 
 
 def _digest(account_id: str, email: str) -> str:

@@ -187,11 +187,11 @@ class Spool:
                 return
             for folder in every:
                 email = email_of(folder)
-                if self._accounts.by_email(email) is None and has_left(self._data, email):
-                    try:
+                try:
+                    if self._accounts.by_email(email) is None and has_left(self._data, email):
                         await asyncio.to_thread(spool_files.remove_folders, [folder])
-                    except Broken as error:
-                        self._say(folder.name, error)
+                except Broken as error:
+                    self._say(folder.name, error)
 
     async def drop(self, account: Account, project_id: str) -> None:
         """The project is being forgotten: what was to be taken up into it goes, what of it was set aside, and that of

@@ -71,23 +71,32 @@ class Worker:
         self._outs: dict[str, int] = {}  # user -> how often in a row the model was not there
 
     async def work(self, user_id: str) -> None:
-        """A turn: the job that is due, if one is."""
-        async with self._users.open(user_id) as store:
-            turns = store.new_turns()
-            if not (turns or store.open_jobs):
-                return
-            begun, wait = await store.write(partial(self._begin, turns=turns))
-        if begun is not None:
-            wait = await self._try(user_id, begun)
+        """A turn: the job that is due, if one is. What an orderly end cuts off is no attempt, also when it comes while that
+        is written down: then nobody but the file knows whether it was."""
+        begun: list[Job] = []
+        asked = False
+        try:
+            async with self._users.open(user_id) as store:
+                turns = store.new_turns()
+                if not (turns or store.open_jobs):
+                    return
+                wait = await store.write(partial(self._begin, turns=turns, begun=begun))
+            if begun:
+                asked = True
+                wait = await self._try(user_id, begun[0])
+        except asyncio.CancelledError:
+            if self._stops():
+                await self._take_back(user_id, begun, asked=asked)
+            raise
         if wait is not None:
             self._again(user_id, wait)
 
-    def _begin(self, draft: Draft, turns: Sequence[tuple[int, str]]) -> tuple[Job | None, float | None]:
-        """The job as it is begun, if one is; else in how many seconds there is something to do."""
+    def _begin(self, draft: Draft, turns: Sequence[tuple[int, str]], begun: list[Job]) -> float | None:
+        """Begins the job that is due, if one is: then it is in `begun`. Else in how many seconds there is something to do."""
         causes.take_up(draft, turns)
         job, wait = self._next(draft)
         if job is None:
-            return None, wait
+            return wait
         after: Job | None = jobs.begun(job, draft.now)
         if job.attempts >= jobs.TRIES:
             after = jobs.put_off(job, draft.now, CUT_OFF)
@@ -95,9 +104,10 @@ class Worker:
             after = None
         draft.jobs[job.id] = after
         if after is None or after.state != "running":
-            return None, 0
+            return 0
         draft.asked += not job.found
-        return after, None
+        begun.append(after)
+        return None
 
     def _next(self, draft: Draft) -> tuple[Job | None, float | None]:
         """The job that is due; else in how many seconds one will be."""
@@ -115,16 +125,29 @@ class Worker:
             waits.append(due)
         return None, min(waits, default=None)
 
+    async def _take_back(self, user_id: str, begun: Sequence[Job], *, asked: bool) -> None:
+        """`begun` is known when the write that may have begun it is over, as it is when the next one comes. Whatever fails
+        here must not take the place of the cancelling, or the stop would wait for the next attempt."""
+
+        def take_back(draft: Draft) -> None:
+            for attempt in begun:
+                current = draft.known_jobs([attempt.id]).get(attempt.id)
+                if current is not None and jobs.same_attempt(current, attempt):
+                    draft.jobs[attempt.id] = jobs.unheard(current, draft.now, current.error, 0)
+                    draft.asked -= not asked and not attempt.found
+
+        try:
+            async with self._users.open(user_id) as store:
+                await store.write(take_back)
+        except Exception as error:
+            _log.error("an attempt that a stop cut off counts", exc_info=error)
+
     async def _try(self, user_id: str, job: Job) -> float:
         """Returns in how many seconds the next job may be tried: while the model is not there, they wait together."""
         outs = self._outs.pop(user_id, 0)
         pause = 0.0
         try:
             await self._doers[job.kind](user_id, job)
-        except asyncio.CancelledError:
-            if self._stops():  # what an orderly end cuts off is no attempt
-                await self._put_off(user_id, job, partial(jobs.unheard, error=job.error, wait_s=0))
-            raise
         except OUT as error:
             _log.warning("job waits for the model", kind=job.kind, code=error.code)
             self._outs[user_id] = outs + 1
