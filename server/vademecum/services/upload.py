@@ -76,7 +76,9 @@ async def _upload(
         )
     content_hash = hashlib.sha256(data).hexdigest()
     async with users.open(user_id) as store:
-        known = await store.write(lambda draft: _lend_known(draft, content_hash, session_id, document_id))
+        known, forgotten_at = await store.write(
+            lambda draft: (_lend_known(draft, content_hash, session_id, document_id), draft.forgotten_at)
+        )
         held = store.usage.documents
     if known is not None and known.whole:
         return Uploaded(known.row, existing=True)
@@ -105,8 +107,20 @@ async def _upload(
         "status": "pending",
     }
     tokens = await inference.count_tokens([c.text for c in chunks])
+
+    def keep(draft: Draft) -> Uploaded:
+        if draft.forgotten_at != forgotten_at:
+            raise Gone(f"Everything was forgotten while {filename} was read. Nothing of it was stored.")
+        return _store(draft, _without_dead_session(draft, document), chunks, tokens, limits)
+
     async with users.open(user_id) as store:
-        return await store.write(lambda draft: _store(draft, document, chunks, tokens, limits))
+        return await store.write(keep)
+
+
+def _without_dead_session(draft: Draft, document: Json) -> Json:
+    """A session that was deleted while the file was read takes no document along."""
+    sessions = [s for s in document["activeSessions"] if draft.life(f"sessions/{s}") != "dead"]
+    return {**document, "activeSessions": sessions, "accessCount": len(sessions)}
 
 
 def _check_id(document_id: str) -> None:
