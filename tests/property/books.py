@@ -4,6 +4,7 @@ row is by the contract's rules, whatever the server thinks."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -28,7 +29,7 @@ class Entry:
 
 @dataclass
 class Books:
-    """`sessions`: id -> where it is now. `projects`: the live ones. `said`: canary -> row."""
+    """`turns`: how many a session has had. `sessions`: id -> where it is now. `projects`: the live ones. `said`: canary -> row."""
 
     person: Person
     number: int
@@ -37,6 +38,7 @@ class Books:
     sessions: dict[str, Home] = field(default_factory=dict)
     external: dict[str, str] = field(default_factory=dict)  # session -> the id that other programs know it by
     said: dict[str, Entry] = field(default_factory=dict)
+    turns: Counter[str] = field(default_factory=Counter)
 
     def canary(self) -> str:
         self.count += 1

@@ -12,6 +12,7 @@ from property.books import Books, Entry, Home, canaries_in
 from server.agents import acting
 from server.endpoint import Model, Rule
 from server.house import House
+from vademecum.model.extraction import MEMORIES_MAX
 from vademecum.services.clock import now_iso
 
 PROJECTS = 5
@@ -92,13 +93,16 @@ async def move(books: Books, rng: Random, model: Model) -> None:
 
 
 async def talk(books: Books, rng: Random, model: Model) -> None:
-    if books.sessions:
-        await keep_turn(books, rng, rng.choice(list(books.sessions)), model)
+    """A conversation gives so many memories, and no more: its next turn would leave nothing to be heard."""
+    open_ones = [session for session in books.sessions if books.turns[session] < MEMORIES_MAX]
+    if open_ones:
+        await keep_turn(books, rng, rng.choice(open_ones), model)
 
 
 async def keep_turn(books: Books, rng: Random, session: str, model: Model) -> None:
     """What the model will find in the turn has canaries of its own: it stays where the session is at this moment."""
     canary, memory, entity = books.canary(), books.canary(), books.canary()
+    books.turns[session] += 1
     home = books.sessions[session]
     found = {
         "memories": [f"{memory} was heard."],
