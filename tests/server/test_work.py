@@ -332,3 +332,21 @@ def test_an_end_does_not_wait_for_a_disk_that_takes_nothing(tmp_path, monkeypatc
             await h.parts.backstage.close()
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
+
+
+def test_a_full_disk_keeps_nobody_from_looking_at_the_jobs(tmp_path, monkeypatch):
+    commit = packs.commit
+
+    def full(cursor, statements):
+        raise OSError("No space left on device")
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+        await ada.push("episodes", episode("e2", "s1"))
+        monkeypatch.setattr(packs, "commit", full)
+        assert [job["subject"] for job in (await listed(ada))["jobs"]] == ["episodes/e1"]
+        monkeypatch.setattr(packs, "commit", commit)
+        assert len((await listed(ada))["jobs"]) == 2
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60))
