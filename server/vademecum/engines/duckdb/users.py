@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.userfile import Files, Opened, publish_file, rewrite_file, staged
+from vademecum.engines.duckdb.userfile import Files, Opened, new_id_key, publish_file, rewrite_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
 from vademecum.errors import Broken, NotFound
 from vademecum.model import causes
@@ -302,6 +302,8 @@ class Users:
                 "seq_floor": str(draft.seq),
                 "forgotten_at": draft.forgotten_at,
             }
+            if draft.forgotten_at != opened.forgotten_at:
+                meta["id_key"] = new_id_key()  # as when it was forgotten: that of the backup tells what was
             opened.flush(cursor, draft, meta, set(opened.shelves.untidy()))
         finally:
             self.files.instance.detach(opened.alias)
