@@ -173,7 +173,8 @@ class Users:
         return store
 
     async def _opened(self, path: Path, ledger: Ledger) -> Opened:
-        if not path.exists() and await asyncio.to_thread(ledger.read):
+        erased = [] if path.exists() else await asyncio.to_thread(ledger.read)
+        if erased:
             raise Broken(
                 f"The file {path.name} of folder {path.parent.name} is gone, and something was erased in it: an empty one "
                 f"would let that come back. Put the file back, restore a backup with `vademecum restore`, or, to begin "
