@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import structlog
@@ -18,6 +18,7 @@ from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.lance import MatrixCache
+from vademecum.errors import VademecumError
 from vademecum.http import accounts as account_routes
 from vademecum.http import (
     agents,
@@ -308,6 +309,17 @@ class App(Litestar):
 
 
 @asynccontextmanager
+async def _opened(app: Litestar, opening: AbstractAsyncContextManager[Parts]) -> AsyncIterator[Parts]:
+    """Why they cannot be opened is kept for whoever starts the server: the frameworks around it log where, not why."""
+    try:
+        async with opening as parts:
+            yield parts
+    except VademecumError as error:
+        app.state.refusal = error.message
+        raise
+
+
+@asynccontextmanager
 async def serving(
     app: Litestar,
     settings: Settings,
@@ -318,7 +330,7 @@ async def serving(
     works: bool = True,
 ) -> AsyncIterator[None]:
     """The life of the application: its parts are open for as long as the block runs."""
-    async with open_parts(settings, registry, clock, migrations, works) as parts:
+    async with _opened(app, open_parts(settings, registry, clock, migrations, works)) as parts:
         app.state.parts = parts
         await finish_leaving(parts)
         anew = asyncio.create_task(parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts)))

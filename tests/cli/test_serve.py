@@ -147,6 +147,15 @@ def test_a_data_folder_that_cannot_be_is_refused_in_one_sentence(home, tmp_path)
     assert (tmp_path / "file").read_text() == "not a folder"
 
 
+def test_a_start_that_a_damaged_file_stops_ends_with_a_sentence_about_it(home):
+    home.data.mkdir()
+    (home.data / "reembed.json").write_text("{")
+    done = home.run("serve", "--port", 0)
+    assert done.code != 0 and done.err.splitlines()[-1].startswith(f"Error: {home.data / 'reembed.json'} ")
+    assert "reembed.json" in home.run("user", "list").refusal()
+    assert any(not one["ok"] and "reembed.json" in one["detail"] for one in home.run("doctor", "--json").json)
+
+
 @pytest.mark.parametrize("command", ["serve --port 0", "user list"])
 def test_a_data_folder_that_cannot_be_made_is_refused_in_one_sentence(home, tmp_path, command):
     (tmp_path / "file").write_text("not a folder")

@@ -202,3 +202,23 @@ def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatc
             assert [p.name for p in tmp_path.iterdir() if "second" in p.name] == []
 
     run(scenario)
+
+
+def test_a_restore_from_before_all_was_forgotten_brings_no_key_back_by_which_ids_tell_words(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+
+            async def key():
+                async with h.parts.users.open(ada.id) as store:
+                    return await store.write(lambda draft: draft.id_key)
+
+            first = await key()
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert await key() == first, "nothing was forgotten: what was extracted keeps its ids"
+            await forget(ada)
+            assert await key() != first
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert await key() != first
+
+    run(scenario)

@@ -335,3 +335,46 @@ def test_an_end_does_not_wait_for_a_disk_that_takes_nothing(tmp_path, monkeypatc
             await h.parts.backstage.close()
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
+
+
+def test_a_full_disk_keeps_nobody_from_looking_at_the_jobs(tmp_path, monkeypatch):
+    commit = packs.commit
+
+    def full(cursor, statements):
+        raise OSError("No space left on device")
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+        await ada.push("episodes", episode("e2", "s1"))
+        monkeypatch.setattr(packs, "commit", full)
+        assert [job["subject"] for job in (await listed(ada))["jobs"]] == ["episodes/e1"]
+        monkeypatch.setattr(packs, "commit", commit)
+        assert len((await listed(ada))["jobs"]) == 2
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60))
+
+
+def test_turns_are_extracted_though_the_disk_was_full_when_that_began(tmp_path, monkeypatch):
+    people, commit = [], packs.commit
+
+    def full(cursor, statements):
+        raise OSError("No space left on device")
+
+    async def without():
+        async with house(tmp_path) as h:
+            people.append(ada := await h.person())
+            await talk(ada, episode("e0", "s1"))
+
+    async def started(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        monkeypatch.setattr(packs, "commit", full)
+        assert set(await ada.live("episodes")) == {"e0"}
+        monkeypatch.setattr(packs, "commit", commit)
+        await ada.push("episodes", episode("e1", "s1"))
+        found = await until(ada, lambda found: found["counts"]["done"])
+        assert [job["subject"] for job in found["jobs"]] == ["episodes/e1"]
+
+    run(without)
+    scenario_of(tmp_path, started, Rule(say=[REPLY]))

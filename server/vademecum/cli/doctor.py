@@ -19,7 +19,7 @@ from vademecum.cli.lock import locked
 from vademecum.cli.options import data_option, json_option, settings_to_begin
 from vademecum.engines.onnx import manifest
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.errors import VademecumError
+from vademecum.errors import Broken, VademecumError
 from vademecum.services import local, spool_files
 from vademecum.services import models as using
 from vademecum.settings import Settings
@@ -138,13 +138,13 @@ def _examine_left(data: Path, running: bool) -> Finding:
 
 
 def _examine_model(settings: Settings) -> Finding:
-    folder = using.current(settings)
-    if folder is None:
-        return Finding("model", False, f"none: search by words only. {using.advice(settings)}")
     try:
+        folder = using.current(settings)
+        if folder is None:
+            return Finding("model", False, f"none: search by words only. {using.advice(settings)}")
         manifest.verify(folder)
-    except ModelError as error:
-        return Finding("model", False, str(error))
+    except (Broken, ModelError) as error:
+        return Finding("model", False, error.message)
     return Finding("model", True, f"{folder.name}, whole")
 
 

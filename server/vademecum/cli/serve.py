@@ -77,7 +77,12 @@ class Server(uvicorn.Server):
         self._settings = settings
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        try:
+            await super().startup(sockets)
+        except SystemExit:
+            if hasattr(self._app.state, "refusal"):
+                click.echo(f"Error: {self._app.state.refusal}", err=True)
+            raise
         if self.started:
             from vademecum.services.accounts import ensure_owner  # with the app
 

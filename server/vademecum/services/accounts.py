@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.engines.duckdb.users import RECORDS, user_folder
+from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken, NotFound
 from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
@@ -107,7 +107,11 @@ async def profile(parts: Parts, account: Account) -> Profile:
 
 async def _usage(parts: Parts, account: Account) -> Usage:
     """Whoever never came has no file, and being looked at does not make one. Raises Broken."""
-    if not (user_folder(parts.settings.data, account.id) / RECORDS).exists():
+    data = parts.settings.data
+    if (
+        not (user_folder(data, account.id) / RECORDS).exists()
+        and not user_ledger(data, account.id).path.exists()
+    ):
         return Usage(documents=0, bytes=0)
     async with parts.users.open(account.id) as store:
         return store.usage

@@ -199,8 +199,11 @@ def erase_again(draft: Draft, lines: list[Erased]) -> int:
             continue
         head = draft.head(line.key)
         if head is None:
-            collection, _, row_id = line.key.partition("/")
-            if draft.collections[collection].synced:  # else there is no device to be told
+            name, _, row_id = line.key.partition("/")
+            collection = draft.collections.get(
+                name
+            )  # none: damage has changed the line, or a newer version wrote it
+            if collection is not None and collection.synced:  # else there is no device to be told
                 cascade.kill_unknown(draft, line.key, {"id": row_id})
         elif not head.deleted and came[line.key] <= line.seq:  # later: its owner brought it back to life
             count += len(cascade.kill(draft, line.key))

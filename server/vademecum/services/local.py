@@ -43,7 +43,7 @@ def publish(data: Path, door: Door) -> None:
 def read(data: Path) -> Door | None:
     try:
         return msgspec.json.decode(path(data).read_bytes(), type=Door)
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
 
 

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.onnx.errors import EmbedderBusy, ModelError
-from vademecum.errors import Busy
+from vademecum.errors import Broken, Busy
 from vademecum.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,11 +36,18 @@ def chosen_file(settings: Settings) -> Path:
 
 
 def chosen(settings: Settings) -> str:
-    """The name of the model that was chosen; empty when none was."""
+    """The name of the model that was chosen; empty when none was. Raises Broken."""
+    path = chosen_file(settings)
     try:
-        return chosen_file(settings).read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise Broken(
+            f"{path} cannot be read: it names the model in use. Nothing was changed. Write the name of that folder of "
+            f"{settings.models_folder} into it, or remove it: then the server chooses, and what another model has "
+            "embedded is embedded anew."
+        ) from error
 
 
 def current(settings: Settings) -> Path | None:
@@ -81,10 +88,17 @@ def plan_file(settings: Settings) -> Path:
 
 
 def load_plan(settings: Settings) -> Plan | None:
+    """Raises Broken."""
+    path = plan_file(settings)
     try:
-        return msgspec.json.decode(plan_file(settings).read_bytes(), type=Plan)
+        return msgspec.json.decode(path.read_bytes(), type=Plan)
     except FileNotFoundError:
         return None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Broken(
+            f"{path} cannot be read: it says that the model is being changed, and how far that is. Nothing was changed. "
+            "Remove it: then what the new model has not embedded yet is embedded by it in the background."
+        ) from error
 
 
 def save_plan(settings: Settings, plan: Plan) -> None:

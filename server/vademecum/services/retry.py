@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import structlog
+
 from vademecum.engines.duckdb.users import Users
 from vademecum.errors import NotFound
 from vademecum.model import jobs
 from vademecum.model.draft import Draft
 from vademecum.model.jobs import Job
+
+_log = structlog.get_logger("vademecum.work")
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,10 @@ class Survey:
 
 async def survey(users: Users, user_id: str, limit: int, now: str) -> Survey:
     async with users.open(user_id) as store:
-        await store.take_up()
+        try:
+            await store.take_up()
+        except Exception as error:  # a full disk: what is written down can be looked at all the same
+            _log.error("jobs of turns are not written down yet", exc_info=error)
         newest, counts = await store.survey_jobs(limit)
         return Survey(newest, counts, store.asked_on(jobs.day(now)))
 

@@ -27,7 +27,7 @@ from vademecum.model.observation import Event, Identity
 from vademecum.services import claims, roots, spool_files
 from vademecum.services.left import has_left
 from vademecum.services.observe import receive
-from vademecum.services.spool_bounds import bound
+from vademecum.services.spool_bounds import bound, remove_empty
 from vademecum.services.spool_files import OWNERS, REJECTED, email_of
 
 EVERY_S = 1.0
@@ -207,6 +207,7 @@ class Spool:
                 for at in range(0, len(files), BATCH):
                     gone += await self._of_project(account, project_id, files[at : at + BATCH])
             await asyncio.to_thread(spool_files.remove, gone)
+            await asyncio.to_thread(remove_empty, self._folder / REJECTED)
 
     async def _of_project(self, account: Account, project_id: str, paths: Sequence[Path]) -> list[Path]:
         """Those that go with it."""

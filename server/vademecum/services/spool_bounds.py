@@ -9,6 +9,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -33,6 +34,14 @@ def bound(spool: Path, rejected: Path) -> None:
         gone = sum(_remove(path) for path in _beyond(paths, time.time() - days * DAY_S))
         if gone:
             _log.warning("old events were deleted", what=what, files=gone, days=days, most=FILES_MAX)
+    remove_empty(rejected)
+
+
+def remove_empty(rejected: Path) -> None:
+    """The folders of users of whom nothing is set aside any more: each is named by an address."""
+    for folder in _inside(rejected):
+        with suppress(OSError):  # something is in it
+            folder.rmdir()
 
 
 def _beyond(paths: Iterable[Path], oldest: float) -> Iterator[Path]:

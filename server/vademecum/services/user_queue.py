@@ -15,6 +15,8 @@ from pathlib import Path
 
 import structlog
 
+from vademecum.errors import Broken, NotFound
+
 _log = structlog.get_logger("vademecum.jobs")
 RETRY_S = (1.0, 5.0, 30.0, 120.0)
 
@@ -44,12 +46,20 @@ class UserQueue:
         self._resting = idle
 
     def start(self) -> None:
-        """Take up what an earlier run left undone."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        """Take up what an earlier run left undone. Raises Broken when that cannot be known."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            due = {marker.name: marker.lstat().st_mtime for marker in self._folder.iterdir()}
+        except OSError as error:
+            raise Broken(
+                f"{self._folder} cannot be used ({error.strerror}): it says for whom work is left to do. Nothing was "
+                "changed. Make it a folder that the server can read and write; without it the server begins an empty "
+                "one, and what was deleted lately may stay on the disk until the next deletion."
+            ) from error
         if self._resting:
             return
-        for marker in self._folder.iterdir():
-            self.ask(marker.name, max(self._delay_s, marker.stat().st_mtime - time.time()))
+        for user_id, at in due.items():
+            self.ask(user_id, max(self._delay_s, at - time.time()))
 
     def ask(self, user_id: str, delay_s: float | None = None) -> None:
         """This user has work, due after `delay_s` if not after the job's own delay. Of several asks the one that is due
@@ -113,6 +123,8 @@ class UserQueue:
                     self._due.pop(user_id, None)  # who asks from now on may have come too late for this time
                     await self._work(user_id)
                 return
+            except NotFound:
+                return  # the mark is of nobody, or of somebody who has left
             except Exception as error:
                 wait = RETRY_S[min(failures, len(RETRY_S) - 1)]
                 failures += 1

@@ -29,10 +29,12 @@ def test_what_is_old_goes_and_what_waits_or_is_being_written_stays(tmp_path: Pat
     goes = [aged(rejected / "ada" / "a.json", 31), aged(tmp_path / "owner" / "d.json.tmp", 1.1)]
     folder = aged(rejected / "ada" / "folder.json" / "x", 31).parent
     os.utime(folder, (0, 0))
+    (rejected / "eve").mkdir()
     (tmp_path / "link").symlink_to(elsewhere.parent)
     bound(tmp_path, rejected)
     assert all(path.exists() for path in stays)
     assert not any(path.exists() for path in [*goes, folder])
+    assert [path.name for path in rejected.iterdir()] == ["owner"], "no address stays without an event"
 
 
 @pytest.mark.parametrize("below", ["rejected/ada/{}.json", "ada/{}.json.tmp"])

@@ -140,7 +140,7 @@ def test_a_deletion_that_is_refused_takes_no_event(tmp_path: Path, monkeypatch: 
             assert set((tmp_path / "spool").rglob("*.json")) == before
             (aside / "shut.json").chmod(0o600)
             await h.parts.spool.drop(account, "p1")
-            assert not list((tmp_path / "spool").rglob("*.json"))
+            assert not list((tmp_path / "spool").rglob("*.json")) and not aside.exists()
 
     with as_anybody():
         run(scenario)

@@ -9,7 +9,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -150,14 +150,27 @@ class Files:
         publish_file(new, path)
 
     def prepare(self) -> None:
-        """Once, at the start: make the empty file that new users' files are copied from."""
+        """Once, at the start: make the empty file that new users' files are copied from, if there is none that is whole."""
         for stale in self.template.parent.glob(".template-*"):
-            if stale != self.template:
-                stale.unlink()
+            if stale != self.template or not self._is_whole(stale):
+                with suppress(IsADirectoryError):  # not ours
+                    stale.unlink()
         if not self.template.exists():
             new = self.template.with_name(f"{self.template.name}.new")
             migrate.migrate_file(new, self.migrations)
             publish_file(new, self.template)
+
+    def _is_whole(self, template: Path) -> bool:
+        try:
+            alias = self.instance.attach(template)
+        except Broken:
+            return False
+        try:
+            return not migrate.pending(
+                self.migrations, migrate.applied_in(self.instance.cursor(), alias), template.name
+            )
+        finally:
+            self.instance.detach(alias)
 
     def rewrite(self, path: Path, seq_floor: int) -> None:
         """Write the live content into a new file and put it in place: the only way bytes leave a DuckDB file.

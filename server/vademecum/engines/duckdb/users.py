@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.userfile import Files, publish_file, rewrite_file, staged
+from vademecum.engines.duckdb.userfile import Files, Opened, new_id_key, publish_file, rewrite_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
 from vademecum.errors import Broken, NotFound
 from vademecum.model import causes
@@ -149,12 +149,14 @@ class Users:
     async def _attach(self, user_id: str) -> UserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
-        opened = await self.files.instance.run(lambda _: self.files.open(folder / RECORDS))
         try:
-            await asyncio.to_thread(ledger.catch_up, opened.heads, opened.forgotten_at)
-        except BaseException:
-            await self.files.instance.run(lambda _: self.files.instance.detach(opened.alias))
-            raise
+            opened = await self._opened(folder / RECORDS, ledger)
+        except OSError as error:
+            raise Broken(
+                f"The account {user_id} cannot be opened: {error.filename or folder} cannot be used ({error.strerror}). "
+                "Nothing was changed, and other accounts go on. It must be its folder or file again, which the server can "
+                "read and write."
+            ) from error
         if opened.notice:
             self._on_notice(opened.notice)
         store = UserStore(
@@ -169,6 +171,22 @@ class Users:
         )
         await store.extract(extracts=self._extracts)
         return store
+
+    async def _opened(self, path: Path, ledger: Ledger) -> Opened:
+        erased = [] if path.exists() else await asyncio.to_thread(ledger.read)
+        if erased:
+            raise Broken(
+                f"The file {path.name} of folder {path.parent.name} is gone, and something was erased in it: an empty one "
+                f"would let that come back. Put the file back, restore a backup with `vademecum restore`, or, to begin "
+                f"with nothing, remove {ledger.path}."
+            )
+        opened = await self.files.instance.run(lambda _: self.files.open(path))
+        try:
+            await asyncio.to_thread(ledger.catch_up, opened.heads, opened.forgotten_at)
+        except BaseException:
+            await self.files.instance.run(lambda _: self.files.instance.detach(opened.alias))
+            raise
+        return opened
 
     def _is_full(self) -> bool:
         """The heads of all rows of an attached file are in memory. One file may have more than the bound: it stays, or
@@ -285,6 +303,8 @@ class Users:
                 "seq_floor": str(draft.seq),
                 "forgotten_at": draft.forgotten_at,
             }
+            if draft.forgotten_at != opened.forgotten_at:
+                meta["id_key"] = new_id_key()  # as when it was forgotten: that of the backup tells what was
             opened.flush(cursor, draft, meta, set(opened.shelves.untidy()))
         finally:
             self.files.instance.detach(opened.alias)

@@ -184,6 +184,8 @@ class UserStore:
             await self.write(turn)
         except Exception as error:
             _log.error("which turns are to be extracted is not noted", exc_info=error)
+            if extracts:  # in memory at least: it is noted with the first turn that comes
+                self._opened.jobs.followed = self.seq
 
     async def take_up(self) -> None:
         """Write the jobs of the turns that have come since this was done last."""
