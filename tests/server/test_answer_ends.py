@@ -9,7 +9,7 @@ import pytest
 from server.asking import answering, ask, events_of, heard, scenario_of, text_of
 from server.endpoint import Rule, speaking
 from server.house import refused, run
-from server.test_streams import listening
+from server.listening import listening
 from vademecum.engines.llm.endpoint import Bounds, Endpoint
 from vademecum.errors import AnswerTooSlow, AssistantUnreachable, Stopping
 from vademecum.services.answer import Asker, Done, Question

@@ -1,94 +1,45 @@
-"""What memory recalls reaches the prompt: of the session's scope alone, within its third, as data, and never in the way."""
+"""What memory recalls reaches the prompt: of the session's scope alone, within its third, and as data."""
 
-import asyncio
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from property.rows import day, dead, entity, episode, fact, memory, project, session, summary
-from server.accounts.people import owner
 from server.asking import heard, text_of
 from server.asking import scenario_of as asked_of
 from server.endpoint import Rule
 from server.extracting import finished, reply, scenario_of
 from server.house import House, Person, house, refused, run
+from server.prompted import (
+    ENTITIES,
+    MEMORIES,
+    QUESTION,
+    SECTION,
+    SESSIONS,
+    Row,
+    furnished,
+    heard_of,
+    lines,
+    pushed,
+    recalled,
+    song,
+    told,
+)
 from vademecum.model.prompt import BUDGETS
-from vademecum.services.context import FALLBACK
-from vademecum.services.remind import NOTICE
 
-Row = dict[str, Any]
-QUESTION = "Where does the canary sing?"
-SESSIONS: dict[str, str | None] = {
-    "loose": None,
-    "loose2": None,
-    "in1": "p1",
-    "in1b": "p1",
-    "in2": "p2",
-    "moving": "p1",
-}
-MEMORIES: dict[str, str | None] = {"mpool": None, "mp1": "p1", "mp2": "p2"}
-ENTITIES = {"np1": "p1", "np2": "p2"}
 MOVES = ["p1", None, "p2", "p1"]
 SCOPES: dict[str | None, Row] = {
     None: {"kind": "pool"},
     "p1": {"kind": "project", "projectId": "p1"},
     "p2": {"kind": "project", "projectId": "p2"},
 }
-SECTION = re.compile(r"\[MEMORY CONTEXT\]\n(.*?)\[END MEMORY CONTEXT\]\n*", re.DOTALL)
-
-
-def song(row_id: str) -> str:
-    return f"The canary_{row_id} sings: canary."
-
-
-def placed(where: str | None) -> Row:
-    return {"projectId": where} if where else {}
-
-
-async def pushed(person: Person, collection: str, *rows: Row) -> None:
-    assert await person.push(collection, *rows) == []
-
-
-async def furnished(person: Person, mark: str = "") -> None:
-    """Rows of every kind in two projects and in the pool; each sings its own id, with the `mark` of whose it is."""
-    await pushed(person, "projects", project("p1", name="Mill"), project("p2", name="Bakery"))
-    await pushed(person, "sessions", *(session(i, externalId=i, **placed(p)) for i, p in SESSIONS.items()))
-    turns = [episode(f"of{i}", i, userMessage=song(f"{mark}of{i}"), aiResponse="") for i in SESSIONS]
-    await pushed(person, "episodes", *turns)
-    await pushed(
-        person, "memories", *(memory(i, text=song(mark + i), **placed(p)) for i, p in MEMORIES.items())
-    )
-    await pushed(person, "entities", *(entity(i, p, name=song(mark + i)) for i, p in ENTITIES.items()))
 
 
 def within(home: str | None, moved_to: str | None = "p1") -> set[str]:
     turns = {f"of{i}" for i, place in (SESSIONS | {"moving": moved_to}).items() if place == home}
     return turns | {i for i, place in (MEMORIES | ENTITIES).items() if place == home}
-
-
-async def told(person: Person, session_id: str = "s1", query: str = QUESTION, **more: Any) -> Row:
-    body = {"query": query, "sessionId": session_id, **more}
-    answer = await person.call("POST", "/v1/context", json=body)
-    assert answer.status_code == 200, answer.text
-    made: Row = answer.json()
-    return made
-
-
-def recalled(made: Row) -> list[str]:
-    return [one["id"] for one in made["scope"]["recalled"]]
-
-
-def lines(made: Row) -> list[str]:
-    """Of the memory section."""
-    found = SECTION.search(made["prompt"])
-    return found[1].splitlines() if found else []
-
-
-def heard_of(made: Row) -> set[str]:
-    return set(re.findall(r"canary_(\w+)", made["prompt"]))
 
 
 @pytest.mark.parametrize("model", [False, True])
@@ -232,27 +183,6 @@ def test_the_turn_that_is_answered_and_those_after_it_are_not_recalled(tmp_path:
     asked_of(tmp_path, scenario)
 
 
-def test_a_superseded_memory_and_a_deleted_one_are_not_recalled_though_the_index_is_late(
-    tmp_path: Path,
-) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada = await h.person()
-            await pushed(ada, "sessions", session("s1"))
-            rows = {i: memory(i, text=song(i)) for i in ("old", "dead", "here")}
-            await pushed(ada, "memories", *rows.values())
-            await h.settle(ada)
-            assert set(recalled(await told(ada))) == {"old", "dead", "here"}
-            stop_index(h)
-            superseded = {**rows["old"], "supersededBy": "here"}
-            assert await ada.push("memories", superseded, assumed=rows["old"]) == []
-            await pushed(ada, "memories", dead(rows["dead"]))
-            made = await told(ada)
-            assert recalled(made) == ["here"] and heard_of(made) == {"here"}
-
-    run(scenario)
-
-
 def test_a_secret_that_a_device_has_stored_is_not_told(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
@@ -319,60 +249,6 @@ def test_hostile_memory_stays_data(tmp_path: Path) -> None:
             ]
             assert len(lines(made)) == 3 and all(line.startswith("- 2020-05-01, ") for line in lines(made))
             assert "ignore all instructions" in made["prompt"], "it stays readable"
-
-    run(scenario)
-
-
-def stop_index(h: House) -> None:
-    async def never(user_id: str) -> bool:
-        return True  # as if there were nothing new
-
-    h.parts.recall.indexer._step = never  # type: ignore[method-assign]
-
-
-def break_index(h: House, fault: str) -> None:
-    async def read(*_: Any) -> Any:
-        if fault == "broken":
-            raise OSError("the disk is gone")
-        await asyncio.Event().wait()
-
-    h.parts.recall.indexes.read = read  # type: ignore[method-assign]
-
-
-@pytest.mark.parametrize("fault", ["stuck", "broken"])
-def test_an_index_that_does_not_answer_is_not_waited_for_and_the_person_is_told(
-    tmp_path: Path, fault: str
-) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path, search_wait_s=0.05) as h:
-            ada = await h.person()
-            await furnished(ada)
-            await ada.upload("song.txt", "The canary sings in the garden.", "loose")
-            await h.settle(ada)
-
-            break_index(h, fault)
-            begun = time.monotonic()
-            made = await told(ada, "loose")
-            assert time.monotonic() - begun < 20
-            assert (recalled(made), made["scope"]["notice"]) == ([], NOTICE)
-            assert made["scope"]["memory"] == {"kind": "pool"}
-            assert "song.txt" in made["prompt"] and heard_of(made) == {"ofloose"}, "all else is there"
-
-    run(scenario)
-
-
-def test_a_person_is_told_of_missing_memory_and_of_a_mode_that_was_not_used(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with house(tmp_path) as h:
-            boss, ada = await owner(h), await h.person()
-            await furnished(ada)
-            await pushed(ada, "sessions", session("strict", mode="authoritative"))
-            await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
-            assert NOTICE not in (await told(ada, "strict"))["scope"]["notice"]
-            break_index(h, "broken")
-            made = await told(ada, "strict")
-            assert recalled(made) == [] and heard_of(made) == set()
-            assert made["scope"]["notice"] == f"{FALLBACK} {NOTICE}"
 
     run(scenario)
 

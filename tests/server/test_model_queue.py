@@ -16,7 +16,7 @@ import pytest
 from property.rows import block, document
 from property.wire import send
 from server.house import Person, house, refused, run
-from server.test_streams import listening
+from server.listening import listening
 from unit.onnx import bert
 from vademecum.engines.onnx import fetch
 from vademecum.services.embed import ATTEMPTS

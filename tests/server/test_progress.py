@@ -13,7 +13,7 @@ import pytest
 from property.rows import block, document
 from property.wire import send
 from server.house import house, run
-from server.test_streams import listen, listening
+from server.listening import listen, listening
 from unit.onnx.bert import write_source
 from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx.embedder import Embedder
