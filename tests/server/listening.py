@@ -8,6 +8,7 @@ import httpx
 import uvicorn
 
 from server.house import house, run
+from soon import soon
 
 
 @asynccontextmanager
@@ -54,9 +55,7 @@ class Ear:
         ]
 
     async def until(self, holds):
-        async with asyncio.timeout(20):
-            while not holds():
-                await asyncio.sleep(0.01)
+        await soon(holds)
 
 
 @asynccontextmanager

@@ -29,20 +29,14 @@ def placed(where: str | None) -> Row:
     return {"projectId": where} if where else {}
 
 
-async def pushed(person: Person, collection: str, *rows: Row) -> None:
-    assert await person.push(collection, *rows) == []
-
-
 async def furnished(person: Person, mark: str = "") -> None:
     """Rows of every kind in two projects and in the pool; each sings its own id, with the `mark` of whose it is."""
-    await pushed(person, "projects", project("p1", name="Mill"), project("p2", name="Bakery"))
-    await pushed(person, "sessions", *(session(i, externalId=i, **placed(p)) for i, p in SESSIONS.items()))
+    await person.add("projects", project("p1", name="Mill"), project("p2", name="Bakery"))
+    await person.add("sessions", *(session(i, externalId=i, **placed(p)) for i, p in SESSIONS.items()))
     turns = [episode(f"of{i}", i, userMessage=song(f"{mark}of{i}"), aiResponse="") for i in SESSIONS]
-    await pushed(person, "episodes", *turns)
-    await pushed(
-        person, "memories", *(memory(i, text=song(mark + i), **placed(p)) for i, p in MEMORIES.items())
-    )
-    await pushed(person, "entities", *(entity(i, p, name=song(mark + i)) for i, p in ENTITIES.items()))
+    await person.add("episodes", *turns)
+    await person.add("memories", *(memory(i, text=song(mark + i), **placed(p)) for i, p in MEMORIES.items()))
+    await person.add("entities", *(entity(i, p, name=song(mark + i)) for i, p in ENTITIES.items()))
 
 
 async def told(person: Person, session_id: str = "s1", query: str = QUESTION, **more: Any) -> Row:

@@ -60,17 +60,16 @@ async def furnished(h: House) -> Person:
     """Ada, with rows in the pool and in two projects; and Eva, with rows of the same names, who comes once to a house."""
     ada = await h.person()
     names = {"p1": "The Mill", "p2": "The Bakery", "t1": "Twin", "t2": "twin"}
-    await pushed(ada, "projects", [project(i, name=name) for i, name in names.items()])
-    await pushed(ada, "sessions", [placed(i, where) for i, where in SESSIONS.items()])
-    await pushed(ada, "sessions", [session("deleted")])
-    await pushed(ada, "sessions", [dead(session("deleted"))])
-    await pushed(ada, "episodes", [episode(f"of-{i}", i, userMessage="Tea?") for i in SESSIONS])
-    await pushed(ada, "entities", [entity(i, where, notes="likes tea") for i, where in ENTITIES.items()])
-    await pushed(ada, "relationships", [relationship(i, *i.split("-")) for i in EDGES])
-    await pushed(
-        ada,
+    await ada.add("projects", *(project(i, name=name) for i, name in names.items()))
+    await ada.add("sessions", *(placed(i, where) for i, where in SESSIONS.items()))
+    await ada.add("sessions", session("deleted"))
+    await ada.add("sessions", dead(session("deleted")))
+    await ada.add("episodes", *(episode(f"of-{i}", i, userMessage="Tea?") for i in SESSIONS))
+    await ada.add("entities", *(entity(i, where, notes="likes tea") for i, where in ENTITIES.items()))
+    await ada.add("relationships", *(relationship(i, *i.split("-")) for i in EDGES))
+    await ada.add(
         "memories",
-        [memory(i, text=f"likes tea {i}", **({"projectId": p} if p else {})) for i, p in MEMORIES.items()],
+        *(memory(i, text=f"likes tea {i}", **({"projectId": p} if p else {})) for i, p in MEMORIES.items()),
     )
     mill, bakery = (
         {"name": name, "root": f"~/{name}", "source": "git"} for name in ("The Mill", "The Bakery")
@@ -85,21 +84,17 @@ async def furnished(h: House) -> Person:
 
 
 async def neighbour(eva: Person, mill: dict[str, str]) -> None:
-    await pushed(eva, "memories", [memory("evas-memory")])
-    await pushed(eva, "projects", [project("evas-project", name="The Mill")])
-    await pushed(eva, "sessions", [session("evas"), session("evas-inside", projectId="evas-project")])
-    await pushed(eva, "episodes", [episode("evas-turn", "evas"), episode("evas-other", "evas-inside")])
-    await pushed(eva, "entities", [entity("evas-entity", "evas-project")])
+    await eva.add("memories", memory("evas-memory"))
+    await eva.add("projects", project("evas-project", name="The Mill"))
+    await eva.add("sessions", session("evas"), session("evas-inside", projectId="evas-project"))
+    await eva.add("episodes", episode("evas-turn", "evas"), episode("evas-other", "evas-inside"))
+    await eva.add("entities", entity("evas-entity", "evas-project"))
     await join(eva, "evas-project", mill)
     await take(eva, event("tea at Eva's", project=mill))
 
 
 def placed(row_id: str, where: str | None) -> dict[str, Any]:
     return session(row_id, externalId=row_id, **({"projectId": where} if where else {}))
-
-
-async def pushed(person: Person, collection: str, rows: list[dict[str, Any]]) -> None:
-    assert await person.push(collection, *rows) == []
 
 
 def visible(kind: str, seen: set[str | None], moved_to: str | None) -> set[str]:

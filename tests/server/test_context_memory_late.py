@@ -9,8 +9,8 @@ import pytest
 
 from property.rows import dead, memory, session
 from server.accounts.people import owner
-from server.house import House, house, run
-from server.prompted import furnished, heard_of, pushed, recalled, song, told
+from server.house import House, house, run, stop_index
+from server.prompted import furnished, heard_of, recalled, song, told
 from vademecum.services.context import FALLBACK
 from vademecum.services.remind import NOTICE
 
@@ -21,26 +21,19 @@ def test_a_superseded_memory_and_a_deleted_one_are_not_recalled_though_the_index
     async def scenario() -> None:
         async with house(tmp_path, search_wait_s=0.05) as h:
             ada = await h.person()
-            await pushed(ada, "sessions", session("s1"))
+            await ada.add("sessions", session("s1"))
             rows = {i: memory(i, text=song(i)) for i in ("old", "dead", "here")}
-            await pushed(ada, "memories", *rows.values())
+            await ada.add("memories", *rows.values())
             await h.settle(ada)
             assert set(recalled(await told(ada))) == {"old", "dead", "here"}
-            stop_index(h)
+            stop_index(h.parts.recall.indexer)
             superseded = {**rows["old"], "supersededBy": "here"}
             assert await ada.push("memories", superseded, assumed=rows["old"]) == []
-            await pushed(ada, "memories", dead(rows["dead"]))
+            await ada.add("memories", dead(rows["dead"]))
             made = await told(ada)
             assert recalled(made) == ["here"] and heard_of(made) == {"here"}
 
     run(scenario)
-
-
-def stop_index(h: House) -> None:
-    async def never(user_id: str) -> bool:
-        return True  # as if there were nothing new
-
-    h.parts.recall.indexer._step = never  # type: ignore[method-assign]
 
 
 def break_index(h: House, fault: str) -> None:
@@ -79,7 +72,7 @@ def test_a_person_is_told_of_missing_memory_and_of_a_mode_that_was_not_used(tmp_
         async with house(tmp_path) as h:
             boss, ada = await owner(h), await h.person()
             await furnished(ada)
-            await pushed(ada, "sessions", session("strict", mode="authoritative"))
+            await ada.add("sessions", session("strict", mode="authoritative"))
             await boss.patch(f"/v1/accounts/{ada.id}", json={"tier": "JIVE"})
             assert NOTICE not in (await told(ada, "strict"))["scope"]["notice"]
             break_index(h, "broken")

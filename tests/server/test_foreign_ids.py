@@ -116,7 +116,7 @@ async def fill(h, ada):
 
 async def everything(h, ada):
     """All that Ada has, as she sees it."""
-    held = {name: await ada.pull(name) for name in h.parts.registry.synced}
+    held = await h.everything(ada)
     held["observations"] = (await ada.call("GET", "/v1/observations?project=*")).json()
     held["me"] = (await ada.call("GET", "/v1/me")).json()
     held["tokens"] = (await ada.call("GET", "/v1/tokens")).json()

@@ -21,14 +21,13 @@ from server.scopes import (
     SUMMARIES,
     Params,
     furnished,
-    pushed,
     visible,
 )
 
 
 async def with_summaries(h: House) -> Person:
     ada = await furnished(h)
-    await pushed(ada, "summaries", [summary(i, **owner) for i, owner in SUMMARIES.items()])
+    await ada.add("summaries", *(summary(i, **owner) for i, owner in SUMMARIES.items()))
     return ada
 
 

@@ -12,6 +12,7 @@ from property.rows import block, document, fact
 from property.wire import send, seqs
 from server.listening import Ear, listen, on_the_wire
 from server.test_limits import small
+from soon import soon
 from vademecum.services.follow import CLOSED, EVENT_BYTES
 
 
@@ -157,8 +158,7 @@ async def opens(person, url, path="/v1/sync/stream"):
 async def opens_soon(person, url):
     """Well before the next heartbeat, which would find a dead connection too."""
     async with asyncio.timeout(5):
-        while not await opens(person, url):
-            await asyncio.sleep(0.01)
+        await soon(lambda: opens(person, url))
 
 
 def test_one_stream_too_many_is_refused_and_nobody_else_feels_it(tmp_path):

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from server.house import house, refused, run
+from soon import soon
 from unit.files import hostile
 from unit.files.reading import readers
 from vademecum.errors import Busy
@@ -13,9 +14,7 @@ from vademecum.services.upload import upload
 
 
 async def reading(count):
-    async with asyncio.timeout(30):
-        while len(readers()) < count:
-            await asyncio.sleep(0.01)
+    await soon(lambda: len(readers()) >= count)
 
 
 async def give_up(*tasks):
