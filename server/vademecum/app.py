@@ -23,17 +23,18 @@ from vademecum.http import (
     agents,
     answer,
     context,
-    deletion,
     documents,
+    everything,
+    mcp,
     memories,
     memory_entities,
     memory_episodes,
-    memory_projects,
     memory_sessions,
     memory_summaries,
     models,
     observations,
     operations,
+    projects,
     recall,
     search,
     summarise,
@@ -45,7 +46,6 @@ from vademecum.http import reembed as reembed_routes
 from vademecum.http.asked import DEPENDENCIES
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
-from vademecum.http.mcp import route as mcp
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
@@ -340,7 +340,7 @@ def create_app(
     are due? What ends in a moment leaves them to a server: each question that it cuts off is paid for and counts."""
     served = registry or Registry()
     return App(
-        route_handlers=[
+        route_handlers=[  # in the order of the API's document
             *sync.ROUTES,
             *documents.ROUTES,
             *search.ROUTES,
@@ -350,14 +350,18 @@ def create_app(
             *job_routes.ROUTES,
             *summarise.ROUTES,
             *models.ROUTES,
-            *deletion.ROUTES,
-            *memory_projects.ROUTES,
+            memory_sessions.delete_by_id_route,
+            projects.delete_route,
+            *everything.ROUTES,
+            projects.export_route,
+            *projects.ROUTES,
             *memory_sessions.ROUTES,
             *memory_episodes.ROUTES,
             *memory_entities.ROUTES,
             *memory_summaries.ROUTES,
             *memories.ROUTES,
             *agents.ROUTES,
+            projects.merge_route,
             *observations.ROUTES,
             *account_routes.ROUTES,
             *operations.ROUTES,
