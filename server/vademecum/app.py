@@ -62,11 +62,11 @@ from vademecum.services.context import Contexts
 from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser
 from vademecum.services.extract import Extraction
-from vademecum.services.follow import Bounds, Hub
+from vademecum.services.follow import Hub, StreamBounds
 from vademecum.services.index import BlocksOfDocuments, Indexer, Indexes
-from vademecum.services.models import Inference, Plan
+from vademecum.services.models import Inference, ModelPlan
 from vademecum.services.parts import Parts
-from vademecum.services.places import Places, QuestionPlaces
+from vademecum.services.places import QuestionPlaces, UploadPlaces
 from vademecum.services.progress import Teller
 from vademecum.services.rates import Limiter
 from vademecum.services.recall import Recall
@@ -162,7 +162,7 @@ async def open_worker(
             await endpoint.close()
 
 
-def open_inference(settings: Settings, knows: Callable[[str], bool]) -> tuple[Plan | None, Inference]:
+def open_inference(settings: Settings, knows: Callable[[str], bool]) -> tuple[ModelPlan | None, Inference]:
     """The model, and the change of it that a stop has cut off."""
     plan, behind, swapping = reembed.resume(settings)
     before = settings.models_folder / plan.before if plan is not None else None
@@ -245,7 +245,7 @@ async def open_parts(
         knows = accounts.knows
         plan, inference = open_inference(settings, knows)
         stack.push_async_callback(inference.close)
-        hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
+        hub = Hub(StreamBounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(hub, inference, settings.tidy_delay_s, extracts=settings.extracts)
         users = open_users(settings, instance, migrations, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
@@ -294,7 +294,7 @@ async def open_parts(
             spool=spool,
             local_secret=local.new_secret(),
             limiter=Limiter(settings.rates, time.monotonic),
-            places=Places(),
+            places=UploadPlaces(),
             clock=clock,
         )
 

@@ -11,7 +11,7 @@ from server.endpoint import Rule, speaking
 from server.house import refused, run
 from server.listening import listening
 from soon import soon
-from vademecum.engines.llm.endpoint import Bounds, Endpoint
+from vademecum.engines.llm.endpoint import AnswerBounds, Endpoint
 from vademecum.errors import AnswerTooSlow, AssistantUnreachable, Stopping
 from vademecum.services.answer import Asker, Done, Question
 from vademecum.settings import Rates, default_tiers
@@ -193,7 +193,7 @@ def test_a_list_of_models_that_only_drips_is_given_up():
     async def scenario():
         async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", Bounds(5, 0.5, 100))
+            endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", AnswerBounds(5, 0.5, 100))
             async with asyncio.timeout(20):
                 with pytest.raises(AssistantUnreachable):
                     await endpoint.check()

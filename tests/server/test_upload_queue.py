@@ -9,7 +9,7 @@ from soon import soon
 from unit.files import hostile
 from unit.files.reading import readers
 from vademecum.errors import Busy
-from vademecum.services.places import Places
+from vademecum.services.places import UploadPlaces
 from vademecum.services.upload import upload
 
 
@@ -69,7 +69,7 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
         async with house(tmp_path) as h:
             ada = await h.person()
             limits = h.parts.settings.tiers["JIGGA"]
-            full = Places(of_one=0)
+            full = UploadPlaces(of_one=0)
             with pytest.raises(Busy):
                 await upload(h.parts.users, ada.id, limits, never, "a.txt", None, h.parts.inference, full)
 

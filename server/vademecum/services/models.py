@@ -64,7 +64,7 @@ def choose(settings: Settings, name: str) -> None:
     _replace(chosen_file(settings), name.encode() + b"\n")
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the model that is under way, kept in `<data>/reembed.json`. `model`: the new one's hash. `users` and
     `blocks`: how many are done."""
 
@@ -80,14 +80,14 @@ def plan_file(settings: Settings) -> Path:
     return settings.data / "reembed.json"
 
 
-def load_plan(settings: Settings) -> Plan | None:
+def load_plan(settings: Settings) -> ModelPlan | None:
     try:
-        return msgspec.json.decode(plan_file(settings).read_bytes(), type=Plan)
+        return msgspec.json.decode(plan_file(settings).read_bytes(), type=ModelPlan)
     except FileNotFoundError:
         return None
 
 
-def save_plan(settings: Settings, plan: Plan) -> None:
+def save_plan(settings: Settings, plan: ModelPlan) -> None:
     _replace(plan_file(settings), msgspec.json.encode(plan))
 
 

@@ -12,7 +12,7 @@ from server.agents.acting import APP, commands, event, identify, join, listed, t
 from server.house import Person, browser, refused, run_for_one
 from vademecum.model.observation import Identity
 from vademecum.services import claims, roots
-from vademecum.services.roots import ELSEWHERE, HERE, Place, is_gone
+from vademecum.services.roots import ELSEWHERE, HERE, RootPlace, is_gone
 
 
 async def names(person):
@@ -208,8 +208,8 @@ def test_a_folder_that_cannot_be_looked_at_is_not_gone(tmp_path):
     for root, gone in ((tmp_path, False), (tmp_path / "no", True), (tmp_path / "file" / "x", True),
                        (tmp_path / "loop" / "x", False), ("a\0b", False), ("x" * 300, False),
                        (tmp_path / "password=[redacted]1a2b", False)):  # fmt: skip
-        assert is_gone(Place(str(root), this_machine()), this_machine()) is gone, root
-    assert not is_gone(Place(str(tmp_path / "no"), ELSEWHERE), this_machine())
+        assert is_gone(RootPlace(str(root), this_machine()), this_machine()) is gone, root
+    assert not is_gone(RootPlace(str(tmp_path / "no"), ELSEWHERE), this_machine())
 
 
 def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_path, monkeypatch):
@@ -241,7 +241,10 @@ def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_pat
 
 def test_a_place_at_which_a_look_hangs_is_looked_at_again_when_it_has_answered(tmp_path, monkeypatch):
     answers, asked = threading.Event(), []
-    hung, near = Place(str(tmp_path / "hung"), this_machine()), Place(str(tmp_path / "no"), this_machine())
+    hung, near = (
+        RootPlace(str(tmp_path / "hung"), this_machine()),
+        RootPlace(str(tmp_path / "no"), this_machine()),
+    )
 
     def hangs(place, here):
         asked.append(place)
