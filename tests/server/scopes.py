@@ -8,7 +8,6 @@ from server.house import House, Person
 
 Params = dict[str, str]
 Scope = dict[str, str]
-Places = frozenset[str | None]
 
 POOL: Scope = {"kind": "pool"}
 P1: Scope = {"kind": "project", "projectId": "p1"}
