@@ -10,7 +10,7 @@ import structlog
 from hypothesis import settings
 from structlog.dev import ConsoleRenderer, plain_traceback
 
-pytest.register_assert_rewrite("faults", "property", "server")
+pytest.register_assert_rewrite("cli", "faults", "property", "server")
 
 # Threads of numpy's, in tests and in what they start: they spin while they wait, on cores that other tests need.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -24,17 +24,18 @@ from vademecum.http import (
     agents,
     answer,
     context,
-    deletion,
     documents,
+    everything,
+    mcp,
     memories,
     memory_entities,
     memory_episodes,
-    memory_projects,
     memory_sessions,
     memory_summaries,
     models,
     observations,
     operations,
+    projects,
     recall,
     search,
     summarise,
@@ -46,7 +47,6 @@ from vademecum.http import reembed as reembed_routes
 from vademecum.http.asked import DEPENDENCIES
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
-from vademecum.http.mcp import route as mcp
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
@@ -63,11 +63,11 @@ from vademecum.services.context import Contexts
 from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser
 from vademecum.services.extract import Extraction
-from vademecum.services.follow import Bounds, Hub
+from vademecum.services.follow import Hub, StreamBounds
 from vademecum.services.index import BlocksOfDocuments, Indexer, Indexes
-from vademecum.services.models import Inference, Plan
+from vademecum.services.models import Inference, ModelPlan
 from vademecum.services.parts import Parts
-from vademecum.services.places import Places, QuestionPlaces
+from vademecum.services.places import QuestionPlaces, UploadPlaces
 from vademecum.services.progress import Teller
 from vademecum.services.rates import Limiter
 from vademecum.services.recall import Recall
@@ -163,7 +163,7 @@ async def open_worker(
             await endpoint.close()
 
 
-def open_inference(settings: Settings, knows: Callable[[str], bool]) -> tuple[Plan | None, Inference]:
+def open_inference(settings: Settings, knows: Callable[[str], bool]) -> tuple[ModelPlan | None, Inference]:
     """The model, and the change of it that a stop has cut off."""
     plan, behind, swapping = reembed.resume(settings)
     before = settings.models_folder / plan.before if plan is not None else None
@@ -246,7 +246,7 @@ async def open_parts(
         knows = accounts.knows
         plan, inference = open_inference(settings, knows)
         stack.push_async_callback(inference.close)
-        hub = Hub(Bounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
+        hub = Hub(StreamBounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(hub, inference, settings.tidy_delay_s, extracts=settings.extracts)
         users = open_users(settings, instance, migrations, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
@@ -295,7 +295,7 @@ async def open_parts(
             spool=spool,
             local_secret=local.new_secret(),
             limiter=Limiter(settings.rates, time.monotonic),
-            places=Places(),
+            places=UploadPlaces(),
             clock=clock,
         )
 
@@ -352,7 +352,7 @@ def create_app(
     are due? What ends in a moment leaves them to a server: each question that it cuts off is paid for and counts."""
     served = registry or Registry()
     return App(
-        route_handlers=[
+        route_handlers=[  # in the order of the API's document
             *sync.ROUTES,
             *documents.ROUTES,
             *search.ROUTES,
@@ -362,14 +362,18 @@ def create_app(
             *job_routes.ROUTES,
             *summarise.ROUTES,
             *models.ROUTES,
-            *deletion.ROUTES,
-            *memory_projects.ROUTES,
+            memory_sessions.delete_by_id_route,
+            projects.delete_route,
+            *everything.ROUTES,
+            projects.export_route,
+            *projects.ROUTES,
             *memory_sessions.ROUTES,
             *memory_episodes.ROUTES,
             *memory_entities.ROUTES,
             *memory_summaries.ROUTES,
             *memories.ROUTES,
             *agents.ROUTES,
+            projects.merge_route,
             *observations.ROUTES,
             *account_routes.ROUTES,
             *operations.ROUTES,

@@ -12,12 +12,12 @@ import pytest
 
 from cli.home import Home
 from rights import as_anybody
+from soon import soon_outside
 from vademecum.cli.doctor import _examine_spool
 from vademecum.model.folders import WHY
 
 EMAIL = "ada@example.org"
 STEP = json.dumps({"hook_event_name": "Stop", "last_assistant_message": "The canary is fed."})
-WAIT_S = 60.0
 
 
 @pytest.fixture
@@ -47,10 +47,7 @@ def test_what_waits_is_said_with_its_time_and_why(home: Home) -> None:
     assert "no server runs" in waits["detail"]
     with home.serving():
         why = home.data / "spool" / quote(EMAIL, safe="") / WHY
-        end = time.monotonic() + WAIT_S
-        while not why.exists():
-            assert time.monotonic() < end, "why they wait is not noted"
-            time.sleep(0.05)
+        soon_outside(why.exists)
         assert "not taken up yet: " in record(home) and "full" in record(home)
         waits = found(home)
     assert not waits["ok"] and f"5 of {EMAIL} wait since {today}" in waits["detail"]

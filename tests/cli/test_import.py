@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cli.home import COMMAND, MODELS, Home
-from property.rows import document
-from server.house import browser, house, run, session
+from property.rows import document, session
+from server.house import browser, house, run
 from vademecum.cli.door import Desk
 from vademecum.cli.import_ import _embedded, _progress, find
 
@@ -127,7 +127,7 @@ def test_who_waits_is_not_told_that_a_document_is_ready_which_is_not(tmp_path, c
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            await ada.push("sessions", session())
+            await ada.push("sessions", session("s1"))
             rows = [document(ada.id, name, status=name) for name in ("ready", "failed")]
             assert await ada.push("documents", *rows) == []
             desk = Desk(browser(h), h.parts.local_secret)

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from cli.home import Home, live, small_model, upload
+from soon import soon_outside
 from vademecum.cli.serve import greeting
 from vademecum.services import local
 from vademecum.settings import Settings
@@ -294,13 +295,6 @@ def test_the_log_is_json_after_the_greeting_and_has_no_content_and_no_secrets(ho
         assert all({"event", "level", "timestamp"} <= json.loads(line).keys() for line in written)
 
 
-def until(holds):
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end, "it does not come about, so this shows nothing"
-        time.sleep(0.05)
-
-
 def errors_of(server):
     return [line for line in server.said().splitlines() if '"level": "error"' in line]
 
@@ -317,7 +311,7 @@ def test_the_log_of_a_defect_has_no_content_either(home):
             marks.write_text("a file where a folder belongs")
             upload(ada, f"{canary}.txt", f"{canary} pays the gas on the second of May.")
             ada.post("/v1/search", json={"query": f"{canary} gas", "sessionId": "s1"})
-            until(lambda: errors_of(server))
+            soon_outside(lambda: errors_of(server))
         server.end()
     assert [line[:200] for line in errors_of(server) if canary.lower() in line.lower()] == []
 

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 from faults.served import Served
-from server.house import session
+from property.rows import session
 from unit.onnx.bert import write_source
 from vademecum.engines.duckdb.users import user_folder
 from vademecum.engines.lance import MatrixCache, VectorIndex
@@ -205,7 +205,7 @@ async def begin(served: Served, rng: Random) -> list[Person]:
     people = []
     for name in ("ada", "bob"):
         person = Person(*await served.add_user(f"{name}@example.org"), served.data, client=client)
-        await person.call("POST", "/v1/sync/sessions/0/push", json=[{"newDocumentState": session()}])
+        await person.call("POST", "/v1/sync/sessions/0/push", json=[{"newDocumentState": session("s1")}])
         person.documents = {await person.upload(rng, 1) for _ in range(8)}  # the oldest are staged first
         person.stays = await person.upload(rng, 60)
         people.append(person)

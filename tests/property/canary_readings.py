@@ -14,7 +14,6 @@ from property.wire import COLLECTIONS
 MEMORY = ("episodes", "memories", "entities", "summaries")
 SAMPLE = 1  # rows of a kind that are asked for by id, from each scope
 SESSIONS = 2  # that are asked about by id
-AGENTS = ("observations", "memories")  # what the search of agents finds
 Scope = dict[str, str]
 
 

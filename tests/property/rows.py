@@ -78,6 +78,12 @@ def episode(row_id: str, session_id: str, **more: Any) -> Row:
     )
 
 
+def turn(number: int, **more: Any) -> Row:
+    """One of the turns of the session s1."""
+    words = {"userMessage": f"question {number}", "aiResponse": f"answer {number}"}
+    return episode(f"e{number}", "s1", createdAt=day(number), **{**words, **more})
+
+
 def fact(row_id: str, **more: Any) -> Row:
     return common(
         row_id,

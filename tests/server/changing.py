@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from server.house import House, Person, house, session
+from property.rows import session
+from server.house import House, Person, house
+from soon import soon
 from vademecum.engines.duckdb.users import user_folder
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model import vectors
@@ -37,13 +39,7 @@ class Gate:
         monkeypatch.setattr(Embedder, "passages", gated)
 
     async def reached(self) -> None:
-        await until(lambda: len(self.seen) >= self.after)
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.sleep(0.01)
+        await soon(lambda: len(self.seen) >= self.after)
 
 
 @asynccontextmanager
@@ -61,7 +57,7 @@ async def use(h: House, name: str) -> None:
 
 async def with_document(h: House, account_id: str = "") -> Person:
     person = await h.person(account_id=account_id)
-    await person.push("sessions", session())
+    await person.push("sessions", session("s1"))
     assert (await person.upload("a.txt", TEXT)).status_code == 201
     await h.settle(person)
     return person
@@ -73,9 +69,11 @@ async def used_by(person: Person) -> set[str]:
 
 async def until_used(person: Person, model: str) -> None:
     """Wait until all of the person's vectors are this model's."""
-    async with asyncio.timeout(60):
-        while await used_by(person) != {model}:
-            await asyncio.sleep(0.02)
+
+    async def is_so() -> bool:
+        return await used_by(person) == {model}
+
+    await soon(is_so)
 
 
 async def check_meaning(h: House, person: Person, name: str) -> None:

@@ -20,6 +20,7 @@ import duckdb
 import httpx
 from argon2 import PasswordHasher
 
+from soon import soon
 from vademecum.app import create_app, open_parts, serving
 from vademecum.engines.duckdb import instance
 from vademecum.engines.duckdb.accounts import Account, Token, _inserting
@@ -91,6 +92,10 @@ class Person:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    async def add(self, collection: str, *rows: dict[str, Any]) -> None:
+        """Push what must be taken."""
+        assert await self.push(collection, *rows) == []
+
     async def pull(self, collection: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         lwt = 0
@@ -134,13 +139,13 @@ class House:
                 if job.name not in ("work", "retain"):
                     await job.settle(person.id)
 
+    async def everything(self, person: Person) -> dict[str, list[dict[str, Any]]]:
+        """All rows that the person's devices would have."""
+        return {name: await person.pull(name) for name in self.parts.registry.synced}
+
     async def streams(self, count: int) -> None:
         """Wait until so many streams are open."""
-        for _ in range(1000):
-            if self.parts.hub.count() >= count:
-                return
-            await asyncio.sleep(0.01)
-        raise AssertionError(f"{self.parts.hub.count()} streams opened of {count}")
+        await soon(lambda: self.parts.hub.count() >= count)
 
 
 # Apps whose houses are gone, by the size of a body that they take. Making the routes is most of the cost of a house,
@@ -233,18 +238,20 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(scenario())  # type: ignore[arg-type]
 
 
-def session(row_id: str = "s1", **more: Any) -> dict[str, Any]:
-    return {
-        "id": row_id,
-        "createdAt": T,
-        "updatedAt": T,
-        "_deleted": False,
-        "title": "t",
-        "mode": "analysis",
-        **more,
-    }
+def run_for_one(data: Path, scenario: Callable[[House, Person], Awaitable[None]], **settings: Any) -> None:
+    """The scenario in a house with one person."""
+
+    async def whole() -> None:
+        async with house(data, **settings) as h:
+            await scenario(h, await h.person())
+
+    run(whole)
 
 
-def fact(row_id: str, document_id: str) -> dict[str, Any]:
-    return {"id": row_id, "createdAt": T, "updatedAt": T, "_deleted": False, "key": "user.name", "value": "Ada Lovelace",
-            "sourceDocumentId": document_id, "sourceRemoved": False, "confidence": 1, "confirmed": True}  # fmt: skip
+def stop_index(indexer: Any) -> None:
+    """It stays as it is."""
+
+    async def never(user_id: str) -> bool:
+        return True  # as if there were nothing new
+
+    indexer._step = never

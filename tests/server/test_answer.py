@@ -2,16 +2,11 @@
 
 import pytest
 
-from property.rows import day, episode
+from property.rows import session, turn
 from server.asking import CANARY, KEY, ask, events_of, heard, scenario_of, text_of
 from server.endpoint import MODEL, Rule
-from server.house import house, refused, run, session
+from server.house import house, refused, run
 from vademecum.model.prompt import NOT_FOUND
-
-
-def turn(number, **more):
-    words = {"userMessage": f"question {number}", "aiResponse": f"answer {number}"}
-    return episode(f"e{number}", "s1", createdAt=day(number), **{**words, **more})
 
 
 def test_an_answer_comes_with_what_the_model_was_told(tmp_path):

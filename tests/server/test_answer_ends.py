@@ -9,17 +9,12 @@ import pytest
 from server.asking import answering, ask, events_of, heard, scenario_of, text_of
 from server.endpoint import Rule, speaking
 from server.house import refused, run
-from server.test_streams import listening
-from vademecum.engines.llm.endpoint import Bounds, Endpoint
+from server.listening import listening
+from soon import soon
+from vademecum.engines.llm.endpoint import AnswerBounds, Endpoint
 from vademecum.errors import AnswerTooSlow, AssistantUnreachable, Stopping
 from vademecum.services.answer import Asker, Done, Question
 from vademecum.settings import Rates, default_tiers
-
-
-async def until(holds):
-    async with asyncio.timeout(20):
-        while not holds():
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
@@ -60,7 +55,7 @@ def test_a_client_that_goes_away_takes_the_question_back(tmp_path, rule):
             async with reading(url, ada) as lines:
                 await first_word(lines)
                 assert (model.left, h.parts.answers.count()) == (0, 1)
-            await until(lambda: model.left == 1 and h.parts.answers.count() == 0)
+            await soon(lambda: model.left == 1 and h.parts.answers.count() == 0)
 
     scenario_of(tmp_path, scenario, rule)
 
@@ -73,7 +68,7 @@ def test_a_client_that_goes_away_before_the_first_word_takes_the_question_back(t
                 body = {"query": "go on", "sessionId": "s1"}
                 with pytest.raises(httpx.ReadTimeout):
                     await client.post("/v1/answer", json=body, timeout=0.5)
-            await until(lambda: model.left == 1 and h.parts.answers.count() == 0)
+            await soon(lambda: model.left == 1 and h.parts.answers.count() == 0)
 
     scenario_of(tmp_path, scenario, Rule(first_s=60))
 
@@ -85,7 +80,7 @@ def test_a_server_that_stops_says_so_in_its_answers(tmp_path):
             h.parts.answers.stop()
             name, failure = await last_event(lines)
             assert (name, failure["code"]) == ("failed", "STOPPING") and "kept" in failure["message"]
-            await until(lambda: model.left == 1)
+            await soon(lambda: model.left == 1)
             refused(await ask(ada), 503, "STOPPING")
 
     scenario_of(tmp_path, scenario, ENDLESS, assistant_whole_s=30)
@@ -94,7 +89,7 @@ def test_a_server_that_stops_says_so_in_its_answers(tmp_path):
 def test_a_reader_who_stops_reading_holds_a_place_no_longer_than_an_answer_may_take(tmp_path):
     async def scenario(h, model, ada):
         answering = h.parts.answers.begin(*asking(h, ada))
-        await until(lambda: h.parts.answers.count() == 0)
+        await soon(lambda: h.parts.answers.count() == 0)
         assert model.left == 1
         with pytest.raises(AnswerTooSlow):
             while True:  # what came is kept
@@ -123,7 +118,7 @@ def test_a_revoked_token_ends_its_answer(tmp_path):
             await ada.call("DELETE", f"/v1/tokens/{token['id']}")
             name, failure = await last_event(lines)
             assert (name, failure["code"]) == ("failed", "SIGNED_OUT")
-            await until(lambda: model.left == 1)
+            await soon(lambda: model.left == 1)
 
     scenario_of(tmp_path, scenario, ENDLESS, assistant_whole_s=30)
 
@@ -139,7 +134,7 @@ def test_a_person_has_a_few_answers_at_once_and_another_is_not_held_up(tmp_path)
                 refused(answer, 429, "RATE_LIMITED")
                 assert int(answer.headers["retry-after"]) > 0
                 assert text_of(await heard(bob, "short")) == "Yes."
-            await until(lambda: h.parts.answers.count() == 0)
+            await soon(lambda: h.parts.answers.count() == 0)
             assert text_of(await heard(ada, "short")) == "Yes."
 
     scenario_of(tmp_path, scenario, Rule(when="short", say=["Yes."]), ENDLESS, assistant_whole_s=30)
@@ -198,7 +193,7 @@ def test_a_list_of_models_that_only_drips_is_given_up():
     async def scenario():
         async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", Bounds(5, 0.5, 100))
+            endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", AnswerBounds(5, 0.5, 100))
             async with asyncio.timeout(20):
                 with pytest.raises(AssistantUnreachable):
                     await endpoint.check()

@@ -1,6 +1,5 @@
 """What goes on behind the answers."""
 
-import asyncio
 import base64
 import json
 
@@ -9,6 +8,7 @@ import numpy as np
 from property.rows import block, document, fact
 from property.wire import send
 from server.house import house, run
+from soon import soon
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services import index
 
@@ -197,9 +197,7 @@ def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
             assert [b["embedding"] for b in await ada.pull("vectorEmbeddings")] == [None]
         async with house(tmp_path, model=True) as h:
             ada.client._transport.app = h.app
-            async with asyncio.timeout(30):
-                while not h.parts.backstage.jobs["embed"].is_asked(ada.id):
-                    await asyncio.sleep(0.01)
+            await soon(lambda: h.parts.backstage.jobs["embed"].is_asked(ada.id))
             await h.settle(ada)
             assert all(b["embedding"] for b in (await ada.live("vectorEmbeddings")).values())
             found = await ada.search("who mends the top of the house?", mode="meaning")

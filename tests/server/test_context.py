@@ -3,7 +3,7 @@
 import re
 import threading
 
-from property.rows import day, dead, document, episode, fact, project, session, summary
+from property.rows import dead, document, fact, project, session, summary, turn
 from server.accounts.people import owner
 from server.house import MODELS, house, refused, run
 from vademecum.model.prompt import NOT_FOUND, STANDING
@@ -35,11 +35,6 @@ async def told(person, query="What is the rent?", session="s1", **more):
 
 def rent(row_id="rent", **more):
     return fact(row_id, **{"key": "rent", "value": "R9,000", **more})
-
-
-def turn(number, **more):
-    words = {"userMessage": f"question {number}", "aiResponse": f"answer {number}"}
-    return episode(f"e{number}", "s1", createdAt=day(number), **{**words, **more})
 
 
 def test_a_context_has_its_sections_in_order_with_source_and_scope(tmp_path):

@@ -3,8 +3,10 @@
 import asyncio
 import json
 
-from server.house import T, fact, house, run, session
+from property.rows import fact, session
+from server.house import T, house, run
 from server.test_erasure import OTHER, SECRET, needles
+from soon import soon
 from vademecum.model.limits import Limits
 from vademecum.services.erase import scan
 from vademecum.services.push import push, read_batch
@@ -26,11 +28,9 @@ async def edit(person, collection, row, **changes):
     assert await person.push(collection, {**stored, **changes}, assumed=stored) == []
 
 
-async def done(h, person, within_s=30):
+async def done(h, person):
     """Wait for the job by itself, without hurrying it."""
-    async with asyncio.timeout(within_s):
-        while h.parts.backstage.jobs["erase"].is_asked(person.id):
-            await asyncio.sleep(0.02)
+    await soon(lambda: not h.parts.backstage.jobs["erase"].is_asked(person.id))
 
 
 def runs_of(h):
@@ -50,7 +50,9 @@ def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(t
             await ada.push("sessions", session("s1"))
             await ada.push("episodes", episode("e1"), episode("e2", userMessage=OTHER, aiResponse=OTHER))
             await ada.push(
-                "facts", {**fact("f1", document["id"]), "value": VALUE}, fact("f2", document["id"])
+                "facts",
+                fact("f1", sourceDocumentId=document["id"], value=VALUE),
+                fact("f2", sourceDocumentId=document["id"]),
             )
             for job in ("embed", "index"):
                 await h.parts.backstage.jobs[job].settle(ada.id)
@@ -84,7 +86,7 @@ def test_who_only_adds_rows_costs_no_rewrite(tmp_path):
             await ada.upload("notes.txt", SECRET)
             await ada.push("episodes", episode("e1"))
             await ada.push("sessions", session("s1"))
-            await ada.push("facts", fact("f1", "d1"))
+            await ada.push("facts", fact("f1", sourceDocumentId="d1"))
             for job in ("embed", "index"):
                 await h.parts.backstage.jobs[job].settle(ada.id)
             (document,) = await ada.pull("documents")
@@ -140,7 +142,7 @@ def test_edits_without_pause_cost_one_rewrite_in_each_delay(tmp_path):
         async with house(tmp_path, erase_delay_s=0.05, tidy_delay_s=1) as h:
             ada = await h.person()
             served = runs_of(h)
-            await ada.push("facts", fact("f1", "d1"))
+            await ada.push("facts", fact("f1", sourceDocumentId="d1"))
             loop = asyncio.get_running_loop()
             began = loop.time()
             edits = 0
@@ -159,7 +161,11 @@ def test_the_erasure_after_a_delete_takes_edited_text_along_and_is_the_only_one(
         async with house(tmp_path, erase_delay_s=0.5, tidy_delay_s=600) as h:
             ada = await h.person()
             served = runs_of(h)
-            await ada.push("facts", {**fact("f1", "d1"), "value": VALUE}, fact("f2", "d1"))
+            await ada.push(
+                "facts",
+                fact("f1", sourceDocumentId="d1", value=VALUE),
+                fact("f2", sourceDocumentId="d1"),
+            )
             await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
             assert scan(tmp_path, [VALUE.encode()]) == 1
             await edit(ada, "facts", {"id": "f2"}, _deleted=True)
@@ -173,7 +179,11 @@ def test_an_edit_after_a_delete_does_not_put_its_erasure_off(tmp_path):
     async def scenario():
         async with house(tmp_path, erase_delay_s=0.5, tidy_delay_s=600) as h:
             ada = await h.person()
-            await ada.push("facts", {**fact("f1", "d1"), "value": VALUE}, fact("f2", "d1"))
+            await ada.push(
+                "facts",
+                fact("f1", sourceDocumentId="d1", value=VALUE),
+                fact("f2", sourceDocumentId="d1"),
+            )
             await edit(ada, "facts", {"id": "f1"}, _deleted=True)
             await edit(ada, "facts", {"id": "f2"}, value="Ada Augusta Lovelace")
             await done(h, ada)
@@ -186,7 +196,7 @@ def test_a_restart_neither_forgets_the_erasure_nor_begins_its_delay_anew(tmp_pat
     async def scenario():
         async with house(tmp_path, tidy_delay_s=4) as h:
             ada = await h.person()
-            await ada.push("facts", {**fact("f1", "d1"), "value": VALUE})
+            await ada.push("facts", fact("f1", sourceDocumentId="d1", value=VALUE))
             began = asyncio.get_running_loop().time()
             await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
         for _ in range(2):
@@ -194,7 +204,7 @@ def test_a_restart_neither_forgets_the_erasure_nor_begins_its_delay_anew(tmp_pat
                 assert h.parts.backstage.jobs["erase"].is_asked(ada.id)
                 assert scan(tmp_path, [VALUE.encode()]) == 1, "it is not done at each start either"
         async with house(tmp_path, tidy_delay_s=600) as h:
-            await done(h, ada, 60)
+            await done(h, ada)
             assert asyncio.get_running_loop().time() - began >= 3.9
             assert scan(tmp_path, [VALUE.encode()]) == 0
 

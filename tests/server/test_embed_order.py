@@ -8,6 +8,7 @@ from property.rows import block, document
 from property.wire import send
 from server.house import house, run
 from server.test_progress import installed  # noqa: F401
+from soon import soon
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services.embed import ATTEMPTS, TURN, in_turn
 
@@ -35,12 +36,6 @@ def observed(monkeypatch):
     return names
 
 
-async def until(condition):
-    async with asyncio.timeout(60):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 def test_blocks_of_the_smallest_document_come_first_and_those_that_failed_last():
     blocks = [("large.0", 1), ("large.1", 2), ("small.0", 3), ("poison.0", 4), ("hopeless.0", 5)]
     tries = {("poison.0", 4): 1, ("hopeless.0", 5): ATTEMPTS}
@@ -58,10 +53,10 @@ def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, in
         async with house(tmp_path, model=installed) as h:
             ada = await h.person()
             await write(ada, "large", LARGE)
-            await until(lambda: names)
+            await soon(lambda: names)
             await write(ada, "small", 1)
             before = len(names)
-            await until(lambda: "small" in names)
+            await soon(lambda: "small" in names)
             assert names.index("small") <= before + TURN
             await h.settle(ada)
             assert sorted(names) == ["large"] * LARGE + ["small"], "each block is embedded once"
@@ -100,10 +95,10 @@ def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, instal
             ada, bob, eve = [await h.person() for _ in range(3)]
             await write(ada, "ada", LARGE)
             await write(bob, "bob", LARGE)
-            await until(lambda: {"ada", "bob"} <= set(names))
+            await soon(lambda: {"ada", "bob"} <= set(names))
             await write(eve, "eve", 1)
             before = len(names)
-            await until(lambda: "eve" in names)
+            await soon(lambda: "eve" in names)
             assert names.index("eve") <= before + 2 * TURN
             for person in (ada, bob, eve):
                 await h.settle(person)
@@ -130,7 +125,7 @@ def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(tmp_path
             await write(ada, "small", 1)
             await h.settle(ada)
             await write(ada, "large", 2)
-            await until(lambda: h.parts.backstage.jobs["embed"].is_asked(ada.id))
+            await soon(lambda: h.parts.backstage.jobs["embed"].is_asked(ada.id))
             scope = (await ada.search("small"))["scope"]
             assert (scope["documentIds"], scope["mode"], scope["pending"]) == (
                 ["large", "small"],

@@ -4,7 +4,8 @@ import base64
 
 import numpy as np
 
-from server.house import house, run, session, with_token
+from property.rows import session
+from server.house import house, run, with_token
 from vademecum.services.erase import scan
 
 SECRET = "The xylophone of Bartholomew is hidden beneath the third oak."

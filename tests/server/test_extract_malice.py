@@ -10,7 +10,7 @@ from server.endpoint import Rule
 from server.extracting import FOUND, REPLY, finished, made, put_off, reply, scenario_of, talk
 from server.house import house, run
 from vademecum.errors import BadRequest
-from vademecum.model.extraction import ENTITIES_MAX, Entity, Found, Relationship
+from vademecum.model.extraction import ENTITIES_MAX, Believed, Entity, Relationship
 from vademecum.model.limits import Limits
 from vademecum.model.scope import InProject, Pool
 from vademecum.services.extract import _Entity, _Keep
@@ -186,7 +186,9 @@ def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobo
         async with h.parts.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
             found = msgspec.json.encode(
-                Found([Entity("Ada Brook", "person", "the miller")], [], ["Ada Brook runs the Old Mill."], [])
+                Believed(
+                    [Entity("Ada Brook", "person", "the miller")], [], ["Ada Brook runs the Old Mill."], []
+                )
             )
             cut_off = msgspec.structs.replace(job, state="running", found=found.decode())
             await store.write(lambda draft: draft.jobs.update({job.id: cut_off}))
@@ -210,7 +212,7 @@ def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing
         await finished(ada)
         await ada.push("projects", project("p2"))
         await ada.push("entities", entity("n-old", "p2", name="Secret Mill", type="place"))
-        found = Found([Entity("Ada Brook", "person")], [Relationship("Ada Brook", "Secret Mill", "owns")])
+        found = Believed([Entity("Ada Brook", "person")], [Relationship("Ada Brook", "Secret Mill", "owns")])
         async with h.parts.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
             limits = h.parts.limits(h.parts.accounts.accounts[ada.id])

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from server.house import T, house, refused, run, session
+from property.rows import session
+from server.house import T, house, refused, run
 
 GOOD = json.dumps({"newDocumentState": session("good")})
 BAD_BODIES = [
@@ -72,7 +73,7 @@ def test_odd_characters_come_back_as_they_went_or_are_refused(tmp_path, text):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            row = json.dumps(session("a")).replace('"t"', f'"{text}"')
+            row = json.dumps(session("a", title="t")).replace('"t"', f'"{text}"')
             body = f'[{{"newDocumentState": {row}}}]'.encode()
             answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body)
             assert answer.status_code in (200, 400)

@@ -1,7 +1,7 @@
 """An index that is behind the records: late it may be, wrong never."""
 
-from property.rows import block, document
-from server.house import house, run, session
+from property.rows import block, document, session
+from server.house import house, run, stop_index
 
 OLD, NEW = "the password is swordfish", "the password is not here any more"
 
@@ -16,13 +16,6 @@ async def lent(person, *texts):
     return blocks
 
 
-def stop_index(h):
-    async def never(user_id):
-        return True  # as if there were nothing new
-
-    h.parts.indexer._step = never
-
-
 async def edit(person, row, **changes):
     chunk = {**row["chunks"][0], **changes}
     assert await person.push("vectorEmbeddings", {**row, "chunks": [chunk]}, assumed=row) == []
@@ -35,7 +28,7 @@ def test_text_that_was_edited_away_is_not_shown_by_a_late_index(tmp_path):
             first, _ = await lent(ada, OLD, "a password is a secret")
             await h.settle(ada)
             assert len((await ada.search("password", mode="words"))["results"]) == 2
-            stop_index(h)
+            stop_index(h.parts.indexer)
             await edit(ada, first, text=NEW)
             found = await ada.search("password", mode="words", k=1)
             assert [result["text"] for result in found["results"]] == ["a password is a secret"]
@@ -50,7 +43,7 @@ def test_page_and_section_are_those_of_the_records(tmp_path):
             ada = await h.person()
             (row,) = await lent(ada, OLD)
             await h.settle(ada)
-            stop_index(h)
+            stop_index(h.parts.indexer)
             await edit(ada, row, page=7, section="Secrets")
             (result,) = (await ada.search("password", mode="words"))["results"]
             assert (result["text"], result["page"], result["section"]) == (OLD, 7, "Secrets")

@@ -42,10 +42,6 @@ async def fill(person):
     await person.upload("xylophone-notes.txt", CANARY)
 
 
-async def everything(h, person):
-    return {name: await person.pull(name) for name in h.parts.registry.synced}
-
-
 def needles(h, person, blocks=()):
     """What may stand in no file afterwards: who it was, the secrets' hashes, the text, the vectors."""
     account = h.parts.accounts.accounts[person.id]
@@ -96,7 +92,7 @@ def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
             for person in (ada, bob):
                 await h.parts.backstage.jobs["embed"].settle(person.id)
             assert (await ada.search("xylophone"))["results"] and (await bob.search("roses"))["results"]
-            bobs = await everything(h, bob)
+            bobs = await h.everything(bob)
             wanted = needles(h, ada, await ada.pull("vectorEmbeddings"))
             assert any(name.startswith("vector ") for name in wanted), "no model: make test prepares it"
             assert left_on_disk(tmp_path, wanted) == set(wanted), "the scan cannot see what is there"
@@ -112,7 +108,7 @@ def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
             refused((await sign_in(h))[1], 401, "SIGNED_OUT")
             assert paths_of(tmp_path, ada.id) == [], "a refused call makes no folder"
 
-            assert await everything(h, bob) == bobs and (await bob.search("roses"))["results"]
+            assert await h.everything(bob) == bobs and (await bob.search("roses"))["results"]
             assert (await bob_browser.get("/v1/me")).json()["email"] == "bob@other.example"
             await h.settle(bob)
         assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
@@ -132,7 +128,7 @@ def test_leaving_needs_the_sentence(tmp_path):
             ada, ada_browser = await arrive(h)
             await fill(ada)
             await h.settle(ada)
-            before = await everything(h, ada)
+            before = await h.everything(ada)
             for body in (
                 {},
                 {"confirm": ""},
@@ -144,7 +140,7 @@ def test_leaving_needs_the_sentence(tmp_path):
                 answer = await ada_browser.request("DELETE", "/v1/me", json=body)
                 refused(answer, 400, "BAD_REQUEST")
             assert (await ada_browser.request("DELETE", "/v1/me")).status_code == 400
-            assert await everything(h, ada) == before and (await sign_in(h))[1].status_code == 200
+            assert await h.everything(ada) == before and (await sign_in(h))[1].status_code == 200
 
     run(scenario)
 
@@ -233,7 +229,7 @@ def test_the_address_can_come_back_and_finds_nothing(tmp_path):
             await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
             again, _ = await arrive(h)
             assert again.id != ada.id
-            assert await everything(h, again) == {name: [] for name in h.parts.registry.synced}
+            assert await h.everything(again) == {name: [] for name in h.parts.registry.synced}
             late = document(again.id, "d1", activeSessions=["s1"])
             assert await again.push("documents", late) == [], "nothing is remembered against it"
 

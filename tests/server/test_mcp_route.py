@@ -12,7 +12,7 @@ import pytest
 
 from cli.home import Home
 from server.house import Person, house, refused, run
-from vademecum.http.mcp import route
+from vademecum.http import mcp
 
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 ASKED = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -68,10 +68,10 @@ async def failing():
 def test_what_could_not_be_opened_is_said_and_tried_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
-    opened = route._open
+    opened = mcp._open
 
     def once(app):
-        monkeypatch.setattr(route, "_open", opened)
+        monkeypatch.setattr(mcp, "_open", opened)
         if where == "opening":
             raise OSError(24, "Too many open files")
         manager = opened(app)
@@ -81,7 +81,7 @@ def test_what_could_not_be_opened_is_said_and_tried_anew(
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
-            monkeypatch.setattr(route, "_open", once)
+            monkeypatch.setattr(mcp, "_open", once)
             answers = await asyncio.gather(*(ask(ada) for _ in range(3)))
             for answer in answers:
                 refused(answer, 503, "BUSY")

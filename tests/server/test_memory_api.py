@@ -6,9 +6,9 @@ import pytest
 
 from property.rows import entity, episode, project, relationship, session, summary
 from server.house import House, house, refused, run
+from server.listening import listen, on_the_wire
 from server.memory import EDGE, EXTERNAL, MILL, SCOPE, TURN, furnish, got, ids, made
 from server.test_limits import small
-from server.test_streams import listen, on_the_wire
 from vademecum.app import create_app
 from vademecum.model.names import entity_id
 from vademecum.settings import Settings

@@ -6,8 +6,7 @@ from unittest.mock import ANY
 import pytest
 
 from property.rows import day, dead, episode, session
-from server.house import house, refused, run
-from server.test_recall import stop_index
+from server.house import house, refused, run, stop_index
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.services.pages import PAGE_BYTES
 
@@ -81,7 +80,7 @@ def test_a_page_reads_its_own_rows_and_those_that_have_changed(tmp_path, monkeyp
         async with house(tmp_path) as h:
             ada = await talked(h)
             await h.settle(ada)
-            stop_index(h)  # it reads rows too
+            stop_index(h.parts.recall.indexer)  # it reads rows too
             await page(ada, 3)
             read, bodies = [], UserStore.bodies
 

@@ -126,30 +126,26 @@ ANSWERS = [
 ]
 
 
-async def everything(h, person):
-    return {name: await person.pull(name) for name in h.parts.registry.synced}
-
-
 def test_each_route_answers_with_its_status_and_refusals_change_nothing(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
             await furnish(ada)
-            before, since = await everything(h, ada), []
+            before, since = await h.everything(ada), []
             for route, request, status in ANSWERS:
                 method, path = route.split(" ")
                 changes = status < 400 and method != "GET"
                 if changes and since:
-                    assert await everything(h, ada) == before, since
+                    assert await h.everything(ada) == before, since
                 answer = await ada.call(method, path, **request)
                 assert answer.status_code == status, (route, request, answer.text)
                 if status >= 400:
                     refused(answer, status, answer.json()["code"])
                 if changes:
-                    before, since = await everything(h, ada), []
+                    before, since = await h.everything(ada), []
                 else:
                     since.append(route)
-            assert since and await everything(h, ada) == before, since
+            assert since and await h.everything(ada) == before, since
 
     run(scenario)
 
@@ -160,7 +156,7 @@ def test_anothers_id_is_answered_404_by_every_route(tmp_path):
             ada, bob = await h.person(), await h.person()
             await furnish(ada)
             assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
-            before = await everything(h, ada)
+            before = await h.everything(ada)
             asked = {
                 (route, json.dumps(request)): request for route, request, status in ANSWERS if status < 300
             }
@@ -171,7 +167,7 @@ def test_anothers_id_is_answered_404_by_every_route(tmp_path):
                 method, path = route.split(" ")
                 answer = await bob.call(method, path, **request)
                 assert answer.status_code == 404, (route, request, answer.text)
-            assert await everything(h, ada) == before
+            assert await h.everything(ada) == before
             for name in h.parts.registry.synced:
                 assert await bob.pull(name) == []
 

@@ -16,7 +16,8 @@ import pytest
 from property.rows import block, document
 from property.wire import send
 from server.house import Person, house, refused, run
-from server.test_streams import listening
+from server.listening import listening
+from soon import soon
 from unit.onnx import bert
 from vademecum.engines.onnx import fetch
 from vademecum.services.embed import ATTEMPTS
@@ -80,17 +81,11 @@ def asking(person, count, path="/v1/search"):
     return [asyncio.create_task(ask(person, f"{number} {LONG}", path)) for number in range(count)]
 
 
-async def until(condition, seconds=60):
-    async with asyncio.timeout(seconds):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 def test_questions_are_answered_while_a_large_document_is_embedded(tmp_path, slow_model):
     async def scenario():
         async with at_work(tmp_path, slow_model) as (h, embedder, ada):
             await write_document(ada, 6)
-            await until(lambda: embedder.waiting > 8)
+            await soon(lambda: embedder.waiting > 8)
             for number in range(20):
                 answer = await ask(ada, f"{number} x")
                 assert answer.status_code == 200, answer.text
@@ -111,7 +106,7 @@ def test_a_question_too_many_is_told_when_to_come_back_and_the_server_goes_on_an
             await h.settle(ada)
             embedder._queries.capacity = 2
             tasks = asking(ada, 16)
-            await until(lambda: any(task.done() for task in tasks))
+            await soon(lambda: any(task.done() for task in tasks))
             assert (await ada.call("GET", "/health")).status_code == 200
             assert not all(task.done() for task in tasks), "health did not wait for the questions"
             answers = await asyncio.gather(*tasks)
@@ -152,11 +147,11 @@ def test_a_question_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model,
             real = embedder._run
             embedder._run = lambda text: ran.append(text) or real(text)
             tasks = asking(ada, 40, path)
-            await until(lambda: embedder.waiting > 25)
+            await soon(lambda: embedder.waiting > 25)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await until(lambda: embedder.waiting == 0)
+            await soon(lambda: embedder.waiting == 0)
             assert len(ran) < 30, "who went away was not worked for"
             assert (await ask(ada, "x")).status_code == 200
 
@@ -182,7 +177,7 @@ def test_an_index_is_not_closed_while_a_search_that_was_given_up_still_reads_it(
             await asyncio.gather(given_up, return_exceptions=True)
             assert ada.id in h.parts.indexes._open, "somebody reads it"
             go_on.set()
-            await until(lambda: ada.id not in h.parts.indexes._open)
+            await soon(lambda: ada.id not in h.parts.indexes._open)
 
     run(scenario)
 
@@ -198,9 +193,9 @@ def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, sl
             embedder._run = lambda text: go_on.wait(60) and run_one(text)
             embedder._busy = lambda lane: refusals.append(lane) or busy(lane)
             others = asyncio.create_task(embedder.passages(["x"] * 24))
-            await until(lambda: embedder.waiting > 1)
+            await soon(lambda: embedder.waiting > 1)
             await write_document(ada, 1, chunks=2, text="x")
-            await until(lambda: len(refusals) >= ATTEMPTS)
+            await soon(lambda: len(refusals) >= ATTEMPTS)
             go_on.set()
             await others
             await h.settle(ada)

@@ -6,8 +6,8 @@ from property.rows import entity, episode, fact, project, session
 from server.asking import events_of
 from server.endpoint import MODEL, speaking
 from server.house import house, run
+from server.listening import listen, listening
 from server.test_models import install
-from server.test_streams import listen, listening
 from server.told import told_by
 from vademecum.engines.onnx.manifest import TOKENIZER
 

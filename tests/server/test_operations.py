@@ -1,12 +1,12 @@
 """For whoever runs the server: alive, ready, metrics, the page of the API, and how it says no to what it does not know."""
 
-import asyncio
 import re
 
 import httpx
 import pytest
 
 from server.house import MODELS, browser, house, run
+from soon import soon
 from vademecum.app import create_app
 from vademecum.settings import Settings
 
@@ -100,10 +100,7 @@ def test_with_a_damaged_model_the_server_is_not_ready_but_stops_in_order(tmp_pat
         app = create_app(Settings(data=tmp_path / "data", models=models.parent))
         async with app.lifespan():
             parts = app.state.parts
-            for _ in range(500):
-                if parts.inference._opening.done():
-                    break
-                await asyncio.sleep(0.01)
+            await soon(parts.inference._opening.done)
             transport = httpx.ASGITransport(app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://test") as anyone:
                 answer = await anyone.get("/ready")

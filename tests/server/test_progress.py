@@ -13,7 +13,8 @@ import pytest
 from property.rows import block, document
 from property.wire import send
 from server.house import house, run
-from server.test_streams import listen, listening
+from server.listening import listen, listening
+from soon import soon
 from unit.onnx.bert import write_source
 from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx.embedder import Embedder
@@ -110,9 +111,7 @@ def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(tmp_path,
             assert embedder.waiting, "the texts of a block wait for the few that run"
             assert (await ada.call("DELETE", "/v1/documents/d")).status_code == 200
             try:
-                async with asyncio.timeout(10):
-                    while embedder.waiting or h.parts.backstage.jobs["embed"].is_asked(ada.id):
-                        await asyncio.sleep(0.01)
+                await soon(lambda: not (embedder.waiting or h.parts.backstage.jobs["embed"].is_asked(ada.id)))
             finally:
                 go_on.set()
 

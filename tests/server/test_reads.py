@@ -8,8 +8,8 @@ import time
 
 import msgspec
 
-from property.rows import block, document, fact
-from server.house import house, run, session
+from property.rows import block, document, fact, session
+from server.house import house, run
 
 EDITS = 150 if os.environ.get("SOAK") else 50
 

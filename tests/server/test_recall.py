@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
-from server.house import MODELS, House, Person, house, refused, run, with_token
+from server.house import MODELS, House, Person, house, refused, run, stop_index, with_token
 from vademecum.engines.lance import Block, Chunk
 from vademecum.model.recollection import KINDS
 from vademecum.model.scope import Everything, InProject, MemoryScope, Pool
@@ -151,7 +151,7 @@ def test_what_was_deleted_is_not_found_though_the_index_still_has_it(tmp_path: P
         async with house(tmp_path, search_wait_s=0.05) as h:
             ada = await furnished(h)
             await h.settle(ada)
-            stop_index(h)
+            stop_index(h.parts.recall.indexer)
             assert await ada.push("episodes", dead(episode("other", "other"))) == []
             found = await look(ada, sessionId="loose")
             assert [result["id"] for result in found["results"]] == ["loose"] and not found["complete"]
@@ -174,13 +174,6 @@ def test_what_is_out_of_scope_takes_no_place_of_what_is_within(tmp_path: Path) -
     run(scenario)
 
 
-def stop_index(h: House) -> None:
-    async def never(user_id: str) -> bool:
-        return True  # as if there were nothing new
-
-    h.parts.recall.indexer._step = never  # type: ignore[method-assign]
-
-
 async def recalled(h: House, person: Person, scope: MemoryScope, q: str, *kinds: Any) -> dict[str, str]:
     found = await h.parts.recall.search(person.id, scope, q, frozenset(kinds or KINDS), 100)
     return {one.id: one.text for one in found}
@@ -194,7 +187,7 @@ def test_text_that_was_edited_is_not_shown_by_a_late_index(tmp_path: Path) -> No
             assert await ada.push("memories", *rows) == []
             await h.settle(ada)
             assert set(await recalled(h, ada, Pool(), "tea")) == {"m1", "m2"}
-            stop_index(h)
+            stop_index(h.parts.recall.indexer)
             now = memory("m1", text="Ada likes tea no more")
             assert await ada.push("memories", now, assumed=rows[0]) == []
             pinned = {**rows[1], "pinned": True}

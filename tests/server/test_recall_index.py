@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from property.rows import dead, episode, memory, session
-from server.changing import opened, until, use
-from server.house import House, Person, house, run, with_token
-from server.test_recall import WORD, furnished, look, recalled, seen, stop_index
+from server.changing import opened, use
+from server.house import House, Person, house, run, stop_index, with_token
+from server.test_recall import WORD, furnished, look, recalled, seen
+from soon import soon
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Block, VectorIndex
 from vademecum.engines.onnx.embedder import Embedder
@@ -131,7 +132,7 @@ def test_everybody_s_index_is_made_anew_though_nobody_asks(tmp_path: Path, insta
             await use(h, "new")
             embedder = await h.parts.inference.get()
             assert embedder is not None
-            await until(lambda: not h.parts.backstage.jobs["recall"].is_asked(ada.id))
+            await soon(lambda: not h.parts.backstage.jobs["recall"].is_asked(ada.id))
             await h.settle(ada)
             checkpoint = await h.parts.recall.indexes.read(
                 ada.id, lambda index: (index.model, index.checkpoint[1])
@@ -168,8 +169,8 @@ def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
             assert await ada.push("memories", row) == []
             job = h.parts.backstage.jobs["recall_vectors"]
             job.hurry(ada.id)
-            await until(lambda: bool(h.parts.inference._running))
-            stop_index(h)  # nor is the work in the model cancelled, as a delete does
+            await soon(lambda: bool(h.parts.inference._running))
+            stop_index(h.parts.recall.indexer)  # nor is the work in the model cancelled, as a delete does
             monkeypatch.setattr(h.parts.inference, "cancel", lambda *_: None)
             assert await ada.push("memories", {**row, **change}, assumed=row) == []
             amended: list[list[Block]] = []
@@ -180,7 +181,7 @@ def test_a_vector_that_comes_after_its_row_was_deleted_or_edited_is_thrown_away(
 
             monkeypatch.setattr(h.parts.recall.indexer, "amend", noted)
             go_on.set()
-            await until(lambda: bool(amended))
+            await soon(lambda: bool(amended))
             assert amended[0] == []
 
     run(scenario)

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from property.rows import dead, episode, memory, session
-from server.house import House, Person, house, run
-from server.test_recall import WORD, look, stop_index
+from server.house import House, Person, house, run, stop_index
+from server.test_recall import WORD, look
 from vademecum.model.recollection import KINDS
 from vademecum.model.scope import Pool
 
@@ -46,7 +46,7 @@ def test_a_turn_that_is_not_what_a_late_index_holds_lends_nothing(tmp_path: Path
         async with house(tmp_path, search_wait_s=0.05) as h:
             ada, second = await three_that_fit(h)
             await h.settle(ada)
-            stop_index(h)
+            stop_index(h.parts.recall.indexer)
             now = dead(second) if gone == "deleted" else {**second, "userMessage": "Cats and dogs."}
             assert await ada.push("episodes", now, assumed=second) == []
             found = await fits(ada)

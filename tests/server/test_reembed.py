@@ -9,12 +9,13 @@ from server.changing import (
     check_meaning,
     opened,
     staged,
-    until,
+    until_used,
     use,
     used_by,
     with_document,
 )
 from server.house import house, refused, run
+from soon import soon
 from vademecum.engines.duckdb.accounts import Account
 from vademecum.engines.duckdb.users import user_folder
 from vademecum.engines.onnx.embedder import Embedder
@@ -57,7 +58,7 @@ def test_a_stop_half_way_costs_no_block_and_a_pause_outlives_it(tmp_path, instal
         async with opened(tmp_path, installed) as h:
             ada = await with_document(h)
             await use(h, "new")
-            await until(lambda: len(staged(tmp_path, ada)) == 3)
+            await soon(lambda: len(staged(tmp_path, ada)) == 3)
             await h.parts.reembedding.pause(True)
         done = gate.seen[:3]
         gate.after = 10**6
@@ -146,7 +147,7 @@ def test_a_deleted_documents_staged_vectors_are_erased(tmp_path, installed, monk
             ada = await with_document(h)
             await use(h, "new")
             await gate.reached()
-            await until(lambda: len(staged(tmp_path, ada)) == 3)
+            await soon(lambda: len(staged(tmp_path, ada)) == 3)
             needles = {path.read_bytes()[:64] for path in staged(tmp_path, ada)}
             assert scan(user_folder(tmp_path, ada.id), needles) == len(needles) > 0
             document = next(iter(await ada.live("documents")))
@@ -203,11 +204,7 @@ def test_a_crash_between_the_swap_and_the_index_is_made_good(tmp_path, installed
             with monkeypatch.context() as patched:
                 patched.setattr(Indexes, "adopt", crash)
                 await use(h, "new")
-                async with asyncio.timeout(60):
-                    while len(await used_by(ada)) > 1 or (await used_by(ada)) != {
-                        (await h.parts.inference.get()).model
-                    }:
-                        await asyncio.sleep(0.02)
+                await until_used(ada, (await h.parts.inference.get()).model)
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
             await h.settle(ada)

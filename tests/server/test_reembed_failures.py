@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from server.changing import check_meaning, opened, until, use, used_by, with_document
+from server.changing import check_meaning, opened, use, used_by, with_document
 from server.house import run
+from soon import soon
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.model import vectors
@@ -32,7 +33,7 @@ def test_a_block_that_the_new_model_cannot_take_is_given_up_after_some_attempts_
 
             monkeypatch.setattr(Embedder, "passages", picky)
             await use(h, "new")
-            await until(lambda: h.parts.reembedding.status().before is None)
+            await soon(lambda: h.parts.reembedding.status().before is None)
             await h.settle(ada)
             new = (await h.parts.inference.get()).model
             used = Counter(block["model"] for block in (await ada.live("vectorEmbeddings")).values())

@@ -17,13 +17,13 @@ from server.changing import (
     check_meaning,
     opened,
     staged,
-    until,
     until_used,
     use,
     used_by,
     with_document,
 )
 from server.house import run
+from soon import soon
 from unit.onnx.bert import write_source
 from vademecum.engines.duckdb.users import user_folder
 from vademecum.engines.onnx import fetch
@@ -85,7 +85,7 @@ def test_a_swap_that_a_stop_cut_off_is_finished_though_the_change_is_paused(tmp_
             with monkeypatch.context() as patched:
                 patched.setattr(Indexes, "adopt", crash)
                 await use(h, "new")
-                await until(lambda: ada.id in h.parts.inference.swapping)
+                await soon(lambda: ada.id in h.parts.inference.swapping)
                 await h.parts.reembedding.pause(True)
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
@@ -122,7 +122,7 @@ def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, install
         async with opened(tmp_path, installed) as h:
             ada = await with_document(h)
             await use(h, "new")
-            await until(lambda: len(staged(tmp_path, ada)) == 3)
+            await soon(lambda: len(staged(tmp_path, ada)) == 3)
             path, shorter, _ = staged(tmp_path, ada)
             flip(path, path.stat().st_size // 2)
             shorter.write_bytes(shorter.read_bytes()[: 4 * 32])  # a whole vector of several
@@ -154,7 +154,7 @@ def test_a_disk_that_takes_nothing_fails_no_block(tmp_path, installed, monkeypat
             shutil.rmtree(folder)
             folder.write_bytes(b"")
             gate.open.set()
-            await until(lambda: len(gate.seen) > 5)
+            await soon(lambda: len(gate.seen) > 5)
             assert await used_by(ada) == old
             assert not h.parts.reembedding._failures, "a full disk is no fault of the block's"
             folder.unlink()
@@ -175,7 +175,7 @@ def test_a_count_that_cannot_be_written_keeps_no_change_from_ending(tmp_path, in
             await gate.reached()
             (tmp_path / "reembed.json.new").mkdir()  # where it is written first
             gate.open.set()
-            await until(lambda: ada.id not in h.parts.inference.behind)
+            await soon(lambda: ada.id not in h.parts.inference.behind)
             await h.settle(ada)
             assert h.parts.reembedding.status().before is None
             await check_meaning(h, ada, "new")
@@ -296,7 +296,7 @@ def test_an_account_that_went_unnoticed_holds_up_no_change(tmp_path, installed, 
             await h.parts.accounts.remove_account(ada.id)
             await h.parts.users.remove(ada.id)
             gate.open.set()
-            await until(lambda: h.parts.reembedding.status().before is None)
+            await soon(lambda: h.parts.reembedding.status().before is None)
 
     run(scenario)
 
@@ -331,8 +331,8 @@ def test_a_block_that_is_edited_in_the_embedder_is_not_staged(tmp_path, installe
         async with opened(tmp_path, installed) as h:
             ada = await with_document(h)
             await use(h, "new")
-            await until(lambda: len(staged(tmp_path, ada)) == 3)
-            await until(lambda: h.parts.inference._running != {})
+            await soon(lambda: len(staged(tmp_path, ada)) == 3)
+            await soon(lambda: h.parts.inference._running != {})
             rows = await ada.live("vectorEmbeddings")
             row = next(row for row in rows.values() if row["block"] == 3)
             chunks = [{**chunk, "text": chunk["text"].upper()} for chunk in row["chunks"]]
@@ -363,7 +363,7 @@ def test_a_change_goes_on_at_the_start_though_no_job_was_noted(tmp_path, install
         gate.open.set()
         async with opened(tmp_path, installed) as h:
             ada.client._transport.app = h.app
-            await until(lambda: h.parts.reembedding.status().before is None)
+            await soon(lambda: h.parts.reembedding.status().before is None)
             await check_meaning(h, ada, "new")
 
     run(scenario)

@@ -2,8 +2,8 @@
 
 import threading
 
-from property.rows import block, document
-from server.house import house, run, session
+from property.rows import block, document, session
+from server.house import house, run
 from vademecum.model.ranking import same_text
 from vademecum.services import search
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from server.house import House, Person, T, house, run, session
+from property.rows import session
+from server.house import House, Person, T, house, run
 from vademecum.errors import BadRequest, Conflict, NotFound, VademecumError
 from vademecum.model.scope import Everything, InProject, MemoryScope, Pool
 from vademecum.services.scope import Asked, asked_in_address, resolve

@@ -1,17 +1,9 @@
 """Documents that sessions borrow: what each session finds, what a deletion leaves, and the limit of documents."""
 
 from property.rows import block, document, fact
-from server.house import house, refused, run
+from server.house import refused, run_for_one
 
 LEASE = "The tenant must give three months of notice before the lease ends."
-
-
-def house_of_ada(tmp_path, scenario):
-    async def whole():
-        async with house(tmp_path) as h:
-            await scenario(h, await h.person())
-
-    run(whole)
 
 
 async def found(person, session):
@@ -37,7 +29,7 @@ def test_a_document_that_is_pulled_serves_both_sessions_at_once_and_is_stored_on
         await ada.call("DELETE", f"/v1/documents/{lease}/sessions/s2")
         assert (await found(ada, "s1"), await found(ada, "s2")) == ([lease], [])
 
-    house_of_ada(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked(tmp_path):
@@ -53,7 +45,7 @@ def test_a_deleted_document_is_in_no_session_and_its_facts_stay_marked(tmp_path)
         assert {row["value"] for row in facts.values()} == {row["value"] for row in known}
         assert (await ada.call("PUT", f"/v1/documents/{lease}/sessions/s3")).status_code == 404
 
-    house_of_ada(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_pulled_again(tmp_path):
@@ -73,7 +65,7 @@ def test_a_document_whose_last_session_was_deleted_waits_in_the_pool_and_can_be_
         await ada.call("PUT", f"/v1/documents/{lease}/sessions/s3")
         assert await found(ada, "s3") == [lease], "its vectors were never made anew"
 
-    house_of_ada(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted(tmp_path):
@@ -87,7 +79,7 @@ def test_at_the_limit_an_upload_is_refused_with_the_figure_until_one_is_deleted(
         assert (await ada.upload("lease.txt", LEASE)).status_code == 201
         assert (await ada.call("GET", "/v1/documents")).json()["count"] == 100
 
-    house_of_ada(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_vectors_belong_to_a_document_and_name_no_session(tmp_path):
@@ -101,4 +93,4 @@ def test_vectors_belong_to_a_document_and_name_no_session(tmp_path):
             (answer,) = await ada.push("vectorEmbeddings", bad)
             assert answer["syncError"]["code"] == "INVALID"
 
-    house_of_ada(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)

@@ -4,6 +4,7 @@ import asyncio
 
 from server.house import house, run
 from server.test_sign_in import EMAIL, PASSWORD, attempt, browser, later
+from soon import soon
 from vademecum.services import sign_in
 from vademecum.services.accounts import create
 from vademecum.services.sign_in import find_token, issue, keep_alive, new_link, sign_out_everywhere
@@ -133,9 +134,7 @@ def test_a_cookie_that_is_revoked_while_it_is_moved_on_stays_revoked(tmp_path):
             accounts = h.parts.accounts
             with accounts._lock:  # the write is under way
                 request = asyncio.create_task(client.get("/v1/me"))
-                async with asyncio.timeout(10):
-                    while not accounts._turn.locked():
-                        await asyncio.sleep(0.01)
+                await soon(lambda: accounts._turn.locked())
                 account = accounts.accounts[token.account_id]
                 revoking = asyncio.create_task(sign_out_everywhere(h.parts, account))
                 await asyncio.sleep(0.05)
@@ -169,11 +168,9 @@ def test_a_stream_does_not_move_a_cookie_on(tmp_path):
             Days(h).now(45)
             for path in ("/v1/sync/stream", "/v1/sync/facts/0/pullStream"):
                 stream = asyncio.create_task(client.get(path))
-                async with asyncio.timeout(10):
-                    while not h.parts.hub.count():
-                        await asyncio.sleep(0.01)
-                    h.parts.hub.close_user(before.account_id)
-                    answer = await stream
+                await soon(lambda: h.parts.hub.count())
+                h.parts.hub.close_user(before.account_id)
+                answer = await stream
                 assert answer.status_code == 200 and "set-cookie" not in answer.headers
             assert token_of(h, client) == before
 
@@ -212,9 +209,7 @@ def test_expired_cookies_and_links_are_forgotten_while_the_server_runs(tmp_path,
             kinds = sorted(t.kind for t in h.parts.accounts.tokens.values())
             assert kinds == ["api", "cookie", "link"], "what has not expired stays"
             Days(h).now(91)
-            async with asyncio.timeout(10):
-                while len(h.parts.accounts.tokens) > 1:
-                    await asyncio.sleep(0.01)
+            await soon(lambda: len(h.parts.accounts.tokens) <= 1)
         async with house(tmp_path) as h:
             assert [t.kind for t in h.parts.accounts.tokens.values()] == ["api"], "the file forgot them too"
 

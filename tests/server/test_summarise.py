@@ -10,6 +10,7 @@ from server.asking import ask
 from server.endpoint import Rule
 from server.extracting import finished, listed, scenario_of, talk, until
 from server.house import house, refused, run
+from soon import soon
 from vademecum.model import summary
 
 OFF = {"extraction_daily": 0}
@@ -125,9 +126,7 @@ def test_summaries_and_answers_have_places_together_of_a_person_and_in_all(tmp_p
         await talk(ada)
         await talk(bob)
         waiting = [asyncio.create_task(ada.call("POST", SESSION)) for _ in range(3)]
-        async with asyncio.timeout(20):
-            while len(model.asked) < 3:
-                await asyncio.sleep(0.01)
+        await soon(lambda: len(model.asked) >= 3)
         async with asyncio.timeout(20):
             refused(await ada.call("POST", PROJECT), 429, "RATE_LIMITED")
             refused(await ask(ada), 429, "RATE_LIMITED")

@@ -2,8 +2,8 @@
 
 import hashlib
 
-from property.rows import block, document
-from server.house import fact, house, refused, run, session
+from property.rows import block, document, fact, session
+from server.house import house, refused, run
 
 TEXT = "The landlord repairs the roof."
 
@@ -46,7 +46,7 @@ def test_a_document_whose_text_never_came_gets_it_from_its_file(tmp_path):
             assert await ada.push("documents", announced(ada)) == []
             old = [block("d", n, text=f"left over {n}", embedding=None, dims=0) for n in (0, 1)]
             assert await ada.push("vectorEmbeddings", *old) == []
-            assert await ada.push("facts", fact("f1", "d")) == []
+            assert await ada.push("facts", fact("f1", sourceDocumentId="d")) == []
             assert (await ada.upload("other name.txt", TEXT)).json()["existing"] is False
             await h.settle(ada)
             (row,) = (await ada.live("documents")).values()

@@ -5,17 +5,16 @@ import asyncio
 import pytest
 
 from server.house import house, refused, run
+from soon import soon
 from unit.files import hostile
 from unit.files.reading import readers
 from vademecum.errors import Busy
-from vademecum.services.places import Places
+from vademecum.services.places import UploadPlaces
 from vademecum.services.upload import upload
 
 
 async def reading(count):
-    async with asyncio.timeout(30):
-        while len(readers()) < count:
-            await asyncio.sleep(0.01)
+    await soon(lambda: len(readers()) >= count)
 
 
 async def give_up(*tasks):
@@ -70,7 +69,7 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
         async with house(tmp_path) as h:
             ada = await h.person()
             limits = h.parts.settings.tiers["JIGGA"]
-            full = Places(of_one=0)
+            full = UploadPlaces(of_one=0)
             with pytest.raises(Busy):
                 await upload(h.parts.users, ada.id, limits, never, "a.txt", None, h.parts.inference, full)
 

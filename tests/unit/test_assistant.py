@@ -4,7 +4,7 @@ import pytest
 
 from vademecum.engines.llm.pieces import Lines
 from vademecum.model.endpoint import base_address
-from vademecum.model.thinking import Shown
+from vademecum.model.thinking import AnswerText
 from vademecum.settings import Secret, Settings
 
 
@@ -43,7 +43,7 @@ def test_what_is_shown_does_not_depend_on_where_the_pieces_are_cut():
     }
     for text, told in said.items():
         for step in range(1, len(text) + 1):
-            shown = Shown()
+            shown = AnswerText()
             pieces = [shown.feed(text[start : start + step]) for start in range(0, len(text), step)]
             assert "".join([*pieces, shown.end()]) == told, (text, step)
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from vademecum.model import extraction, summary
-from vademecum.model.extraction import Entity, Fact, Found, Relationship, own_words, parse
+from vademecum.model.extraction import Believed, Entity, Fact, Relationship, own_words, parse
 
 REPLY = {
     "entities": [{"name": "Ada", "type": "person", "notes": "a miller"}, {"name": "Mill", "type": "Place"}],
@@ -14,7 +14,7 @@ REPLY = {
     "memories": ["Ada runs the mill."],
     "facts": [{"key": "user.city", "value": "Bern", "confidence": 0.9}],
 }
-FOUND = Found(
+FOUND = Believed(
     [Entity("Ada", "person", "a miller"), Entity("Mill", "place")],
     [Relationship("Ada", "Mill", "runs")],
     ["Ada runs the mill."],
@@ -74,7 +74,7 @@ def test_whole_pairs_and_escaped_backslashes_are_what_they_were():
 )
 def test_what_is_of_another_kind_is_left_out(value):
     reply = dict.fromkeys(REPLY, value)
-    assert parse(json.dumps(reply)) == Found()
+    assert parse(json.dumps(reply)) == Believed()
 
 
 def test_a_reply_of_malice_takes_no_time_and_no_room():

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from vademecum.engines.duckdb.ledger import SPARE, Erased, Ledger, newest
+from vademecum.engines.duckdb.ledger import SPARE, Ledger, LedgerLine, newest
 from vademecum.model.draft import Change, Head, Heads
 
 
@@ -112,8 +112,8 @@ def test_opening_a_ledger_of_mostly_older_deaths_leaves_the_last_of_each(tmp_pat
 
 
 def test_two_forgettings_become_one_that_covers_both():
-    lines = [Erased(7, forgotten_at="2025"), Erased(0, forgotten_at="2026")]
-    assert list(newest(lines).values()) == [Erased(7, forgotten_at="2026")]
+    lines = [LedgerLine(7, forgotten_at="2025"), LedgerLine(0, forgotten_at="2026")]
+    assert list(newest(lines).values()) == [LedgerLine(7, forgotten_at="2026")]
 
 
 def test_a_key_keeps_its_line_beside_a_later_forgetting(tmp_path):

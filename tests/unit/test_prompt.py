@@ -32,7 +32,7 @@ from vademecum.model.prompt import (
     assemble,
     render,
 )
-from vademecum.model.topic import Fact, on_topic
+from vademecum.model.topic import Fact, belonging, most_useful
 
 FILE = Path(__file__).parents[1] / "conformance" / "prompt.json"
 
@@ -61,7 +61,8 @@ def made(told: Given, budget: Budget, count: Any = count_words) -> Prompt:
 def answer(case: dict[str, Any]) -> dict[str, Any]:
     told = msgspec.convert({k: v for k, v in case.items() if k in Given.__struct_fields__}, Given)
     budget = msgspec.convert(case["budget"], Budget)
-    facts = on_topic(case.get("query", ""), told.facts, terms, case.get("close", ()))
+    counted = belonging(case.get("query", ""), told.facts, terms, case.get("close", ()))
+    facts = [fact for _, fact in most_useful(counted)]
     try:
         return {"made": msgspec.to_builtins(made(msgspec.structs.replace(told, facts=facts), budget))}
     except SystemPromptTooLarge as error:

@@ -16,7 +16,7 @@ ALLOWED = {
     "engines": {"model", "engines", "errors", "durable"},
     "services": {"model", "engines", "services", "errors", "settings", "durable"},
     "http": {"model", "engines", "services", "http", "errors", "settings"},
-    "cli": {"model", "engines", "services", "http", "cli", "errors", "settings", "app"},
+    "cli": {"model", "engines", "services", "cli", "errors", "settings", "app"},
     "errors": set(),
     "durable": set(),
     "settings": {"model", "errors"},

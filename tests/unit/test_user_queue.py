@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+from soon import soon
 from vademecum.services.user_queue import UserQueue
 
 SOON, LATE = 0.2, 600.0
@@ -36,9 +37,7 @@ async def begun(folder, delay_s=SOON):
 
 
 async def ended(job):
-    async with asyncio.timeout(20):
-        while job.is_asked("ada"):
-            await asyncio.sleep(0.01)
+    await soon(lambda: not job.is_asked("ada"))
 
 
 def test_many_asks_before_the_work_are_one(tmp_path):
@@ -77,9 +76,7 @@ def test_an_ask_while_the_work_runs_is_served_after_its_own_delay(tmp_path):
                 await works.under_way.wait()
                 job.ask("ada", delay)
                 works.gate.set()
-                async with asyncio.timeout(20):
-                    while works.done < served:
-                        await asyncio.sleep(0.01)
+                await soon(lambda s=served: works.done >= s)
                 await asyncio.sleep(0.1)
                 assert works.done == served and job.is_asked("ada") == (delay == LATE)
 

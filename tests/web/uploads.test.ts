@@ -1,41 +1,34 @@
-/** From a file to a document on a device: what a closed page, a strange answer or a failure leaves is never lost. */
+/** From a file to a document on a device: what a closed page or a failure leaves is never lost. */
 
 import { deleteDocuments } from "../../web/src/services/delete.ts";
-import type { Records } from "../../web/src/engines/records/records.ts";
 import { isWorthAnotherTry } from "../../web/src/model/task.ts";
 import { Embedding } from "../../web/src/services/embedding.ts";
 import { uploads as words } from "../../web/src/ui/words/uploads.ts";
-import { insert, openRows, stored, T } from "./device.ts";
-import { answering, openUploads, waiting, withBrowserParts, type Desk } from "./uploads.ts";
+import { insert, stored, T } from "./device.ts";
+import {
+  answering,
+  documents,
+  LATER,
+  openUploads,
+  records,
+  TEXT,
+  texts,
+  until,
+  waiting,
+  withUploads,
+} from "./uploads.ts";
 import { soon } from "../soon.ts";
 
-const TEXT = "The ferry leaves the harbour at noon and returns in the evening.";
-/** Only the server reads UTF-32. */
-const UTF32 = Buffer.from("fffe00004100000042000000", "hex");
 /** There is a model, and its files cannot be had. */
 const MODEL = { id: "m", hash: "h", dims: 2, files: [{ name: "m.onnx", bytes: 1, sha256: "0" }] } as any;
 const FAR = "9999-01-01T00:00:00.000Z";
-const LATER = "2026-06-01T00:00:00.000Z";
 
-let records: Records;
-beforeAll(withBrowserParts);
-beforeEach(async () => void (records = await openRows()));
-
-async function texts(documentId: string): Promise<string> {
-  const blocks = await records.vectorEmbeddings.find({ selector: { documentId } }).exec();
-  return blocks.flatMap(({ chunks }) => chunks.map(({ text }) => text)).join();
-}
-
-async function documents(): Promise<string[]> {
-  return (await records.documents.find().exec()).map(({ id }) => id).sort();
-}
+withUploads();
 
 /** What was set free has gone as far as it can. */
 const turns = async () => {
   for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
 };
-
-const until = (desk: Desk, id: string, stage: string) => soon(() => expect(desk.task(id)?.stage).toBe(stage));
 
 test("a page that closed between a document and its text has lost nothing", async () => {
   // What the earlier page had written when it closed, as it writes it.
@@ -290,61 +283,6 @@ test("a file that was chosen before everything was forgotten becomes no document
   }
 });
 
-test.each([
-  [403, "text/html", "<h1>Blocked</h1>"],
-  [404, "text/plain", "not found"],
-  [413, "text/html", "<h1>Too large</h1>"],
-  [404, "application/json", '{"error":"no route"}'],
-  [200, "text/html", "<h1>Sign in to the train's network</h1>"],
-])("what is not the server's answer (%i %s %s) costs no file", async (status, type, body) => {
-  const base = await answering((_, response) =>
-    response.writeHead(status, { "content-type": type }).end(body),
-  );
-  const desk = openUploads(records, { base });
-  desk.hear("live");
-  desk.files.rows.set("text", waiting("text", TEXT));
-  desk.files.rows.set("utf32", waiting("utf32", UTF32));
-  void desk.uploads.resume();
-  await until(desk, "text", "done");
-  await until(desk, "utf32", "needs-server");
-  expect(await texts("text")).toBe(TEXT);
-  expect([...desk.files.rows.keys()]).toEqual(["utf32"]);
-});
-
-test("a file whose reader cannot be loaded waits, and goes to the server when that is back", async () => {
-  const document = { id: "f", status: "ready" };
-  const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
-  const desk = openUploads(records, { base });
-  const { Worker } = globalThis;
-  class Unloaded extends EventTarget {
-    postMessage = () => queueMicrotask(() => this.dispatchEvent(new Event("error")));
-    terminate(): void {}
-  }
-  vi.stubGlobal("Worker", Unloaded);
-  onTestFinished(() => void vi.stubGlobal("Worker", Worker));
-  desk.files.rows.set("f", waiting("f", TEXT));
-  void desk.uploads.resume();
-  desk.hear("offline");
-  await until(desk, "f", "needs-server");
-  expect([...desk.files.rows.keys()]).toEqual(["f"]);
-  desk.hear("live");
-  await until(desk, "f", "done");
-  expect(desk.files.rows.size).toBe(0);
-});
-
-test("what the server itself refuses is over", async () => {
-  const body = JSON.stringify({ code: "TOO_LARGE", detail: "It is too large." });
-  const base = await answering((_, response) => response.writeHead(413).end(body));
-  const desk = openUploads(records, { base });
-  desk.hear("live");
-  desk.files.rows.set("f", waiting("f", TEXT));
-  void desk.uploads.resume();
-  await until(desk, "f", "failed");
-  expect(desk.task("f")).toMatchObject({ code: "TOO_LARGE", message: "It is too large." });
-  expect(desk.files.rows.size).toBe(0);
-  expect(await documents()).toEqual([]);
-});
-
 test("a failure while one file is put away does not stop those behind it", async () => {
   const desk = openUploads(records);
   const remove = desk.files.delete;
@@ -357,73 +295,4 @@ test("a failure while one file is put away does not stop those behind it", async
   expect(desk.task("bad")).toMatchObject({ stage: "failed", code: "EMPTY" });
   expect(complaints).toHaveBeenCalledOnce();
   complaints.mockRestore();
-});
-
-/** Timers that run for so long as a server is left alone run when the test says so. */
-function heldTimers() {
-  const held: { ms: number; run: () => void }[] = [];
-  const { setTimeout: real } = globalThis;
-  const hold = (run: () => void, ms = 0) =>
-    [5_000, 10_000, 40_000].includes(ms) ? void held.push({ ms, run }) : real(run, ms);
-  const spy = vi.spyOn(globalThis, "setTimeout").mockImplementation(hold as typeof setTimeout);
-  onTestFinished(() => spy.mockRestore());
-  return held;
-}
-
-test("a file that only the server reads goes there again when it is time, and not sooner", async () => {
-  let sent = 0;
-  const base = await answering((request, response) => {
-    if (request.method !== "POST") return void response.end("{}");
-    sent++;
-    response.writeHead(503, sent === 1 ? { "retry-after": "40" } : {});
-    response.end('{"code":"BUSY","detail":"Later."}');
-  });
-  const desk = openUploads(records, { base });
-  desk.files.rows.set("f", waiting("f", UTF32));
-  const timers = heldTimers();
-  desk.hear("live");
-  void desk.uploads.resume();
-  await until(desk, "f", "needs-server");
-  await desk.uploads.add([new File([TEXT], "a.txt")], null); // stands in the queue behind whatever was begun
-  for (let n = 0; n < 10; n++) desk.hear(n === 5 ? "offline" : "live");
-  await until(desk, desk.uploads.tasks$.value.at(-1)!.id, "done");
-  const ofFile = () => timers.map(({ ms }) => ms);
-  expect([sent, ofFile()]).toEqual([2, [40_000, 5_000]]); // each file once
-  timers[0]!.run();
-  await soon(() => expect(timers).toHaveLength(3));
-  expect([sent, ofFile().at(-1)]).toEqual([3, 10_000]);
-  await until(desk, "f", "needs-server");
-});
-
-/** Sends a file, which the server will embed. */
-async function followed(stage = "embedding") {
-  const document = { id: "f", chunkCount: 3, status: "pending", createdAt: T };
-  const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
-  const desk = openUploads(records, { base });
-  desk.hear("live");
-  desk.files.rows.set("f", waiting("f", TEXT));
-  void desk.uploads.resume();
-  await until(desk, "f", stage);
-  return desk;
-}
-
-test("what the server embeds is over when it was deleted before its row came", async () => {
-  await insert(records, "documents", { id: "f" });
-  await (await records.documents.findOne("f").exec())!.remove();
-  const desk = await followed("cancelled");
-  expect(desk.task("f")!.documentId).toBeNull();
-});
-
-test("what the server embeds is over when everything is forgotten", async () => {
-  const desk = await followed();
-  desk.house.account$.next({ ...desk.house.account, forgottenAt: LATER });
-  await until(desk, "f", "cancelled");
-});
-
-test("what the server embeds is done when its row says so", async () => {
-  const desk = await followed();
-  desk.syncing.embedding$.next({ f: { done: 2, of: 3 } });
-  expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });
-  await insert(records, "documents", { id: "f", status: "ready" });
-  await until(desk, "f", "done");
 });

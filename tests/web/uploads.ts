@@ -14,7 +14,32 @@ import { Embedding } from "../../web/src/services/embedding.ts";
 import { House } from "../../web/src/services/house.ts";
 import { Syncing, type SyncSummary } from "../../web/src/services/sync.ts";
 import { Uploads } from "../../web/src/services/upload.ts";
-import { T } from "./device.ts";
+import { openRows, T } from "./device.ts";
+import { soon } from "../soon.ts";
+
+export const TEXT = "The ferry leaves the harbour at noon and returns in the evening.";
+export const LATER = "2026-06-01T00:00:00.000Z";
+
+/** Of the test that runs. */
+export let records: Records;
+
+/** For a test file that has uploads. */
+export function withUploads(): void {
+  beforeAll(withBrowserParts);
+  beforeEach(async () => void (records = await openRows()));
+}
+
+export async function texts(documentId: string): Promise<string> {
+  const blocks = await records.vectorEmbeddings.find({ selector: { documentId } }).exec();
+  return blocks.flatMap(({ chunks }) => chunks.map(({ text }) => text)).join();
+}
+
+export async function documents(): Promise<string[]> {
+  return (await records.documents.find().exec()).map(({ id }) => id).sort();
+}
+
+export const until = (desk: Desk, id: string, stage: string): Promise<void> =>
+  soon(() => expect(desk.task(id)?.stage).toBe(stage));
 
 /** The files of a device that wait, as Dexie's verbs reach them. */
 export class Files {
@@ -97,8 +122,7 @@ async function request(name: string, ...given: [Work] | [LockOptions, Work]): Pr
   }
 }
 
-/** For a test file that has uploads. */
-export async function withBrowserParts(): Promise<void> {
+async function withBrowserParts(): Promise<void> {
   vi.stubGlobal("navigator", { locks: { request } });
   vi.stubGlobal("XMLHttpRequest", Sending);
   const heard: ((event: { data: unknown }) => void)[] = [];

@@ -13,10 +13,10 @@ from mcp.server.stdio import stdio_server
 
 from vademecum.cli.door import Desk, ask_in_turn
 from vademecum.cli.working import identity_of, work_in
-from vademecum.http.mcp.server import Context, serve
-from vademecum.http.mcp.tools import Call, Work
 from vademecum.model.collections import Json
 from vademecum.model.identity import FolderIdentity
+from vademecum.services.mcp.server import Context, serve
+from vademecum.services.mcp.tools import Call, Workplace
 from vademecum.settings import Settings
 
 
@@ -29,14 +29,14 @@ class Agent:
         self._email = email
         self._folder = folder
         self._identity: FolderIdentity | None = None
-        self._work: Work | None = None
+        self._work: Workplace | None = None
 
     async def serve(self) -> None:
         server = serve(self._who)
         async with stdio_server() as (requests, answers):
             await server.run(requests, answers, server.create_initialization_options())
 
-    async def _who(self, _: Context, missed: Work | None) -> tuple[Call, Work | None]:
+    async def _who(self, _: Context, missed: Workplace | None) -> tuple[Call, Workplace | None]:
         self._identity = self._identity or identity_of(self._folder)
         if self._work is None or self._work == missed:
             self._work = await work_in(self._identity, self._call)

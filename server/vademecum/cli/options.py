@@ -13,8 +13,6 @@ from vademecum.errors import NotFound
 from vademecum.model.folders import AGENT_FOLDER, OWNER
 from vademecum.settings import Settings, default_data, from_environment
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 
 def data_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(

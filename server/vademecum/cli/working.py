@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from vademecum.engines.workplace import identify, machine
-from vademecum.http.mcp.tools import Call, Work
 from vademecum.model.identity import FolderIdentity
+from vademecum.services.mcp.tools import Call, Workplace
 
 
 def identity_of(folder: Path) -> FolderIdentity:
@@ -14,8 +14,8 @@ def identity_of(folder: Path) -> FolderIdentity:
     return identify(str(folder), str(Path.home()))
 
 
-async def work_in(found: FolderIdentity, call: Call) -> Work:
+async def work_in(found: FolderIdentity, call: Call) -> Workplace:
     answer = await call(
         "POST", "/v1/agents/identify", json={**found._asdict(), "machine": machine(str(Path.home()))}
     )
-    return Work(answer["project"]["id"], answer["notice"])
+    return Workplace(answer["project"]["id"], answer["notice"])

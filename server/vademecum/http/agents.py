@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from litestar import get, post
 from litestar.datastructures import State
-from litestar.params import FromPath, JSONBody, QueryParameter
+from litestar.params import JSONBody, QueryParameter
 
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import Conflict, LimitReached, NotFound
@@ -15,14 +15,12 @@ from vademecum.http.asked import Req
 from vademecum.http.auth import view_of
 from vademecum.http.observations import AgentProject
 from vademecum.http.problems import problems
-from vademecum.model.collections import Id
 from vademecum.model.observation import Identity
 from vademecum.services import agent_work, claims, roots
 from vademecum.services.agent_context import context
 from vademecum.services.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
 from vademecum.services.agent_work import ProjectWork, SessionWork
 from vademecum.services.parts import Parts
-from vademecum.services.project_merge import merge
 from vademecum.services.scope import asked_in_address
 
 Tokens = Annotated[int, QueryParameter(ge=1, le=100_000, description="The most tokens of the text.")]
@@ -45,17 +43,6 @@ class AgentProjects(msgspec.Struct):
 class AgentSessions(msgspec.Struct):
     scope: AgentScope
     sessions: list[SessionWork]
-
-
-class Target(msgspec.Struct, forbid_unknown_fields=True):
-    into: Id
-
-
-class Merged(msgspec.Struct):
-    """`moved`: how many rows came over."""
-
-    scope: AgentScope
-    moved: int
 
 
 class Identified(msgspec.Struct):
@@ -142,24 +129,4 @@ async def sessions_route(request: Req, state: State, project: AgentProject) -> A
         return AgentSessions(scope.told, await agent_work.in_sessions(store, scope.asked))
 
 
-@post(
-    "/v1/projects/{project_id:str}/merge",
-    status_code=200,
-    operation_id="mergeProjects",
-    tags=["sessions"],
-    summary="Make a project a part of another",
-    responses=problems(NotFound, LimitReached),
-)
-async def merge_route(
-    request: Req, state: State, project_id: FromPath[str], data: JSONBody[Target]
-) -> Merged:
-    """Its sessions, memories, entities, summaries and observations are in the project `into` then, its folders mean that
-    one, and it is gone."""
-    parts: Parts = state.parts
-    limits = parts.limits(request.user)
-    async with parts.users.open(request.user.id) as store:
-        moved = await store.write(lambda draft: merge(draft, project_id, data.into, limits))
-        return Merged(AgentScope(await named(store, data.into)), moved)
-
-
-ROUTES = [identify_route, context_route, projects_route, sessions_route, merge_route]
+ROUTES = [identify_route, context_route, projects_route, sessions_route]

@@ -9,11 +9,11 @@ from litestar.params import JSONBody
 from vademecum.errors import Forbidden
 from vademecum.http.asked import Req
 from vademecum.http.auth import LOCAL_ADMIN
-from vademecum.services.backup import Manifest, Restored, backup, restore
+from vademecum.services.backup import BackupManifest, Restored, backup, restore
 from vademecum.services.parts import Parts
 
 
-class Place(msgspec.Struct):
+class BackupFolder(msgspec.Struct):
     path: str
 
 
@@ -25,12 +25,12 @@ def _parts(request: Req) -> Parts:
 
 
 @post("/v1/local/backup", include_in_schema=False, status_code=200)
-async def backup_route(request: Req, data: JSONBody[Place]) -> Manifest:
+async def backup_route(request: Req, data: JSONBody[BackupFolder]) -> BackupManifest:
     return await backup(_parts(request), Path(data.path))
 
 
 @post("/v1/local/restore", include_in_schema=False, status_code=200)
-async def restore_route(request: Req, data: JSONBody[Place]) -> Restored:
+async def restore_route(request: Req, data: JSONBody[BackupFolder]) -> Restored:
     return await restore(_parts(request), Path(data.path))
 
 

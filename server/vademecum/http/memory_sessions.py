@@ -1,4 +1,4 @@
-"""Sessions, under the ids that other programs know them by."""
+"""Sessions: made, listed, changed, deleted; most under the ids that other programs know them by."""
 
 from typing import Annotated
 from urllib.parse import unquote
@@ -6,7 +6,7 @@ from urllib.parse import unquote
 import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.datastructures import State
-from litestar.params import JSONBody
+from litestar.params import FromPath, JSONBody
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import Duplicate, LimitReached, NotFound, TooLarge
@@ -14,7 +14,7 @@ from vademecum.http.answers import Deleted, as_stored, paged, told, written
 from vademecum.http.asked import Req, Windowed
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id, Session
-from vademecum.services import sessions
+from vademecum.services import rows, sessions
 from vademecum.services.parts import Parts
 
 BY_EXTERNAL = "/v1/sessions/by-external/"
@@ -122,6 +122,23 @@ async def delete_route(request: Req, state: State) -> Deleted:
     known_by = external_id(request)
     async with parts.users.open(request.user.id) as store:
         await store.write(lambda draft: sessions.delete(draft, known_by))
+    return Deleted(1)
+
+
+@delete(
+    "/v1/sessions/{session_id:str}",
+    status_code=200,
+    operation_id="deleteSession",
+    tags=["sessions"],
+    summary="Delete a session",
+    responses=problems(NotFound),
+)
+async def delete_by_id_route(request: Req, state: State, session_id: FromPath[str]) -> Deleted:
+    """Its turns and summaries go; its documents stay in the pool. Entities stay, and so do relationships, which belong
+    to the entities."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        await store.write(lambda draft: rows.kill(draft, "sessions", session_id))
     return Deleted(1)
 
 

@@ -18,7 +18,7 @@ from vademecum.model.collections import Memory, Observation, ObservationKind, Ti
 from vademecum.model.observation import EVENTS_MAX, Event
 from vademecum.services import observe, rows
 from vademecum.services.agent_scope import AgentScope, Scoped, scope_called
-from vademecum.services.observation_search import Filter, Hit, is_memory, search
+from vademecum.services.observation_search import Filter, ObservationHit, is_memory, search
 from vademecum.services.parts import Parts
 from vademecum.services.scope import asked_in_address
 
@@ -202,7 +202,7 @@ async def search_route(request: Req, data: JSONBody[ObservationQuestion], state:
     return _answer(scope, results=[_hit(hit) for hit in found.hits], complete=found.complete)
 
 
-def _hit(hit: Hit) -> dict[str, object]:
+def _hit(hit: ObservationHit) -> dict[str, object]:
     kind = "memory" if is_memory(hit) else "observation"
     return {"type": kind, "score": hit.score, "relevance": hit.relevance, kind: msgspec.Raw(hit.row)}
 

@@ -28,7 +28,7 @@ SAID_FIRST = (
 )
 
 
-class Piece(msgspec.Struct, frozen=True):
+class BriefingPiece(msgspec.Struct, frozen=True):
     """An observation, or, with the kind "memory", what is remembered. `at`: when it was done or said last."""
 
     key: str
@@ -60,14 +60,16 @@ def rank(kind: str, at: str, pinned: bool, now: str) -> tuple[int, float]:
     return PARTS.index(part_of(kind, pinned)), -worth
 
 
-def line(piece: Piece) -> str:
+def line(piece: BriefingPiece) -> str:
     often = f" ({piece.count} times)" if piece.count > 1 else ""
     where = f" {quotation(one_line(piece.path))}" if piece.path else ""
     said = one_line(piece.text[:SAID_MAX]) + ("…" if len(piece.text) > SAID_MAX else "")
     return f"- {piece.at[:10]} {piece.kind}{where}{often}: {quotation(said)}"
 
 
-async def brief(project: str, pieces: Iterable[Piece], now: str, budget: int, count: Count) -> Briefing:
+async def brief(
+    project: str, pieces: Iterable[BriefingPiece], now: str, budget: int, count: Count
+) -> Briefing:
     """The best pieces that fit into so many tokens; one that is too long is passed over. Empty if nothing fits."""
     ordered = sorted(pieces, key=lambda piece: (*rank(piece.kind, piece.at, piece.pinned, now), piece.key))
     lines = [line(piece) for piece in ordered]
@@ -88,7 +90,9 @@ async def brief(project: str, pieces: Iterable[Piece], now: str, budget: int, co
     return Briefing("", 0, [])
 
 
-def _written(project: str, pieces: Sequence[Piece], lines: Sequence[str], *, every_part: bool = False) -> str:
+def _written(
+    project: str, pieces: Sequence[BriefingPiece], lines: Sequence[str], *, every_part: bool = False
+) -> str:
     told = [OPENING, f"Project: {quotation(one_line(project))}", SAID_FIRST]
     for part in PARTS:
         own = [

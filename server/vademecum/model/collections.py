@@ -11,7 +11,7 @@ import binascii
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -172,7 +172,6 @@ class Summary(Row, kw_only=True):
 ObservationKind = Literal[
     "read", "write", "edit", "command", "search", "error", "decision", "prompt", "session"
 ]
-OBSERVATION_KINDS: tuple[ObservationKind, ...] = get_args(ObservationKind)
 PATH_MAX = 4096
 Path = Annotated[str, Meta(max_length=PATH_MAX)]
 Mark = Annotated[str, Meta(max_length=64)]  # of a machine

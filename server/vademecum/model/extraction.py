@@ -102,7 +102,7 @@ class Fact(msgspec.Struct, frozen=True):
     confidence: float
 
 
-class Found(msgspec.Struct, frozen=True):
+class Believed(msgspec.Struct, frozen=True):
     """What is believed of a reply."""
 
     entities: list[Entity] = []
@@ -132,17 +132,17 @@ def turn(user_message: str, ai_response: str) -> str:
     return "\n\n".join(f"{label}:\n{text}" for label, text in parts if text.strip())
 
 
-def parse(reply: str) -> Found | None:
+def parse(reply: str) -> Believed | None:
     """None when there is no JSON object in it that has one of the lists."""
     whole = _ESCAPE.sub(lambda escape: r"\ufffd" if escape["lone"] else escape[0], reply[:REPLY_MAX])
     for candidate in objects_in(whole):
-        if candidate.keys() & set(Found.__struct_fields__):
+        if candidate.keys() & set(Believed.__struct_fields__):
             return _believed(candidate)
     return None
 
 
-def _believed(reply: dict[str, Any]) -> Found:
-    return Found(
+def _believed(reply: dict[str, Any]) -> Believed:
+    return Believed(
         _first(ENTITIES_MAX, map(_entity, _dicts(reply, "entities"))),
         _first(RELATIONSHIPS_MAX, map(_relationship, _dicts(reply, "relationships"))),
         _first(MEMORIES_MAX, map(_memory, _list(reply, "memories"))),

@@ -101,7 +101,7 @@ class Given(msgspec.Struct, frozen=True):
     passages: Sequence[Passage] = ()
 
 
-class Piece(msgspec.Struct, frozen=True):
+class PromptPiece(msgspec.Struct, frozen=True):
     id: str
     text: str
     turn: str | None = None
@@ -112,14 +112,14 @@ class Frame(msgspec.Struct, frozen=True):
     closing: str
 
 
-class Draft(msgspec.Struct, frozen=True):
+class Rendered(msgspec.Struct, frozen=True):
     """All of it as it would stand in the prompt. Every text ends a line, so that joined texts are as many tokens."""
 
     system: str
-    facts: Sequence[Piece]
-    turns: Sequence[Piece]
-    memories: Sequence[Piece]
-    passages: Sequence[Piece]
+    facts: Sequence[PromptPiece]
+    turns: Sequence[PromptPiece]
+    memories: Sequence[PromptPiece]
+    passages: Sequence[PromptPiece]
     documents: Frame
 
 
@@ -168,7 +168,7 @@ class SystemPromptTooLarge(ValueError):
 class _Section(msgspec.Struct, frozen=True):
     text: str = ""
     tokens: int = 0
-    kept: Sequence[Piece] = ()
+    kept: Sequence[PromptPiece] = ()
 
 
 def _frame(name: str, separator: str = "") -> Frame:
@@ -184,21 +184,21 @@ DOCUMENTS = {
 }
 
 
-def render(given: Given, budget: Budget) -> Draft:
+def render(given: Given, budget: Budget) -> Rendered:
     """Everything as it would stand in the prompt, neutral. The long part of the work: for a thread."""
     rules = [STANDING, AUTHORITATIVE] if given.mode == "authoritative" else [STANDING]
     system = "".join(f"{text}\n\n" for text in [given.system.strip("\n"), *rules] if text)
-    return Draft(
+    return Rendered(
         system=system,
-        facts=[Piece(fact.id, _fact_line(fact, budget.state)) for fact in given.facts],
-        turns=[Piece(turn.id, _turn_lines(turn, budget.volatile)) for turn in given.turns],
+        facts=[PromptPiece(fact.id, _fact_line(fact, budget.state)) for fact in given.facts],
+        turns=[PromptPiece(turn.id, _turn_lines(turn, budget.volatile)) for turn in given.turns],
         memories=[_memory(memory, budget.volatile) for memory in given.memories],
-        passages=[Piece(passage.id, _passage_lines(passage, budget.rag)) for passage in given.passages],
+        passages=[PromptPiece(passage.id, _passage_lines(passage, budget.rag)) for passage in given.passages],
         documents=DOCUMENTS[given.mode],
     )
 
 
-async def assemble(draft: Draft, budget: Budget, count: Count) -> Prompt:
+async def assemble(draft: Rendered, budget: Budget, count: Count) -> Prompt:
     """The prompt, and what of it did not fit. Raises SystemPromptTooLarge."""
     system_max = budget.total - RESPONSE_LEAST - budget.state
     if (least := _least(draft.system)) > system_max:  # not worth counting
@@ -249,10 +249,10 @@ def _turn_lines(turn: Turn, room: int) -> str:
     return "".join(f"{who}: {neutral(_clip(text, room))}\n" for who, text in said if text)
 
 
-def _memory(memory: Recalled, room: int) -> Piece:
+def _memory(memory: Recalled, room: int) -> PromptPiece:
     text = one_line(_clip(memory.text, room))
     line = f"- {one_line(memory.date)}, {one_line(memory.session)}: {text}\n"
-    return Piece(memory.id, line, memory.turn)
+    return PromptPiece(memory.id, line, memory.turn)
 
 
 def _passage_lines(passage: Passage, room: int) -> str:
@@ -266,7 +266,7 @@ def _clip(text: str, room: int) -> str:
     return text if len(text) <= longest else text[:longest] + CUT
 
 
-def _texts(draft: Draft) -> Iterable[str]:
+def _texts(draft: Rendered) -> Iterable[str]:
     """Every text of which the tokens must be known."""
     yield draft.system
     for frame in (STATE, CONVERSATION, MEMORY, draft.documents):
@@ -285,10 +285,10 @@ def _least(text: str) -> int:
     return -(-len(text) // CHARACTERS)
 
 
-def _best(frame: Frame, pieces: Sequence[Piece], room: int, costs: Mapping[str, int]) -> _Section:
+def _best(frame: Frame, pieces: Sequence[PromptPiece], room: int, costs: Mapping[str, int]) -> _Section:
     """As many as fit, in their order; one that is too large is skipped."""
     used = costs[frame.opening] + costs[frame.closing]
-    kept: list[Piece] = []
+    kept: list[PromptPiece] = []
     for piece in pieces:
         if used + costs[piece.text] <= room:
             used += costs[piece.text]
@@ -296,10 +296,12 @@ def _best(frame: Frame, pieces: Sequence[Piece], room: int, costs: Mapping[str, 
     return _section(frame, kept, used)
 
 
-async def _newest(turns: Sequence[Piece], room: int, costs: Mapping[str, int], count: Count) -> _Section:
+async def _newest(
+    turns: Sequence[PromptPiece], room: int, costs: Mapping[str, int], count: Count
+) -> _Section:
     """The newest turns that fit, with no gap between them. The last is told in part rather than not at all."""
     used = costs[CONVERSATION.opening] + costs[CONVERSATION.closing]
-    kept: list[Piece] = []
+    kept: list[PromptPiece] = []
     for turn in reversed(turns):
         if used + costs[turn.text] > room:
             break
@@ -307,7 +309,7 @@ async def _newest(turns: Sequence[Piece], room: int, costs: Mapping[str, int], c
         kept.insert(0, turn)
     if turns and not kept:
         text, tokens = await _cut(turns[-1].text, room - used, count)
-        kept = [Piece(turns[-1].id, text)] if text else []
+        kept = [PromptPiece(turns[-1].id, text)] if text else []
         used += tokens
     return _section(CONVERSATION, kept, used)
 
@@ -327,12 +329,12 @@ async def _cut(text: str, room: int, count: Count) -> tuple[str, int]:
     return best, tokens
 
 
-def _section(frame: Frame, kept: Sequence[Piece], tokens: int) -> _Section:
+def _section(frame: Frame, kept: Sequence[PromptPiece], tokens: int) -> _Section:
     if not kept:
         return _Section()
     return _Section("".join([frame.opening, *(piece.text for piece in kept), frame.closing]), tokens, kept)
 
 
-def _missing(given: Sequence[Piece], kept: Sequence[Piece]) -> list[str]:
+def _missing(given: Sequence[PromptPiece], kept: Sequence[PromptPiece]) -> list[str]:
     ids = {piece.id for piece in kept}
     return [piece.id for piece in given if piece.id not in ids]

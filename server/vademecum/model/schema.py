@@ -6,10 +6,7 @@ or `minLength` appears here. The server judges live rows by the struct.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import types
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -36,12 +33,6 @@ def json_schema(collection: Collection) -> Json:
         **body,
         "indexes": list(collection.indexes),
     }
-
-
-def wire_hash(registry: Mapping[str, Collection]) -> str:
-    """A fingerprint of all that travels: it changes when, and only when, a schema does."""
-    schemas = {name: json_schema(c) for name, c in registry.items()}
-    return hashlib.sha256(json.dumps(schemas, sort_keys=True).encode()).hexdigest()
 
 
 def object_schema(struct: type[msgspec.Struct]) -> Json:

@@ -8,7 +8,7 @@ OPENING = "<think>"
 CLOSING = "</think>"
 
 
-class Shown:
+class AnswerText:
     """The text of an answer out of pieces as they arrive. Only what an answer begins with is thinking: the mark in the
     middle of it is text, as in an answer about HTML."""
 

@@ -52,11 +52,6 @@ def telling(text: str, terms: Terms) -> set[str]:
     return {term for term in found if len(term) > 1 or not term.isascii()}
 
 
-def on_topic(question: str, facts: Iterable[Fact], terms: Terms, close: Collection[str] = ()) -> list[Fact]:
-    """The facts that belong to the question, the most useful first. `close`: ids of facts whose meaning is near enough."""
-    return [fact for _, fact in most_useful(belonging(question, facts, terms, close))]
-
-
 def belonging(
     question: str, facts: Iterable[Fact], terms: Terms, close: Collection[str] = ()
 ) -> list[tuple[int, Fact]]:

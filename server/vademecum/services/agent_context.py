@@ -9,7 +9,7 @@ import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model import secrets
-from vademecum.model.briefing import Briefing, Piece, brief, rank
+from vademecum.model.briefing import Briefing, BriefingPiece, brief, rank
 from vademecum.model.recollection import kind_of
 from vademecum.services import claims
 from vademecum.services.agent_scope import Scoped
@@ -21,7 +21,7 @@ from vademecum.services.scope import keys_in
 PIECES = 300  # as many as a large budget takes of short ones
 
 
-class Context(msgspec.Struct, frozen=True):
+class AgentBriefing(msgspec.Struct, frozen=True):
     briefing: Briefing
     notice: str | None
 
@@ -43,7 +43,7 @@ _told = msgspec.json.Decoder(_Told)
 
 async def context(
     store: UserStore, scope: Scoped, tokens: int, inference: Inference, clock: Callable[[], str]
-) -> Context:
+) -> AgentBriefing:
     """Without anything to tell, the text is empty."""
     project = scope.told.project
     now = clock()
@@ -51,17 +51,17 @@ async def context(
     told = await brief(
         project.name if project else "all projects", pieces, now, tokens, inference.count_tokens
     )
-    return Context(told, await claims.notice_of(store, project.id) if project else None)
+    return AgentBriefing(told, await claims.notice_of(store, project.id) if project else None)
 
 
-async def _pieces(store: UserStore, scope: Scoped, now: str) -> list[Piece]:
+async def _pieces(store: UserStore, scope: Scoped, now: str) -> list[BriefingPiece]:
     keys = [
         *await keys_in(store, scope.asked, "observations"),
         *await keys_in(store, scope.asked, "memories"),
     ]
     cards = await cards_of(store, keys)
     best = await asyncio.to_thread(_best, cards, now)
-    found: list[Piece] = []
+    found: list[BriefingPiece] = []
     async for portion in portions(store, best):
         found += await asyncio.to_thread(lambda rows: [_piece(key, body) for key, body in rows], portion)
     return found
@@ -80,8 +80,8 @@ def _kind(key: str, card: Card) -> str:
     return "memory" if kind_of(key) == "memories" else card.kind
 
 
-def _piece(key: str, body: bytes) -> Piece:
+def _piece(key: str, body: bytes) -> BriefingPiece:
     """Without secrets: a device may have stored some in a memory."""
     row = _told.decode(body)
     text = secrets.redact(row.content or row.text)
-    return Piece(key, row.kind, row.updated_at, text, row.pinned, row.path, row.count)
+    return BriefingPiece(key, row.kind, row.updated_at, text, row.pinned, row.path, row.count)

@@ -245,9 +245,11 @@ def endpoint_of(settings: Settings, model: str = "") -> Endpoint | None:
     """The one that is set up, with this model or the assistant's."""
     if not settings.assistant_url:
         return None
-    from vademecum.engines.llm.endpoint import Bounds, Endpoint  # with httpx: only where there is one
+    from vademecum.engines.llm.endpoint import AnswerBounds, Endpoint  # with httpx: only where there is one
 
-    bounds = Bounds(settings.assistant_connect_s, settings.assistant_silence_s, settings.assistant_characters)
+    bounds = AnswerBounds(
+        settings.assistant_connect_s, settings.assistant_silence_s, settings.assistant_characters
+    )
     return Endpoint(
         base_address(settings.assistant_url),
         model.strip() or settings.assistant_model.strip(),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from vademecum.engines.duckdb.ledger import Erased
+from vademecum.engines.duckdb.ledger import LedgerLine
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
 from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken
@@ -28,7 +28,7 @@ MANIFEST = "backup.json"
 ACCOUNTS = "accounts.duckdb"
 
 
-class Manifest(msgspec.Struct, rename="camel"):
+class BackupManifest(msgspec.Struct, rename="camel"):
     """`files`: path inside the backup -> sha-256."""
 
     at: str
@@ -47,7 +47,7 @@ class Restored(msgspec.Struct, rename="camel"):
     skipped: list[str]
 
 
-async def backup(parts: Parts, target: Path) -> Manifest:
+async def backup(parts: Parts, target: Path) -> BackupManifest:
     """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten."""
     if target.exists():
         raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
@@ -64,7 +64,7 @@ async def backup(parts: Parts, target: Path) -> Manifest:
             async with parts.users.detached(user_id) as folder:
                 await asyncio.to_thread(_copy_records, folder, user_folder(staging, user_id))
         files = await asyncio.to_thread(_checksums, staging)
-        manifest = Manifest(parts.clock(), users, files)
+        manifest = BackupManifest(parts.clock(), users, files)
         (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
         staging.rename(target)
     except BaseException:
@@ -143,9 +143,9 @@ async def _is_empty(parts: Parts, account_id: str) -> bool:
         return False
 
 
-def _verified(source: Path) -> Manifest:
+def _verified(source: Path) -> BackupManifest:
     try:
-        manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=Manifest)
+        manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=BackupManifest)
     except (OSError, msgspec.DecodeError) as error:
         raise BadRequest(f"{source} is not a backup of this program. Nothing was changed.") from error
     if _checksums(source) != manifest.files:
@@ -179,7 +179,7 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             job.ask(user_id)
 
 
-def erase_again(draft: Draft, lines: list[Erased]) -> int:
+def erase_again(draft: Draft, lines: list[LedgerLine]) -> int:
     """Apply the ledger to restored records. Returns how many rows that the backup had died again."""
     # As the backup has them: a death heals the rows that name the dead one, and that takes a new seq.
     came = {key: head.seq for key in list(draft.keys()) if (head := draft.head(key)) is not None}

@@ -23,7 +23,7 @@ from vademecum.model.suggest import Candidate, cleanup
 from vademecum.services.portions import Portion, live_keys, portions
 
 
-class Card(msgspec.Struct, frozen=True, rename="camel"):
+class DocumentCard(msgspec.Struct, frozen=True, rename="camel"):
     """What documents are told apart by: short, whatever the row holds besides."""
 
     id: str
@@ -34,21 +34,21 @@ class Card(msgspec.Struct, frozen=True, rename="camel"):
     status: str
 
 
-_card = msgspec.json.Decoder(Card)
+_card = msgspec.json.Decoder(DocumentCard)
 
 
 def new_id() -> str:
     return uuid7(time.time_ns() // 1_000_000, secrets.token_bytes(10))
 
 
-async def cards(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[Card, bytes]]:
+async def cards(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentCard, bytes]]:
     """The documents `keys`, each with its body; those that have died meanwhile are left out."""
     async for portion in portions(store, keys):
         for card, body in await asyncio.to_thread(_cards, portion):
             yield card, body
 
 
-def _cards(portion: Portion) -> list[tuple[Card, bytes]]:
+def _cards(portion: Portion) -> list[tuple[DocumentCard, bytes]]:
     return [(_card.decode(body), body) for _, body in portion]
 
 
@@ -91,13 +91,13 @@ async def suggestions(store: UserStore, limit: int) -> list[bytes]:
     return await _bodies(store, cleanup([_candidate(store, card) for card in known], limit))
 
 
-def _candidate(store: UserStore, card: Card) -> Candidate:
+def _candidate(store: UserStore, card: DocumentCard) -> Candidate:
     head = store.heads.rows.get(f"documents/{card.id}")
     borrowed = head is not None and bool(head.references)  # to the sessions it is active in
     return Candidate(card.id, borrowed, card.last_accessed_at, card.access_count)
 
 
-def _age(card: Card) -> tuple[str, str]:
+def _age(card: DocumentCard) -> tuple[str, str]:
     return card.created_at, card.id
 
 

@@ -48,11 +48,11 @@ document must be the id of the account that it is pushed to.
 """
 
 
-class Block(msgspec.Struct):
+class _Chunked(msgspec.Struct):
     chunks: list[Json]
 
 
-_block = msgspec.json.Decoder(Block)
+_block = msgspec.json.Decoder(_Chunked)
 
 
 @dataclass

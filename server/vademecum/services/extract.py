@@ -20,14 +20,14 @@ from vademecum.errors import AssistantBroke
 from vademecum.model import extraction, jobs, names, secrets
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
-from vademecum.model.extraction import Found
+from vademecum.model.extraction import Believed
 from vademecum.model.jobs import Job
 from vademecum.model.limits import Limits
 from vademecum.model.ranking import fold
 from vademecum.model.scope import Home, InProject
 from vademecum.services import rows
 from vademecum.services.portions import live_keys, portions
-from vademecum.services.remember import Known, Memories, Statement, keep_extracted, without_secrets
+from vademecum.services.remember import LookedUp, Memories, Statement, keep_extracted, without_secrets
 from vademecum.services.scope import home_of, is_within
 from vademecum.services.work import advance
 
@@ -39,7 +39,7 @@ TOKENS = 1500
 UNREADABLE = "The model's reply could not be read: there is no JSON in it. Another model may do better."
 
 
-class _Turn(msgspec.Struct, rename="camel"):
+class _NewTurn(msgspec.Struct, rename="camel"):
     session_id: str
     user_message: str
     ai_response: str
@@ -54,10 +54,10 @@ class _Key(msgspec.Struct):
     key: str
 
 
-_turn = msgspec.json.Decoder(_Turn)
+_turn = msgspec.json.Decoder(_NewTurn)
 _entity = msgspec.json.Decoder(_Entity)
 _key = msgspec.json.Decoder(_Key)
-_found = msgspec.json.Decoder(Found)
+_found = msgspec.json.Decoder(Believed)
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class Extraction:
                 return None
             known = await _known(store, home_of(store.heads.rows.get(f"sessions/{turn.session_id}")))
         text = await asyncio.to_thread(extraction.turn, turn.user_message, turn.ai_response)
-        found = await self._found(text, [entity.name for entity in known]) if text else Found()
+        found = await self._found(text, [entity.name for entity in known]) if text else Believed()
         heard = jobs.heard(job, msgspec.json.encode(found).decode())
         async with self.users.open(user_id) as store:
             return heard if await store.write(lambda draft: advance(draft, job, heard)) else None
 
-    async def _found(self, text: str, known: list[str]) -> Found:
+    async def _found(self, text: str, known: list[str]) -> Believed:
         reply = await self.endpoint.whole(
             extraction.system_prompt([secrets.redact(name) for name in known]),
             secrets.redact(text),
@@ -110,7 +110,7 @@ class Extraction:
         while not await self._stored(user_id, job, found, texts):
             pass  # the session went to another project meanwhile, or a backup took the file's place
 
-    async def _stored(self, user_id: str, job: Job, found: Found, texts: list[str]) -> bool:
+    async def _stored(self, user_id: str, job: Job, found: Believed, texts: list[str]) -> bool:
         """False, and nothing was stored, if what was looked up is not of where the session is now."""
         async with self.users.open(user_id) as store:
             turn = await _read(store, job)
@@ -137,9 +137,9 @@ class _Keep:
     home: Home
     entities: list[_Entity]
     facts: Mapping[str, list[str]]
-    memories: list[Known]
+    memories: list[LookedUp]
 
-    def all(self, draft: Draft, job: Job, found: Found) -> bool:
+    def all(self, draft: Draft, job: Job, found: Believed) -> bool:
         """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
         nothing of it is stored."""
         if draft.epoch != self.epoch or home_of(draft.head(f"sessions/{self.session_id}")) != self.home:
@@ -155,7 +155,7 @@ class _Keep:
             self._propose(draft, fact)
         return True
 
-    def _entities(self, draft: Draft, home: InProject, found: Found) -> None:
+    def _entities(self, draft: Draft, home: InProject, found: Believed) -> None:
         ids = {fold(entity.name): entity.id for entity in self.entities}
         for entity in found.entities:
             row_id = names.entity_id(home.project_id, entity.type, entity.name)
@@ -194,13 +194,13 @@ class _Keep:
             rows.change(draft, collection, row_id, {fills: fields[fills]}, self.limits)
 
 
-def _clean(found: Found) -> Found:
+def _clean(found: Believed) -> Believed:
     """What holds one is left out; of notes, the secret alone."""
 
     def clean(*texts: str) -> bool:
         return not secrets.find(": ".join(texts))
 
-    return Found(
+    return Believed(
         [
             msgspec.structs.replace(entity, notes=secrets.redact(entity.notes))
             for entity in found.entities
@@ -212,7 +212,7 @@ def _clean(found: Found) -> Found:
     )
 
 
-async def _read(store: UserStore, job: Job) -> _Turn | None:
+async def _read(store: UserStore, job: Job) -> _NewTurn | None:
     """The turn, if it is still what the job is about."""
     body = (await store.bodies([job.subject])).get(job.subject)
     if body is None or not store.live(job.subject):

@@ -26,7 +26,7 @@ CLOSED: Final = None
 WAKE: Final = b""
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class StreamBounds(msgspec.Struct, frozen=True):
     """How many streams a user may have, and how many events and bytes may wait in each."""
 
     streams: int
@@ -84,7 +84,7 @@ def cut(store: UserStore, changes: list[Change]) -> list[Run]:
 class Subscription:
     """A bounded queue of server-sent events."""
 
-    def __init__(self, collections: frozenset[str], named: bool, bounds: Bounds) -> None:
+    def __init__(self, collections: frozenset[str], named: bool, bounds: StreamBounds) -> None:
         self.closed = False
         self._collections = collections
         self._named = named
@@ -141,7 +141,7 @@ class Subscription:
 class Hub:
     """Who follows whom. Lives in the event loop alone."""
 
-    def __init__(self, bounds: Bounds) -> None:
+    def __init__(self, bounds: StreamBounds) -> None:
         self._bounds = bounds
         self._subscriptions: dict[str, set[Subscription]] = defaultdict(set)
 

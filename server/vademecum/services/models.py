@@ -71,7 +71,7 @@ def choose(settings: Settings, name: str) -> None:
     _replace(chosen_file(settings), name.encode() + b"\n")
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ModelPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A change of the model that is under way, kept in `<data>/reembed.json`. `model`: the new one's hash. `users` and
     `blocks`: how many are done."""
 
@@ -87,11 +87,11 @@ def plan_file(settings: Settings) -> Path:
     return settings.data / "reembed.json"
 
 
-def load_plan(settings: Settings) -> Plan | None:
+def load_plan(settings: Settings) -> ModelPlan | None:
     """Raises Broken."""
     path = plan_file(settings)
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Plan)
+        return msgspec.json.decode(path.read_bytes(), type=ModelPlan)
     except FileNotFoundError:
         return None
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -101,7 +101,7 @@ def load_plan(settings: Settings) -> Plan | None:
         ) from error
 
 
-def save_plan(settings: Settings, plan: Plan) -> None:
+def save_plan(settings: Settings, plan: ModelPlan) -> None:
     _replace(plan_file(settings), msgspec.json.encode(plan))
 
 

@@ -48,7 +48,7 @@ class Filter(msgspec.Struct, frozen=True):
         )
 
 
-class Hit(msgspec.Struct, frozen=True):
+class ObservationHit(msgspec.Struct, frozen=True):
     """A row as it is stored, with how well it fits."""
 
     key: str
@@ -60,7 +60,7 @@ class Hit(msgspec.Struct, frozen=True):
 class Hits(msgspec.Struct, frozen=True):
     """`complete` is false while the newest rows cannot be found by all their means yet."""
 
-    hits: list[Hit]
+    hits: list[ObservationHit]
     complete: bool
 
 
@@ -76,7 +76,7 @@ async def search(
         keys = keys[: fitting(store, keys)]
         bodies = await store.bodies(keys)
         hits = [
-            Hit(key, bodies[key], one.score, one.relevance)
+            ObservationHit(key, bodies[key], one.score, one.relevance)
             for key, one in zip(keys, found.results, strict=False)
             if key in bodies and in_scope(store, scope, key)
         ]
@@ -94,7 +94,7 @@ async def _among(store: UserStore, scope: MemoryScope, asked: Filter) -> frozens
     return await asyncio.to_thread(lambda: frozenset(key for key, card in cards.items() if asked.fits(card)))
 
 
-def is_memory(hit: Hit) -> bool:
+def is_memory(hit: ObservationHit) -> bool:
     return kind_of(hit.key) == "memories"
 
 

@@ -28,7 +28,7 @@ OBSERVATIONS = "observations"
 NAMED_MAX = 255  # characters of a session and of a tool
 
 
-class Read(msgspec.Struct, frozen=True):
+class ReadRows(msgspec.Struct, frozen=True):
     """Rows as they are stored, and the ids of which nothing is to be seen here."""
 
     rows: list[bytes]
@@ -107,13 +107,13 @@ async def listed(
     return await newest(store, await keys_in(store, scope, OBSERVATIONS), asked, fits)
 
 
-async def read(store: UserStore, scope: MemoryScope, ids: Sequence[str]) -> Read:
+async def read(store: UserStore, scope: MemoryScope, ids: Sequence[str]) -> ReadRows:
     """Those within the scope, in the order asked for. Another project's id is missing as an unknown one is."""
     heads = store.heads.rows
     seen = [i for i in dict.fromkeys(ids) if is_within(scope, heads.get(key_of(i)))]
     bodies = await store.bodies([key_of(i) for i in seen])
     found = [i for i in seen if key_of(i) in bodies and is_within(scope, heads.get(key_of(i)))]
-    return Read([bodies[key_of(i)] for i in found], [i for i in dict.fromkeys(ids) if i not in found])
+    return ReadRows([bodies[key_of(i)] for i in found], [i for i in dict.fromkeys(ids) if i not in found])
 
 
 async def timeline(

@@ -20,7 +20,7 @@ from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
 from vademecum.services.index import Indexer, Indexes
 from vademecum.services.models import Inference
-from vademecum.services.places import Places
+from vademecum.services.places import UploadPlaces
 from vademecum.services.rates import Limiter
 from vademecum.services.recall import Recall
 from vademecum.services.reembed import Reembedding
@@ -53,7 +53,7 @@ class Parts:
     memories: Memories
     spool: Spool
     limiter: Limiter
-    places: Places
+    places: UploadPlaces
     local_secret: str
     clock: Callable[[], str]
 

@@ -17,7 +17,7 @@ RETRY_AFTER_S = 5
 
 
 @dataclass
-class Places:
+class UploadPlaces:
     """`reading_of_one`: files of one user that are read at once, so that a core is left to the others."""
 
     of_one: int = 4

@@ -15,7 +15,7 @@ from vademecum.services.follow import Hub, frame
 EVERY_S = 0.5  # of one document
 
 
-class Progress(msgspec.Struct, rename="camel"):
+class DocumentProgress(msgspec.Struct, rename="camel"):
     """`done` chunks of `of` have vectors."""
 
     document_id: str
@@ -36,7 +36,7 @@ class Teller:
         if not self._hub.is_followed(store.user_id) or now - told.get(document_id, -EVERY_S) < EVERY_S:
             return
         told[document_id] = now
-        progress = Progress(
+        progress = DocumentProgress(
             document_id, store.chunk_count(document_id, model), store.chunk_count(document_id)
         )
         self._hub.mention(store.user_id, "documents", frame(msgspec.json.encode(progress), "progress"))

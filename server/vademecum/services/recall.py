@@ -47,7 +47,7 @@ class Recollection(msgspec.Struct, rename="camel", frozen=True):
     project_id: str | None
 
 
-class Recalled(NamedTuple):
+class RecallResult(NamedTuple):
     """`complete` is false when the index was still behind, or rows wait for their vectors."""
 
     results: list[Recollection]
@@ -89,7 +89,7 @@ class Recall:
         kinds: frozenset[Kind],
         k: int,
         among: Container[str] | None = None,
-    ) -> Recalled:
+    ) -> RecallResult:
         """As `search`, and whether that is all. `among`: keys of the rows that count, if not all do."""
         embedder = await self.indexes.embedder(user_id, OPENING_S)
         async with self._users.open(user_id) as store:
@@ -98,7 +98,7 @@ class Recall:
         if among is not None:
             ids = [key for key in ids if key in among]
         if not ids or not query.strip():
-            return Recalled([], True)
+            return RecallResult([], True)
         mode: SearchMode = "hybrid" if embedder is not None else "words"
         hits, read = await self.seeker.seek(
             user_id, query, ids, max(k, DEPTH), mode, (epoch, seq), MEANING_OF_TURNS
@@ -107,7 +107,7 @@ class Recall:
             standing = await _lifted(store, await _standing(store, scope, hits, read))
             results = _aged(store, standing[: max(k, CANDIDATES)], self._clock())
         whole = embedder is None or not self._vectors.is_asked(user_id)
-        return Recalled(results[:k], read >= seq and whole)
+        return RecallResult(results[:k], read >= seq and whole)
 
     async def nearest(
         self, user_id: str, home: Home, text: str, kind: Kind, k: int

@@ -26,7 +26,7 @@ from vademecum.model.draft import WAITING, Draft
 from vademecum.model.vectors import Vectors
 from vademecum.services import models, staging
 from vademecum.services.index import Indexer
-from vademecum.services.models import Inference, Plan
+from vademecum.services.models import Inference, ModelPlan
 from vademecum.services.staging import Staging
 from vademecum.settings import Settings
 
@@ -58,7 +58,7 @@ class Status(msgspec.Struct, rename="camel"):
     behind: dict[str, Progress]
 
 
-def resume(settings: Settings) -> tuple[Plan | None, set[str], set[str]]:
+def resume(settings: Settings) -> tuple[ModelPlan | None, set[str], set[str]]:
     """At the start: the change that is under way, who is behind, and who of them was being swapped. Takes away what is
     left of others."""
     plan = models.load_plan(settings)
@@ -76,7 +76,7 @@ class Reembedding:
     def __init__(
         self,
         settings: Settings,
-        plan: Plan | None,
+        plan: ModelPlan | None,
         users: Users,
         inference: Inference,
         indexer: Indexer,
@@ -120,7 +120,7 @@ class Reembedding:
             behind: set[str] = set()
             if now is not None:  # else there is nothing to go on with: the ordinary embedding does it
                 behind = await self._with_rows(accounts) - (self._inference.behind - self._inference.swapping)
-            await self._begin(Plan(before=before, target=name, model=manifest.hash), behind)
+            await self._begin(ModelPlan(before=before, target=name, model=manifest.hash), behind)
             for user_id in await self._with_rows(accounts) - behind:  # some had no rows when that began
                 self._indexer.forget(user_id)
                 self._ask("embed", user_id)
@@ -137,7 +137,7 @@ class Reembedding:
             lambda: {i for i in user_ids if (user_folder(data, i) / RECORDS).exists()}
         )
 
-    async def _begin(self, plan: Plan, behind: set[str]) -> None:
+    async def _begin(self, plan: ModelPlan, behind: set[str]) -> None:
         """On disk first: folders of those behind, then the plan, which makes them count."""
         try:
             prepared = await self._inference.prepare(self._settings.models_folder / plan.target, plan.model)
@@ -157,7 +157,7 @@ class Reembedding:
         async with self._files:
             await asyncio.to_thread(staging.sweep, self._settings.data, plan.model)
 
-    def _write_down(self, plan: Plan, behind: set[str]) -> None:
+    def _write_down(self, plan: ModelPlan, behind: set[str]) -> None:
         staging.begin(self._settings.data, behind, plan.model)
         models.save_plan(self._settings, plan)
         try:
@@ -185,7 +185,7 @@ class Reembedding:
             self._keep(msgspec.structs.replace(self._plan, paused=paused))
             await self._go_on()
 
-    def _keep(self, plan: Plan) -> None:
+    def _keep(self, plan: ModelPlan) -> None:
         models.save_plan(self._settings, plan)
         self._plan = plan
 

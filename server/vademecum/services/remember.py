@@ -45,7 +45,7 @@ class Statement(msgspec.Struct, frozen=True):
     source: str = "user"
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptMemory(msgspec.Struct, frozen=True):
     """`deduplicated`: it was known, to the letter or, then `supersedes` says which, in other words. `redacted`: it held
     a secret, which was not stored."""
 
@@ -56,13 +56,13 @@ class Kept(msgspec.Struct, frozen=True):
     redacted: bool
 
 
-class Hit(msgspec.Struct, frozen=True):
+class MemoryHit(msgspec.Struct, frozen=True):
     memory: bytes
     score: float
     relevance: float
 
 
-class Known(msgspec.Struct, frozen=True):
+class LookedUp(msgspec.Struct, frozen=True):
     """What was looked up about a text before the write. `seq`: rows of a later one came or changed meanwhile. `exact`:
     the current memories of `home` with its form; `near`: else the one that says it in other words."""
 
@@ -81,7 +81,7 @@ class Memories:
         self._recall = recall
         self._clock = clock
 
-    async def remember(self, user_id: str, said: Statement, limits: Limits) -> Kept:
+    async def remember(self, user_id: str, said: Statement, limits: Limits) -> KeptMemory:
         """Raises BadRequest for a text that says nothing, or nothing but a secret, and as `resolve` does."""
         spoken, text = await asyncio.to_thread(without_secrets, said.text)
         if not text or (text != spoken and secrets.is_bare(text)):
@@ -94,7 +94,7 @@ class Memories:
             pass  # the session went to another project meanwhile, or a backup took the file's place
         home, row, old = kept
         repeated = old is not None
-        return Kept(home, row, repeated, old if old != row["id"] else None, text != spoken)
+        return KeptMemory(home, row, repeated, old if old != row["id"] else None, text != spoken)
 
     async def _kept(
         self, user_id: str, said: Statement, text: str, limits: Limits
@@ -115,7 +115,7 @@ class Memories:
 
     async def look_up(
         self, user_id: str, home: Home, texts: Sequence[str], session_id: str | None = None
-    ) -> list[Known]:
+    ) -> list[LookedUp]:
         """What `home` knows of each of these texts. The file must not be held: the model's answer is waited for.
 
         `session_id`: they were extracted from this conversation. One that is full gets no more, so nothing is asked of
@@ -133,7 +133,7 @@ class Memories:
                 exact = [[*ids, *more] for ids, more in zip(exact, found, strict=True)]
         full = extracted >= MEMORIES_MAX
         return [
-            Known(home, text, seq, ids, None if ids or full else await self._repeated(user_id, home, text))
+            LookedUp(home, text, seq, ids, None if ids or full else await self._repeated(user_id, home, text))
             for text, ids in zip(texts, exact, strict=True)
         ]
 
@@ -149,7 +149,7 @@ class Memories:
         near = [Near(one.id, one.text, cosines[one.id]) for one in found]
         return await asyncio.to_thread(superseded, text, near, embedder.same_memory)
 
-    async def search(self, user_id: str, scope: MemoryScope, query: str, limit: int) -> list[Hit]:
+    async def search(self, user_id: str, scope: MemoryScope, query: str, limit: int) -> list[MemoryHit]:
         """The current memories that fit best, best first; without a question, the freshest."""
         embedder = await self._recall.indexes.embedder(user_id, OPENING_S)
         if embedder is None or not query.strip():
@@ -160,11 +160,11 @@ class Memories:
         async with self._users.open(user_id) as store:
             keys = [key_of(one) for one in found if is_within(scope, store.heads.rows.get(key_of(one)))]
             shown = [one async for some in decoded(store, keys) for one in some if is_current(one[0])]
-        hits_shown = [Hit(body, found[one.id].score, found[one.id].relevance) for one, body in shown]
+        hits_shown = [MemoryHit(body, found[one.id].score, found[one.id].relevance) for one, body in shown]
         return _bounded(hits_shown[:limit])
 
 
-def _bounded(hits: list[Hit]) -> list[Hit]:
+def _bounded(hits: list[MemoryHit]) -> list[MemoryHit]:
     """The best that fit into an answer: at least one."""
     sizes = accumulate(len(hit.memory) for hit in hits)
     return [
@@ -197,7 +197,7 @@ def _of_forms(some: list[tuple[Memory, bytes]], forms: list[str]) -> list[list[s
     return [[memory_id for has, memory_id in current if has == form] for form in forms]
 
 
-def keep(draft: Draft, said: Statement, known: Known, limits: Limits) -> tuple[Json, str | None]:
+def keep(draft: Draft, said: Statement, known: LookedUp, limits: Limits) -> tuple[Json, str | None]:
     """The memory, and the id of the one that it repeats: its own if it was there to the letter."""
     row = _refreshed(draft, said, known, limits)
     if row is not None:
@@ -207,7 +207,7 @@ def keep(draft: Draft, said: Statement, known: Known, limits: Limits) -> tuple[J
     return _added(draft, said, known, limits, memory_id if draft.head(key_of(memory_id)) is None else None)
 
 
-def keep_extracted(draft: Draft, said: Statement, known: Known, limits: Limits) -> None:
+def keep_extracted(draft: Draft, said: Statement, known: LookedUp, limits: Limits) -> None:
     """As `keep`, but what a person deleted does not come back, and one conversation has only so many memories."""
     if _refreshed(draft, said, known, limits) is not None:
         return
@@ -219,12 +219,12 @@ def keep_extracted(draft: Draft, said: Statement, known: Known, limits: Limits) 
         _added(draft, said, known, limits, memory_id if head is None else None)
 
 
-def _derived_id(draft: Draft, known: Known) -> str:
+def _derived_id(draft: Draft, known: LookedUp) -> str:
     project_id = known.home.project_id if isinstance(known.home, InProject) else ""
     return names.memory_id(draft.id_key, project_id, same_form(known.text))
 
 
-def _refreshed(draft: Draft, said: Statement, known: Known, limits: Limits) -> Json | None:
+def _refreshed(draft: Draft, said: Statement, known: LookedUp, limits: Limits) -> Json | None:
     """The memory that says the same to the letter, as said again now; None if there is none."""
     form = same_form(known.text)
     came = [key for key in draft.keys("memories") if not _is_as_seen(draft, key, known.seq)]
@@ -241,7 +241,7 @@ def _refreshed(draft: Draft, said: Statement, known: Known, limits: Limits) -> J
 
 
 def _added(
-    draft: Draft, said: Statement, known: Known, limits: Limits, row_id: str | None
+    draft: Draft, said: Statement, known: LookedUp, limits: Limits, row_id: str | None
 ) -> tuple[Json, str | None]:
     """A new memory, and the id of the one whose place it takes: not of one that was edited since it was compared."""
     home = known.home
@@ -286,14 +286,16 @@ def _current(draft: Draft, home: Home, memory_id: str) -> Json | None:
     return None if row.get("supersededBy") else row
 
 
-async def _by_words(store: UserStore, scope: MemoryScope, query: str, limit: int, now: str) -> list[Hit]:
+async def _by_words(
+    store: UserStore, scope: MemoryScope, query: str, limit: int, now: str
+) -> list[MemoryHit]:
     found: list[tuple[Memory, bytes]] = []
     async for some in decoded(store, await keys_within(store, scope)):
         found += [one for one in some if is_current(one[0])]
     return await asyncio.to_thread(_ranked, found, query_terms(query), limit, now)
 
 
-def _ranked(found: list[tuple[Memory, bytes]], wanted: list[str], limit: int, now: str) -> list[Hit]:
+def _ranked(found: list[tuple[Memory, bytes]], wanted: list[str], limit: int, now: str) -> list[MemoryHit]:
     """By BM25 and age; where nothing is wanted, all fit equally well."""
     if wanted:
         postings = Postings.of_texts([memory.text for memory, _ in found])
@@ -305,7 +307,7 @@ def _ranked(found: list[tuple[Memory, bytes]], wanted: list[str], limit: int, no
     relevances = [relevance for _, relevance in fitting]
     scored_ones = scored(relevances, ages, [memory.pinned for (memory, _), _ in fitting])
     hits = [
-        (score, memory.id, Hit(body, score, relevance))
+        (score, memory.id, MemoryHit(body, score, relevance))
         for score, ((memory, body), relevance) in zip(scored_ones, fitting, strict=True)
     ]
     return [hit for _, _, hit in sorted(hits, key=lambda hit: (-hit[0], hit[1]))[:limit]]

@@ -56,21 +56,21 @@ class Reminded(NamedTuple):
     notice: str | None = None
 
 
-class _Named(msgspec.Struct):
+class _Titled(msgspec.Struct):
     """A session or a project."""
 
     title: str = ""
     name: str = ""
 
 
-class _Summary(msgspec.Struct, rename="camel"):
+class _ToldSummary(msgspec.Struct, rename="camel"):
     id: str
     updated_at: str
     content: str
 
 
-_named = msgspec.json.Decoder(_Named)
-_summary = msgspec.json.Decoder(_Summary)
+_named = msgspec.json.Decoder(_Titled)
+_summary = msgspec.json.Decoder(_ToldSummary)
 
 
 class Reminder:
@@ -152,7 +152,7 @@ async def _names(store: UserStore, places: Iterable[str]) -> Mapping[str, str]:
     return {place: _called(place, _named.decode(body)) for place, body in bodies.items()}
 
 
-def _called(place: str, named: _Named) -> str:
+def _called(place: str, named: _Titled) -> str:
     return f'session "{named.title}"' if place.startswith(SESSIONS) else f'project "{named.name}"'
 
 

@@ -25,7 +25,7 @@ ELSEWHERE = ""  # a machine: not this one, or not this one alone
 T = TypeVar("T")
 
 
-class Place(NamedTuple):
+class RootPlace(NamedTuple):
     root: str
     machine: str
 
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 class Unlooked(Exception):
     """Nobody has looked yet whether these are there."""
 
-    def __init__(self, places: Iterable[Place]) -> None:
+    def __init__(self, places: Iterable[RootPlace]) -> None:
         super().__init__("look, and try again")
         self.places = list(places)
 
@@ -43,13 +43,13 @@ class View(NamedTuple):
     that were looked at, whether they are there no more."""
 
     is_here: bool
-    gone: Mapping[Place, bool] = MappingProxyType({})
+    gone: Mapping[RootPlace, bool] = MappingProxyType({})
 
     def standing(self, claims: Sequence[Json]) -> list[Json]:
         """Those whose roots are there, for all that is known here. Raises Unlooked."""
         if not self.is_here:
             return list(claims)
-        places = [Place(claim["root"], claim.get("machine", ELSEWHERE)) for claim in claims]
+        places = [RootPlace(claim["root"], claim.get("machine", ELSEWHERE)) for claim in claims]
         unlooked = [place for place in places if place not in self.gone]
         if unlooked:
             raise Unlooked(unlooked)
@@ -76,9 +76,9 @@ def _given(work: Callable[[Draft, View], T], view: View, draft: Draft) -> T:
 class _Looker:
     """One thread that looks at places, and at which it is."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[RootPlace]) -> None:
         self.gone = dict.fromkeys(places, False)
-        self._at: Place | None = None
+        self._at: RootPlace | None = None
         self._left = False
 
     def look(self) -> None:
@@ -95,7 +95,7 @@ class _Looker:
                     self._at = None
                     _hanging.discard(place)
 
-    def leave(self) -> dict[Place, bool]:
+    def leave(self) -> dict[RootPlace, bool]:
         """What is known by now; nobody waits for the rest."""
         with _turn:
             self._left = True
@@ -105,10 +105,10 @@ class _Looker:
 
 
 _turn = Lock()
-_hanging: set[Place] = set()  # at each of them a thread still looks
+_hanging: set[RootPlace] = set()  # at each of them a thread still looks
 
 
-async def look(places: Sequence[Place]) -> dict[Place, bool]:
+async def look(places: Sequence[RootPlace]) -> dict[RootPlace, bool]:
     """Whether each is gone. What does not answer in time is not: a claim never moves in doubt. Nor is it asked again
     until it has answered: each time would be another thread that hangs, and another wait."""
     with _turn:
@@ -130,7 +130,7 @@ async def look(places: Sequence[Place]) -> dict[Place, bool]:
     return in_doubt | looker.leave()
 
 
-def is_gone(place: Place, here: str) -> bool:
+def is_gone(place: RootPlace, here: str) -> bool:
     """Was it on this machine alone, and is it there no more? Not if it cannot be looked at."""
     if place.machine != here or HIDDEN in place.root:
         return False

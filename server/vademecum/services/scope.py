@@ -23,7 +23,7 @@ PROJECTS = "projects/"
 SESSIONS = "sessions/"
 
 
-class Place(NamedTuple):
+class RowPlace(NamedTuple):
     """Where a row is now."""
 
     session_id: str | None
@@ -71,7 +71,7 @@ def project_of(references: Iterable[str]) -> str | None:
     return next((name.removeprefix(PROJECTS) for name in references if name.startswith(PROJECTS)), None)
 
 
-def place_of(key: str, head_of: Callable[[str], Head | None]) -> Place | None:
+def place_of(key: str, head_of: Callable[[str], Head | None]) -> RowPlace | None:
     """Where a row of memory is now: a turn, and a summary that names a session, are where that session is, whatever
     project it names; what else there is stays in its own. None for what is not alive."""
     head = head_of(key)
@@ -80,8 +80,8 @@ def place_of(key: str, head_of: Callable[[str], Head | None]) -> Place | None:
     name = next((name for name in head.parents if name.startswith(SESSIONS)), None)
     session = head_of(name) if name is not None else None
     if name is None or session is None:
-        return Place(None, project_of(head.parents))
-    return Place(name.removeprefix(SESSIONS), project_of(session.references))
+        return RowPlace(None, project_of(head.parents))
+    return RowPlace(name.removeprefix(SESSIONS), project_of(session.references))
 
 
 def is_within(scope: MemoryScope, head: Head | None) -> bool:

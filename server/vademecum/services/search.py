@@ -26,7 +26,7 @@ from vademecum.services.models import OPENING_S, Inference
 from vademecum.services.seek import Seeker
 
 
-class Place(msgspec.Struct, rename="camel"):
+class PassagePlace(msgspec.Struct, rename="camel"):
     """Where a passage stands."""
 
     document_id: str
@@ -37,11 +37,11 @@ class Place(msgspec.Struct, rename="camel"):
     section: str | None
 
 
-class Repeat(Place):
+class Repeat(PassagePlace):
     """Another place where the same passage stands."""
 
 
-class Result(Place):
+class Result(PassagePlace):
     """A passage. `also` names the other places where it stands word for word; it is shown once."""
 
     text: str

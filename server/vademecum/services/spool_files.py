@@ -31,7 +31,7 @@ IRREGULAR = (errno.ELOOP, errno.ENXIO)  # a link, a socket: never an event, howe
 
 
 @dataclass(frozen=True)
-class Read(Generic[T]):
+class ReadFiles(Generic[T]):
     """Of some files: those that hold what is looked for, those that never will, and those that cannot be read now."""
 
     found: list[tuple[Path, T]]
@@ -122,9 +122,9 @@ def _stat(path: Path) -> tuple[int, float]:
     return status.st_size, status.st_mtime
 
 
-def read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> Read[T]:
+def read(paths: Sequence[Path], decode: Callable[[bytes], T]) -> ReadFiles[T]:
     """What has gone meanwhile is in none of the three."""
-    read: Read[T] = Read([], [], [])
+    read: ReadFiles[T] = ReadFiles([], [], [])
     for path in paths:
         try:
             read.found.append((path, decode(content(path))))

@@ -38,7 +38,7 @@ NO_MODEL = (
 )
 
 
-class _Turn(msgspec.Struct, rename="camel"):
+class _ToldTurn(msgspec.Struct, rename="camel"):
     created_at: str
     user_message: str
     ai_response: str
@@ -49,8 +49,8 @@ class _Summary(msgspec.Struct, rename="camel"):
     content: str
 
 
-Row = TypeVar("Row", _Turn, _Summary)
-_turn = msgspec.json.Decoder(_Turn)
+Row = TypeVar("Row", _ToldTurn, _Summary)
+_turn = msgspec.json.Decoder(_ToldTurn)
 _summary = msgspec.json.Decoder(_Summary)
 
 

@@ -24,7 +24,7 @@ from vademecum.model.limits import Limits, refusal
 from vademecum.services.borrow import borrow, check_session
 from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
 from vademecum.services.models import Inference
-from vademecum.services.places import Places
+from vademecum.services.places import UploadPlaces
 
 BLOCK = 16  # chunks in a block
 
@@ -44,7 +44,7 @@ async def upload(
     filename: str,
     session_id: str | None,
     inference: Inference,
-    places: Places,
+    places: UploadPlaces,
     document_id: str | None = None,
 ) -> Uploaded:
     """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
@@ -144,7 +144,7 @@ def _full(filename: str, limits: Limits) -> LimitReached:
     )
 
 
-class _Known(msgspec.Struct):
+class _SameBytes(msgspec.Struct):
     """A document that was made from the same bytes. One that is not `whole` lacks text, and is not lent."""
 
     row: Json
@@ -153,7 +153,7 @@ class _Known(msgspec.Struct):
 
 def _lend_known(
     draft: Draft, content_hash: str, session_id: str | None, document_id: str | None
-) -> _Known | None:
+) -> _SameBytes | None:
     """Raises Conflict when `document_id` belongs to another file, or to a document that was deleted."""
     if session_id is not None:
         check_session(draft, session_id)
@@ -163,7 +163,9 @@ def _lend_known(
     if row is None:
         return None
     whole = is_whole(draft, row)
-    return _Known(borrow(draft, row["id"], session_id) if whole and session_id is not None else row, whole)
+    return _SameBytes(
+        borrow(draft, row["id"], session_id) if whole and session_id is not None else row, whole
+    )
 
 
 def _check_free(draft: Draft, document_id: str, content_hash: str) -> None:

@@ -3,8 +3,9 @@
 import asyncio
 import json
 
+from property.rows import session
 from server.accounts.people import PASSWORD, account, bearer, owner, signed_in
-from server.house import browser, house, refused, run, session
+from server.house import browser, house, refused, run
 from vademecum.services.accounts import ensure_owner
 
 ADMIN_CALLS = [
@@ -129,7 +130,8 @@ def test_the_first_people_of_a_new_data_folder_may_come_all_at_once(tmp_path):
         async with house(tmp_path) as h:
             people = [await h.person() for _ in range(6)]
             assert (
-                await asyncio.gather(*(person.push("sessions", session()) for person in people)) == [[]] * 6
+                await asyncio.gather(*(person.push("sessions", session("s1")) for person in people))
+                == [[]] * 6
             )
             answers = await asyncio.gather(*(person.call("GET", "/v1/me") for person in people))
             assert [a.status_code for a in answers] == [200] * 6
@@ -159,7 +161,7 @@ def test_one_account_is_found_by_its_email_and_no_other_is_opened(tmp_path):
         async with house(tmp_path) as h:
             boss, ada = await owner(h), await h.person()
             made = await account(boss, "José@example.org", password=None)
-            await ada.push("sessions", session())
+            await ada.push("sessions", session("s1"))
             async with h.parts.users.detached(ada.id):
                 pass
             for email in ("José@example.org", "jose\u0301@EXAMPLE.org", " josé@example.org"):

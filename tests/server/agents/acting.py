@@ -62,3 +62,9 @@ async def identify(person: Person, **identity: str) -> Row:
     assert answer.status_code == 200, answer.text
     found: Row = answer.json()
     return found
+
+
+async def swept(h: House, person: Person) -> None:
+    """What is over the time of its kind is gone."""
+    h.parts.backstage.hurry("retain", person.id)
+    await h.parts.backstage.jobs["retain"]._tasks[person.id]

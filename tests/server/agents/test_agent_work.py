@@ -5,17 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from server.agents.acting import APP, SITE, event, identify, listed, moment, take
-from server.house import house, run
+from server.house import run_for_one
 
 FILE = {"kind": "read", "path": "a.py"}
-
-
-def one(tmp_path, scenario):
-    async def whole():
-        async with house(tmp_path) as h:
-            await scenario(h, await h.person())
-
-    run(whole)
 
 
 async def told(person, what, project="*"):
@@ -40,7 +32,7 @@ def test_projects_say_how_much_was_done_in_them_and_when_last(tmp_path):
         await ada.call("DELETE", f"/v1/observations/{row['id']}?project=site")
         assert await counted(ada, "site") == [("site", 0, None)]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_sessions_say_from_when_to_when_they_are(tmp_path):
@@ -53,7 +45,7 @@ def test_sessions_say_from_when_to_when_they_are(tmp_path):
         ]
         assert [one["agentSession"] for one in await told(ada, "sessions")] == ["s3", "s1", "s2"]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)
 
 
 def test_projects_of_folders_that_call_themselves_the_same_say_so(tmp_path):
@@ -69,4 +61,4 @@ def test_projects_of_folders_that_call_themselves_the_same_say_so(tmp_path):
         assert set(notices.values()) == {(await identify(ada, **first))["notice"]}
         assert "Two folders call themselves “app”" in notices["app"]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path, scenario)

@@ -9,18 +9,10 @@ import pytest
 
 from property.rows import project
 from server.agents.acting import APP, commands, event, identify, join, listed, take, this_machine
-from server.house import Person, browser, house, refused, run
+from server.house import Person, browser, refused, run_for_one
 from vademecum.model.observation import Identity
 from vademecum.services import claims, roots
-from vademecum.services.roots import ELSEWHERE, HERE, Place, is_gone
-
-
-def one(tmp_path, scenario):
-    async def whole():
-        async with house(tmp_path / "data") as h:
-            await scenario(h, await h.person())
-
-    run(whole)
+from vademecum.services.roots import ELSEWHERE, HERE, RootPlace, is_gone
 
 
 async def names(person):
@@ -46,7 +38,7 @@ def test_a_folder_is_no_project_that_was_there_before_until_the_person_joins_the
         assert (joined["project"]["id"], joined["notice"]) == ("p1", None)
         assert {row["projectId"] for row in await listed(ada)} == {"p1"}
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_claim_outlives_that_its_project_is_renamed(tmp_path):
@@ -57,7 +49,7 @@ def test_a_claim_outlives_that_its_project_is_renamed(tmp_path):
         await take(ada, event())
         assert [row["projectId"] for row in await listed(ada)] == [first]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_two_folders_of_one_name_are_kept_apart_and_the_person_is_told(tmp_path):
@@ -78,7 +70,7 @@ def test_two_folders_of_one_name_are_kept_apart_and_the_person_is_told(tmp_path)
             again = await identify(ada, root=str(here if known is first else there))
             assert (again["project"], again["notice"]) == (known["project"], second["notice"])
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 async def kept_apart(tmp_path, ada):
@@ -104,7 +96,7 @@ def test_what_their_configurations_say_joins_no_folders(tmp_path):
             found = await identify(ada, root=root, source="config")
             assert (found["project"], found["notice"]) == (elder, None)
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_folder_that_gives_itself_another_name_calls_itself_the_first_no_more_until_it_does(tmp_path):
@@ -129,7 +121,7 @@ def test_a_folder_that_gives_itself_another_name_calls_itself_the_first_no_more_
                 await take(own, event(name, project={**APP, "name": name, "root": str(there), **mark}))
                 assert {row["content"]: row["projectId"] for row in await listed(ada)}[name] == meant
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_what_one_root_is_called_on_two_machines_is_two_claims_that_leave_each_other_alone(tmp_path):
@@ -153,7 +145,7 @@ def test_what_one_root_is_called_on_two_machines_is_two_claims_that_leave_each_o
             again = await identify(own, **{**said[0], "root": "~/other"})
             assert again["notice"] == beside["notice"] and "Two folders" in beside["notice"]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_what_a_renamed_project_is_called_now_is_taken_as_well(tmp_path):
@@ -168,7 +160,7 @@ def test_what_a_renamed_project_is_called_now_is_taken_as_well(tmp_path):
         assert f"The folder {there} calls itself as the project “web”" in second["notice"]
         assert (await identify(ada, root=str(here)))["notice"] is None
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_folder_that_was_moved_takes_its_project_along(tmp_path):
@@ -185,7 +177,7 @@ def test_a_folder_that_was_moved_takes_its_project_along(tmp_path):
             third = await identify(own, root=str(old), machine=here)
             assert third["project"]["name"] == f"app ({old})" and "kept apart" in third["notice"]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def as_claimed(*machines):
@@ -207,7 +199,7 @@ def test_a_root_that_another_machine_has_is_not_taken_for_one_that_was_moved_awa
             assert f"run `vademecum claim` in {tmp_path};" in found["notice"]
             assert (await identify(own, root=str(there)))["project"] == first["project"]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_folder_that_cannot_be_looked_at_is_not_gone(tmp_path):
@@ -216,8 +208,8 @@ def test_a_folder_that_cannot_be_looked_at_is_not_gone(tmp_path):
     for root, gone in ((tmp_path, False), (tmp_path / "no", True), (tmp_path / "file" / "x", True),
                        (tmp_path / "loop" / "x", False), ("a\0b", False), ("x" * 300, False),
                        (tmp_path / "password=[redacted]1a2b", False)):  # fmt: skip
-        assert is_gone(Place(str(root), this_machine()), this_machine()) is gone, root
-    assert not is_gone(Place(str(tmp_path / "no"), ELSEWHERE), this_machine())
+        assert is_gone(RootPlace(str(root), this_machine()), this_machine()) is gone, root
+    assert not is_gone(RootPlace(str(tmp_path / "no"), ELSEWHERE), this_machine())
 
 
 def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_path, monkeypatch):
@@ -242,14 +234,17 @@ def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_pat
             assert found["project"]["id"] != first["project"]["id"] and "kept apart" in found["notice"]
 
     try:
-        one(tmp_path, scenario)
+        run_for_one(tmp_path / "data", scenario)
     finally:
         answers.set()
 
 
 def test_a_place_at_which_a_look_hangs_is_looked_at_again_when_it_has_answered(tmp_path, monkeypatch):
     answers, asked = threading.Event(), []
-    hung, near = Place(str(tmp_path / "hung"), this_machine()), Place(str(tmp_path / "no"), this_machine())
+    hung, near = (
+        RootPlace(str(tmp_path / "hung"), this_machine()),
+        RootPlace(str(tmp_path / "no"), this_machine()),
+    )
 
     def hangs(place, here):
         asked.append(place)
@@ -288,7 +283,7 @@ def test_no_account_learns_which_folders_this_machine_has(tmp_path, address):
                 await take(caller, event(project={**APP, **claim, "root": "~/elsewhere"}))
                 assert f"m{number} (~/elsewhere)" in await names(ada)
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_what_an_account_has_claimed_makes_no_command_look_at_a_folder(tmp_path):
@@ -299,7 +294,7 @@ def test_what_an_account_has_claimed_makes_no_command_look_at_a_folder(tmp_path)
             found = await identify(Person(ada.id, client), root=str(tmp_path), machine=here)
         assert found["project"]["name"] == f"app ({tmp_path})"
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_secrets_in_what_folders_are_called_are_not_stored(tmp_path):
@@ -315,7 +310,7 @@ def test_secrets_in_what_folders_are_called_are_not_stored(tmp_path):
         assert len(claim) == 1 and "[redacted]" in claim[0]["name"] and "[redacted]" in claim[0]["root"]
         assert secret not in str(claim) and secret not in str(await names(ada))
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_what_folders_are_called_passes_for_no_other_line_of_a_notice(tmp_path):
@@ -327,7 +322,7 @@ def test_what_folders_are_called_passes_for_no_other_line_of_a_notice(tmp_path):
         assert "\n" not in found["project"]["name"] and "[SYSTEM" not in found["project"]["name"]
         assert len(found["notice"].splitlines()) == 1 and "[SYSTEM" not in found["notice"]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_those_who_identify_a_folder_at_once_get_one_project(tmp_path):
@@ -337,7 +332,7 @@ def test_those_who_identify_a_folder_at_once_get_one_project(tmp_path):
         )
         assert len({one["project"]["id"] for one in found[:8]}) == 1 and await names(ada) == ["app"]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_an_identity_that_is_none_is_refused(tmp_path):
@@ -348,7 +343,7 @@ def test_an_identity_that_is_none_is_refused(tmp_path):
             refused(answer, 400, "BAD_REQUEST")
         assert await names(ada) == []
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_of_many_folders_the_one_that_was_not_at_work_for_longest_is_forgotten(tmp_path, monkeypatch):
@@ -374,4 +369,4 @@ def test_of_many_folders_the_one_that_was_not_at_work_for_longest_is_forgotten(t
         assert await at_work(6, "a") == (first, ["a", "c", "d"])
         assert len(await names(ada)) == 4, "what was done in it stays"
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)

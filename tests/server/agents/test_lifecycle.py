@@ -7,27 +7,14 @@ import json
 import zipfile
 
 from property.rows import entity, episode, memory, relationship, session, summary
-from server.agents.acting import APP, SITE, event, identify, listed, take
-from server.house import MODELS, house, refused, run
+from server.agents.acting import APP, SITE, event, identify, listed, swept, take
+from server.house import MODELS, refused, run_for_one
 from vademecum.model.observation import days_before
 from vademecum.services.erase import scan
 
 
-def one(tmp_path, scenario, **settings):
-    async def whole():
-        async with house(tmp_path / "data", **settings) as h:
-            await scenario(h, await h.person())
-
-    run(whole)
-
-
 def ago(h, days):
     return days_before(h.parts.clock(), days)
-
-
-async def swept(h, person):
-    h.parts.backstage.hurry("retain", person.id)
-    await h.parts.backstage.jobs["retain"]._tasks[person.id]
 
 
 def test_what_is_old_goes_by_its_kind_and_leaves_the_disk_but_not_what_is_pinned(tmp_path):
@@ -44,7 +31,7 @@ def test_what_is_old_goes_by_its_kind_and_leaves_the_disk_but_not_what_is_pinned
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
         assert h.parts.backstage.jobs["retain"].is_asked(ada.id), "it looks again another day"
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_the_days_of_a_kind_are_a_setting_and_repeats_keep_a_row_young(tmp_path):
@@ -59,7 +46,7 @@ def test_the_days_of_a_kind_are_a_setting_and_repeats_keep_a_row_young(tmp_path)
         await swept(h, ada)
         assert [row["content"] for row in await listed(ada)] == ["again"]
 
-    one(tmp_path, scenario, observations_days={"read": 2, "command": 399})
+    run_for_one(tmp_path / "data", scenario, observations_days={"read": 2, "command": 399})
 
 
 def test_a_merged_project_is_a_part_of_the_other_and_its_folder_means_that_one(tmp_path):
@@ -102,7 +89,7 @@ def test_a_merged_project_is_a_part_of_the_other_and_its_folder_means_that_one(t
         await take(ada, event("of both, newest", 20, **shared))
         assert {row["content"]: row["count"] for row in await listed(ada)}["of both, newest"] == 3
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_merge_that_cannot_be_changes_nothing(tmp_path):
@@ -115,7 +102,7 @@ def test_a_merge_that_cannot_be_changes_nothing(tmp_path):
         refused(await ada.call("POST", "/v1/projects/nowhere/merge", json={"into": app}), 404, "NOT_FOUND")
         assert [row["content"] for row in await listed(ada, "app")] == ["here"]
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_the_export_of_a_project_is_that_project_and_no_other(tmp_path):
@@ -145,7 +132,7 @@ def test_the_export_of_a_project_is_that_project_and_no_other(tmp_path):
             "sessions": ["sa"], "episodes": ["ea"], "memories": ["ma"], "entities": ["na", "oa"], "relationships": ["ra"]}  # fmt: skip
         refused(await ada.call("GET", "/v1/projects/nowhere/export"), 404, "NOT_FOUND")
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_project_forgotten_now_is_off_the_disk_with_the_answer_and_the_receipt_says_so(tmp_path):
@@ -166,7 +153,7 @@ def test_a_project_forgotten_now_is_off_the_disk_with_the_answer_and_the_receipt
         assert [row["content"] for row in await listed(ada)] == ["make all the checks of it"]
         refused(await ada.call("DELETE", f"/v1/projects/{app}?forget=now"), 404, "NOT_FOUND")
 
-    one(tmp_path, scenario, erase_delay_s=3600)
+    run_for_one(tmp_path / "data", scenario, erase_delay_s=3600)
 
 
 async def told(person, project="app", **more):
@@ -203,7 +190,7 @@ def test_the_next_session_is_told_what_is_pinned_decided_remembered_and_done_in_
         assert "secret plan" in (await told(ada, "*"))["text"] and made["notice"] is None
         assert (await told(ada, "site"))["text"].count("\n- ") == 1
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_briefing_keeps_to_its_tokens_by_the_models_own_count(tmp_path):
@@ -218,4 +205,4 @@ def test_a_briefing_keeps_to_its_tokens_by_the_models_own_count(tmp_path):
             answer = await ada.call("GET", "/v1/agents/context", params={"project": "app", "tokens": wrong})
             refused(answer, 400, "BAD_REQUEST")
 
-    one(tmp_path, scenario, model=MODELS)
+    run_for_one(tmp_path / "data", scenario, model=MODELS)

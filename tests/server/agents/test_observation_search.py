@@ -8,17 +8,9 @@ import pytest
 
 from property.rows import episode, memory, session
 from server.agents.acting import SITE, event, identify, listed, moment, take
-from server.house import MODELS, house, refused, run
+from server.house import MODELS, refused, run_for_one
 
 WORD = "aubergine"
-
-
-def one(tmp_path, scenario, **settings):
-    async def whole():
-        async with house(tmp_path / "data", **settings) as h:
-            await scenario(h, await h.person())
-
-    run(whole)
 
 
 async def found(person, query=WORD, project="app", **more):
@@ -50,7 +42,7 @@ def test_observations_and_memories_of_the_scope_are_found_and_of_no_other(tmp_pa
         assert len(await said(ada, project=None)) == 4
         assert {hit["type"] for hit in await found(ada)} == {"observation", "memory"}
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_search_by_meaning_finds_what_has_none_of_the_words(tmp_path):
@@ -64,7 +56,7 @@ def test_a_search_by_meaning_finds_what_has_none_of_the_words(tmp_path):
         (first, *_) = await said(ada, "which database do we store things in?")
         assert "PostgreSQL" in first
 
-    one(tmp_path, scenario, model=MODELS)
+    run_for_one(tmp_path / "data", scenario, model=MODELS)
 
 
 def test_filters_are_of_kind_path_and_time_and_leave_room_for_what_fits(tmp_path):
@@ -79,7 +71,7 @@ def test_filters_are_of_kind_path_and_time_and_leave_room_for_what_fits(tmp_path
         assert len(await said(ada, kind="read")) == 2
         assert set(await said(ada, after=moment(147), before=moment(150))) == {f"{WORD} 148", f"{WORD} 149"}
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_a_search_is_narrowed_to_a_session_of_an_agent_and_to_what_is_pinned_before_it_is_ranked(tmp_path):
@@ -93,7 +85,7 @@ def test_a_search_is_narrowed_to_a_session_of_an_agent_and_to_what_is_pinned_bef
             assert await said(ada, limit=1, **narrow) == [f"{WORD} of s2"]
             assert len(await said(ada, **narrow)) == 1
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_what_is_folded_is_found_by_its_newest_text_and_what_is_deleted_by_none(tmp_path):
@@ -106,7 +98,7 @@ def test_what_is_folded_is_found_by_its_newest_text_and_what_is_deleted_by_none(
         await ada.call("DELETE", f"/v1/observations/{row['id']}?project=app")
         assert await said(ada, "courgette") == []
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +110,7 @@ def test_a_question_that_is_none_is_refused(wrong, tmp_path):
         asked = {"query": WORD, "project": "app", **wrong}
         refused(await ada.call("POST", "/v1/observations/search", json=asked), 400, "BAD_REQUEST")
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_no_other_search_and_no_prompt_shows_an_observation(tmp_path):
@@ -145,7 +137,7 @@ def test_no_other_search_and_no_prompt_shows_an_observation(tmp_path):
         prompt = await ada.call("POST", "/v1/context", json={"query": WORD, "sessionId": "s1"})
         assert "Ada likes" in prompt.text and "from the agent" not in prompt.text
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_the_search_waits_for_what_was_just_taken_up(tmp_path):
@@ -154,7 +146,7 @@ def test_the_search_waits_for_what_was_just_taken_up(tmp_path):
             await take(ada, event(f"{WORD} {number}", number))
             assert len(await said(ada)) == number + 1
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)
 
 
 def test_who_asks_while_others_write_sees_only_their_own_project(tmp_path):
@@ -172,4 +164,4 @@ def test_who_asks_while_others_write_sees_only_their_own_project(tmp_path):
 
         await asyncio.gather(write("app"), write("site"), ask("app"), ask("site"))
 
-    one(tmp_path, scenario)
+    run_for_one(tmp_path / "data", scenario)

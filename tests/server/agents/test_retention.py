@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from property.wire import forget
-from server.agents.acting import event, listed, take
+from server.agents.acting import event, listed, swept, take
 from server.house import House, Person, house, run
 from vademecum.engines.duckdb.users import user_ledger
 from vademecum.model.observation import Event, days_before
@@ -38,11 +38,6 @@ def scenario_of(tmp_path: Path, scenario, **settings) -> None:
             await scenario(h, await h.person(), clock)
 
     run(whole)
-
-
-async def swept(h: House, person: Person) -> None:
-    h.parts.backstage.hurry("retain", person.id)
-    await h.parts.backstage.jobs["retain"]._tasks[person.id]
 
 
 def asked_again(h: House, person: Person) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from server.agents.acting import event, listed, take
 from server.house import House, Person, house, run
+from soon import soon
 from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits
 from vademecum.services import spool
@@ -41,11 +42,7 @@ def email(h: House, person: Person) -> str:
 
 
 async def emptied(folder: Path) -> None:
-    for _ in range(600):
-        if not list(folder.glob("*.json")):
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{folder} is not taken up")
+    await soon(lambda: not list(folder.glob("*.json")))
 
 
 def test_what_lies_in_the_spool_is_taken_up_while_the_server_runs_and_goes(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from server.agents.test_spool import email, spooled
 from server.house import house, run
+from soon import soon
 from vademecum.services import spool_bounds
 from vademecum.services.spool_bounds import DAY_S, bound
 
@@ -52,11 +52,7 @@ def test_a_server_that_starts_bounds_them_and_an_old_event_is_kept_from_when_it_
         old = aged(tmp_path / "spool" / "rejected" / "ada" / "a.json", 31)
         async with house(tmp_path) as h:
             ada = await h.person()
-            for _ in range(600):
-                if not old.exists():
-                    break
-                await asyncio.sleep(0.05)
-            assert not old.exists()
+            await soon(lambda: not old.exists())
             folder = spooled(h, email(h, ada))
             aged(folder / "odd.json", 99)
             await h.parts.spool.take_up()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from structlog.testing import capture_logs
 from server.agents.acting import event, listed, take
 from server.agents.test_spool import SMALL_ROOM, email, emptied, filled, spooled
 from server.house import House, Person, house, refused, run
+from soon import soon
 from vademecum.engines.duckdb.users import user_folder
 from vademecum.model.folders import OWNER, TALLY, WHY, blocks
 from vademecum.services import accounts, backstage, spool, spool_bounds, spool_files
@@ -29,14 +29,6 @@ FORGET = {"confirm": "forget everything"}
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spool, "EVERY_S", 0.02)
     monkeypatch.setattr(spool, "PAUSE_S", 0.05)
-
-
-async def until(is_so: Callable[[], object], said: str) -> None:
-    for _ in range(600):
-        if is_so():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError(said)
 
 
 @pytest.mark.parametrize("place", [(spool_files, "folders"), (spool, "bound")], ids=["listing", "bounding"])
@@ -59,7 +51,7 @@ def test_an_error_that_passes_does_not_end_the_taking_up(
             ada = await h.person()
             with capture_logs() as logs:
                 monkeypatch.setattr(module, name, short)
-                await until(lambda: failures[0] == 3, "it is not looked at again")
+                await soon(lambda: failures[0] == 3)
                 folder = spooled(h, email(h, ada), event("after"))
                 await emptied(folder)
             assert [row["content"] for row in await listed(ada)] == ["after"]
@@ -97,7 +89,7 @@ def test_a_full_account_is_said_once_and_where_it_is_looked_for(
             batch = await filled(poor)
             with capture_logs() as logs:
                 folder = spooled(h, email(h, poor), *batch)
-                await until((folder / WHY).exists, "why they wait is not noted")
+                await soon((folder / WHY).exists)
                 await asyncio.sleep(0.5)  # several attempts
             (said,) = [log for log in logs if log["event"].startswith("events ")]
             assert said["event"] == "events wait" and "exc_info" not in said
@@ -109,7 +101,7 @@ def test_a_full_account_is_said_once_and_where_it_is_looked_for(
             for row in await listed(poor):
                 await poor.call("DELETE", f"/v1/observations/{row['id']}", params={"project": "*"})
             await emptied(folder)
-            await until(lambda: not list(folder.iterdir()), "what was noted of them stays")
+            await soon(lambda: not list(folder.iterdir()))
 
     run(scenario)
 
@@ -134,7 +126,7 @@ def test_a_shortage_is_no_reason_to_remove_anything_by_hand(
             folder = spooled(h, email(h, ada), event())
             with pytest.raises(OSError, match="Too many"):
                 await h.parts.spool.drop(h.parts.accounts.accounts[ada.id], "p1")
-            await until((folder / WHY).exists, "why it waits is not noted")
+            await soon((folder / WHY).exists)
             assert (folder / WHY).read_text() == spool.LOG_SAYS
             for error, by_hand in (
                 (short, False),
@@ -290,7 +282,7 @@ def test_work_for_a_new_model_is_begun_when_what_failed_has_passed(
             assert await h.parts.inference.get() is not None
             await asyncio.sleep(0.3)
             (tmp_path / "embedded").rmdir()
-            await until((tmp_path / "embedded").is_file, "it is not tried again")
+            await soon((tmp_path / "embedded").is_file)
 
     run(scenario)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import resource
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from vademecum.engines.onnx import fetch
@@ -25,10 +23,3 @@ def pull(known: Known, models: Path, hub: str, answers: multiprocessing.Queue[st
         answers.put("installed")
     except ModelError as error:
         answers.put(f"{error.code}: {error}")
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + DONE_S
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -11,9 +11,10 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
+from soon import soon_outside
 from unit.onnx import bert, e5
 from unit.onnx.hub import Hub, running
-from unit.onnx.pulling import DONE_S, SPAWN, pull, until
+from unit.onnx.pulling import DONE_S, SPAWN, pull
 from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.embedder import Embedder
@@ -97,7 +98,7 @@ def kill_a_pull(known: Known, tmp_path: Path, hub: Hub) -> None:
     process = SPAWN.Process(target=pull, args=(known, tmp_path, hub.url, answers))
     process.start()
     part = tmp_path / ".e5-small-v2.download" / f"{WEIGHTS}.part"
-    until(lambda: part.exists() and part.stat().st_size == some)
+    soon_outside(lambda: part.exists() and part.stat().st_size == some)
     with pytest.raises(ModelError, match="is being downloaded by another process"):
         fetch.pull(known, tmp_path, hub=hub.url)
     process.kill()

@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from soon import soon_outside
 from unit.onnx.hub import Hub, running
-from unit.onnx.pulling import DONE_S, SPAWN, pull, until
+from unit.onnx.pulling import DONE_S, SPAWN, pull
 from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx.known import Known
 
@@ -46,7 +47,7 @@ def test_of_two_processes_that_pull_at_once_one_is_told_so(
     answers: multiprocessing.Queue[str] = SPAWN.Queue()
     first, second = (SPAWN.Process(target=pull, args=(tiny[0], tmp_path, hub.url, answers)) for _ in range(2))
     first.start()
-    until(lambda: hub.sent >= 1000)  # the first is in the middle of it
+    soon_outside(lambda: hub.sent >= 1000)  # the first is in the middle of it
     second.start()
     said = answers.get(timeout=DONE_S)
     assert said.startswith("MODEL_BUSY: tiny-e5 is being downloaded by another process"), said

@@ -26,7 +26,7 @@ SPARE = 1000  # lines that may pile up while attached, beyond twice those that c
 _log = structlog.get_logger("vademecum.ledger")
 
 
-class Erased(msgspec.Struct, omit_defaults=True):
+class LedgerLine(msgspec.Struct, omit_defaults=True):
     """A line: a key that was buried at `seq`, of its age alone if `aged`, or, with `forgotten_at` and no key, that all up
     to `seq` was."""
 
@@ -36,7 +36,7 @@ class Erased(msgspec.Struct, omit_defaults=True):
     aged: bool = False
 
 
-_lines = msgspec.json.Decoder(Erased)
+_lines = msgspec.json.Decoder(LedgerLine)
 
 
 class Ledger:
@@ -44,7 +44,7 @@ class Ledger:
         self.path = path
         self._lock = Lock()
         self._unwritten: list[
-            Erased
+            LedgerLine
         ] = []  # while the disk is full; a crash loses them, and `catch_up` finds them
         self._counting = 0  # lines that counted when the file was last read
         self._appended = 0  # lines since then
@@ -54,9 +54,9 @@ class Ledger:
     ) -> None:
         """Append the burials among `changes`, a forgetting, and what could not be written before."""
         dead = [(c.key, c.head) for c in changes if c.head is not None and c.head.deleted]
-        lines = [Erased(head.seq, key, aged=key in aged) for key, head in dead]
+        lines = [LedgerLine(head.seq, key, aged=key in aged) for key, head in dead]
         if forgotten_at:
-            lines.append(Erased(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
+            lines.append(LedgerLine(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
         with self._lock:
             self._append(lines)
             if self._appended > 2 * self._counting + SPARE:
@@ -78,7 +78,7 @@ class Ledger:
         lines = self.read()
         known = newest(lines)
         missing = [
-            Erased(head.seq, key)
+            LedgerLine(head.seq, key)
             for key, head in heads.rows.items()
             if head.deleted and (key not in known or head.seq > known[key].seq)
         ]
@@ -86,7 +86,7 @@ class Ledger:
         if forgotten_at and ("" not in known or forgotten_at > known[""].forgotten_at):
             # At which seq is not known any more, and a guess too high would kill what was written since. All that
             # died of it have a line of their own by now; the time alone is news, to rows that waited.
-            missing.append(Erased(0, forgotten_at=forgotten_at))
+            missing.append(LedgerLine(0, forgotten_at=forgotten_at))
         with self._lock:
             self._append(missing)
             counting = _needed(newest([*known.values(), *missing]), heads)
@@ -97,7 +97,7 @@ class Ledger:
     def last_seq(self) -> int:
         return max((line.seq for line in self.read()), default=0)
 
-    def read(self) -> list[Erased]:
+    def read(self) -> list[LedgerLine]:
         """All lines but those that a crash cut short."""
         if not self.path.exists():
             return []
@@ -118,7 +118,7 @@ class Ledger:
     def _new(self) -> Path:
         return self.path.with_name(f"{self.path.name}.new")
 
-    def _append(self, lines: list[Erased]) -> None:
+    def _append(self, lines: list[LedgerLine]) -> None:
         self._unwritten += lines
         if not self._unwritten:
             return
@@ -128,7 +128,7 @@ class Ledger:
         self._appended += len(self._unwritten)
         self._unwritten = []
 
-    def _compact(self, counting: dict[str, Erased]) -> None:
+    def _compact(self, counting: dict[str, LedgerLine]) -> None:
         """Write the file anew with the lines that count. When that fails it stays as it is: long, and whole."""
         self._counting, self._appended = len(counting), 0  # also when it fails: not tried again at each push
         try:
@@ -138,25 +138,25 @@ class Ledger:
             _log.error("the ledger was not shortened", exc_info=error)
 
 
-def newest(lines: Iterable[Erased]) -> dict[str, Erased]:
+def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
     """The lines that count, by key: of each key its last death, and under "" one forgetting that covers all.
 
     A key's line stays beside a later forgetting: a restore makes its tombstone even where the backup lacks the row.
     """
-    found: dict[str, Erased] = {}
+    found: dict[str, LedgerLine] = {}
     for line in lines:
         before = found.get(line.key)
         found[line.key] = line if before is None else _both(before, line)
     return found
 
 
-def _both(one: Erased, other: Erased) -> Erased:
+def _both(one: LedgerLine, other: LedgerLine) -> LedgerLine:
     forgotten_at = max(one.forgotten_at, other.forgotten_at)
     # What a person once deleted stays so, though it came again and died of its age.
-    return Erased(max(one.seq, other.seq), one.key, forgotten_at, aged=one.aged and other.aged)
+    return LedgerLine(max(one.seq, other.seq), one.key, forgotten_at, aged=one.aged and other.aged)
 
 
-def _needed(lines: dict[str, Erased], heads: Heads) -> dict[str, Erased]:
+def _needed(lines: dict[str, LedgerLine], heads: Heads) -> dict[str, LedgerLine]:
     """Without those that went by their age and left no tombstone. The last stays: it says how far `seq` had come."""
     last = max((line.seq for line in lines.values()), default=0)
     return {
@@ -166,7 +166,7 @@ def _needed(lines: dict[str, Erased], heads: Heads) -> dict[str, Erased]:
     }
 
 
-def _encoded(lines: Iterable[Erased]) -> bytes:
+def _encoded(lines: Iterable[LedgerLine]) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 

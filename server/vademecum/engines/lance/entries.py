@@ -47,7 +47,7 @@ class Hit(msgspec.Struct, frozen=True):
         return (self.document_id, self.block, self.chunk_index)
 
 
-class Stats(msgspec.Struct, frozen=True):
+class IndexStats(msgspec.Struct, frozen=True):
     """How much the index holds, and takes on disk."""
 
     rows: int

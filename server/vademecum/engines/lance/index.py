@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vademecum.engines.lance import state as states
 from vademecum.engines.lance import swap as swaps
 from vademecum.engines.lance.cache import MatrixCache
-from vademecum.engines.lance.entries import Block, Erased, Hit, IndexDamaged, Stats
+from vademecum.engines.lance.entries import Block, Erased, Hit, IndexDamaged, IndexStats
 from vademecum.engines.lance.rows import to_table
 from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.engines.lance.state import State
@@ -216,16 +216,16 @@ class VectorIndex:
             self._table.optimise()
             return True
 
-    def stats(self) -> Stats:
+    def stats(self) -> IndexStats:
         """How much is held."""
         with self._lock, self._guarded():
             size = tree_size(self._folder)[1]
             if self._table is None:
-                return Stats(rows=0, documents=0, bytes=size)
+                return IndexStats(rows=0, documents=0, bytes=size)
             names: set[str] = set()
             for batch in self._table.batches(["document_id"]):
                 names.update(batch["document_id"].unique().to_pylist())
-            return Stats(rows=self._table.rows, documents=len(names), bytes=size)
+            return IndexStats(rows=self._table.rows, documents=len(names), bytes=size)
 
     def reset(self) -> None:
         """Empty the folder: another epoch, or nothing in it can be trusted."""

@@ -27,7 +27,7 @@ from vademecum.engines.llm.refusals import (
     unreachable,
 )
 from vademecum.errors import AssistantBroke, VademecumError
-from vademecum.model.thinking import Shown
+from vademecum.model.thinking import AnswerText
 
 LISTING_MAX = 4 * 2**20
 REFUSAL_MAX = 64 * 2**10
@@ -35,7 +35,7 @@ LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 STREAM = "text/event-stream"
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class AnswerBounds(msgspec.Struct, frozen=True):
     """Seconds to connect, seconds of silence, and characters of an answer."""
 
     connect_s: float
@@ -64,7 +64,9 @@ def _trusted(base: str, environment: bool) -> ssl.SSLContext:
 
 
 class Endpoint:
-    def __init__(self, base: str, model: str, key: str, bounds: Bounds, *, environment: bool = False) -> None:
+    def __init__(
+        self, base: str, model: str, key: str, bounds: AnswerBounds, *, environment: bool = False
+    ) -> None:
         """`base` as of `base_address`. `environment`: believe its proxies and certificates."""
         self.base = base
         self.model = model
@@ -196,7 +198,7 @@ class Endpoint:
     async def _pieces(self, response: httpx.Response) -> AsyncIterator[Piece]:
         """Text to show, the last piece with its `finish`. An answer over the bound ends there as one that is too long
         for the model does."""
-        lines, shown = Lines(), Shown()
+        lines, shown = Lines(), AnswerText()
         left = self._bounds.characters
         async for data in self._bytes(response):
             for line in lines.feed(data):

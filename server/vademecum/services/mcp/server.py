@@ -16,14 +16,14 @@ from mcp.server.lowlevel import Server
 
 from vademecum import __version__
 from vademecum.errors import NotFound, VademecumError
-from vademecum.http.mcp.tools import TOOLS, Call, Tool, Work
 from vademecum.model.collections import Json
 from vademecum.model.neutral import one_line
 from vademecum.model.schema import in_javascript
+from vademecum.services.mcp.tools import TOOLS, Call, Tool, Workplace
 
 Context = ServerRequestContext[Any, Any]
 # Whose call a request is, and where that agent works; asked again with the work of which something was not to be had.
-Who = Callable[[Context, Work | None], Awaitable[tuple[Call, Work | None]]]
+Who = Callable[[Context, Workplace | None], Awaitable[tuple[Call, Workplace | None]]]
 INSTRUCTIONS = (
     "What was done and remembered in this project, kept by its user and shared by all agents that work in it. "
     "Begin with `recent_context`; look things up with `search`; keep with `remember` what a later session must know. "

@@ -1,21 +1,30 @@
-"""Projects: made, listed, changed, and what is in one. Deleting one is in `deletion`."""
+"""Projects: made, listed, changed, merged, taken along, deleted, and what is in one. A summary of one is asked for in
+`summarise`, as of a session. Those that are not in ROUTES stand elsewhere in the API's document: `app` lists them."""
+
+from typing import Literal
 
 import msgspec
-from litestar import Response, get, patch, post
+from litestar import Response, delete, get, patch, post
 from litestar.datastructures import State
-from litestar.params import FromPath, JSONBody
+from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.response import Stream
 from msgspec import UNSET, UnsetType
 
 from vademecum.errors import LimitReached, NotFound, TooLarge
-from vademecum.http.answers import as_stored, paged, told, written
+from vademecum.http.answers import Deleted, as_stored, paged, told, written
 from vademecum.http.asked import Req, Windowed
+from vademecum.http.everything import exported
 from vademecum.http.memory_sessions import SessionList
 from vademecum.http.memory_summaries import ScopedSummaries
 from vademecum.http.problems import problems
-from vademecum.model.collections import Name, Project, Summary, Text
+from vademecum.model.collections import Id, Name, Project, Summary, Text
 from vademecum.model.scope import InProject
+from vademecum.services import delete as deleting
 from vademecum.services import projects, rows, summaries
+from vademecum.services.agent_scope import AgentScope, named
+from vademecum.services.forget import Receipt, forget_project
 from vademecum.services.parts import Parts
+from vademecum.services.project_merge import merge
 
 
 class NewProject(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -33,6 +42,17 @@ class ProjectChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
 class ProjectList(msgspec.Struct):
     projects: list[Project]
     next: str | None
+
+
+class Target(msgspec.Struct, forbid_unknown_fields=True):
+    into: Id
+
+
+class Merged(msgspec.Struct):
+    """`moved`: how many rows came over."""
+
+    scope: AgentScope
+    moved: int
 
 
 @post(
@@ -153,12 +173,73 @@ async def summaries_route(
     return paged("summaries", page, InProject(project_id))
 
 
-ROUTES = [
-    create_route,
-    list_route,
-    get_route,
-    change_route,
-    sessions_route,
-    overview_route,
-    summaries_route,
-]
+@post(
+    "/v1/projects/{project_id:str}/merge",
+    status_code=200,
+    operation_id="mergeProjects",
+    tags=["sessions"],
+    summary="Make a project a part of another",
+    responses=problems(NotFound, LimitReached),
+)
+async def merge_route(
+    request: Req, state: State, project_id: FromPath[str], data: JSONBody[Target]
+) -> Merged:
+    """Its sessions, memories, entities, summaries and observations are in the project `into` then, its folders mean that
+    one, and it is gone."""
+    parts: Parts = state.parts
+    limits = parts.limits(request.user)
+    async with parts.users.open(request.user.id) as store:
+        moved = await store.write(lambda draft: merge(draft, project_id, data.into, limits))
+        return Merged(AgentScope(await named(store, data.into)), moved)
+
+
+@get(
+    "/v1/projects/{project_id:str}/export",
+    media_type="application/zip",
+    opt={"rate": "write"},
+    operation_id="exportProject",
+    tags=["sessions"],
+    summary="Take a project along",
+    responses=problems(NotFound),
+)
+async def export_route(request: Req, state: State, project_id: FromPath[str]) -> Stream:
+    """A ZIP as `export` makes it, of this project alone: its sessions with their turns, what is remembered in it, and
+    what agents did there."""
+    return await exported(request, state.parts, project_id)
+
+
+@delete(
+    "/v1/projects/{project_id:str}",
+    status_code=200,
+    operation_id="deleteProject",
+    tags=["sessions"],
+    summary="Delete a project",
+    responses=problems(NotFound),
+)
+async def delete_route(
+    request: Req,
+    state: State,
+    project_id: FromPath[str],
+    sessions: FromQuery[Literal["keep", "delete"]] = "keep",
+    forget: FromQuery[Literal["soon", "now"]] = "soon",
+) -> Deleted | Receipt:
+    """Its memories, entities, summaries and observations go; its sessions return to the pool, or go too with
+    `?sessions=delete`. The disk is rid of them soon after; with `?forget=now` the answer comes when it is, and is the
+    receipt."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        rows.check_live(store, "projects", project_id)
+    await parts.spool.take_up_soon(request.user.email)  # what was done by now goes with the rest,
+    await parts.spool.drop(request.user, project_id)  # also if there was no room for it
+    if forget == "now":
+        where = parts.settings.data, parts.users, parts.eraser, request.user.id
+        spooled = parts.spool.folders(request.user.email)
+        return await forget_project(*where, project_id, spooled, with_sessions=sessions == "delete")
+    async with parts.users.open(request.user.id) as store:
+        await store.write(
+            lambda draft: deleting.delete_project(draft, project_id, with_sessions=sessions == "delete")
+        )
+    return Deleted(1)
+
+
+ROUTES = [create_route, list_route, get_route, change_route, sessions_route, overview_route, summaries_route]

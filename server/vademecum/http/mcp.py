@@ -17,15 +17,15 @@ from litestar.exceptions import MethodNotAllowedException
 from litestar.types import Receive, Scope, Send
 
 from vademecum.errors import Busy, SignedOut, VademecumError
-from vademecum.http.mcp.tools import Call, Work
 from vademecum.model.collections import Json
+from vademecum.services.mcp.tools import Call, Workplace
 
 if TYPE_CHECKING:
     import httpx
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
     from starlette.requests import Request
 
-    from vademecum.http.mcp.server import Context
+    from vademecum.services.mcp.server import Context
 
 BODY_MAX = 1 << 20
 RETRY_S = 5
@@ -73,17 +73,17 @@ def _open(app: Litestar) -> "StreamableHTTPSessionManager":
     import httpx
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-    from vademecum.http.mcp.server import serve
+    from vademecum.services.mcp.server import serve
 
     own = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")  # type: ignore[arg-type]
 
-    async def who(context: "Context", _: Work | None) -> tuple[Call, Work | None]:
+    async def who(context: "Context", _: Workplace | None) -> tuple[Call, Workplace | None]:
         request = cast("Request", context.request)
         credential = request.headers.get("authorization", "")
         if not credential:  # a browser's cookie goes along with what other sites ask
             raise SignedOut("Agents come with an API token: `vademecum token create EMAIL` makes one.")
         project = request.query_params.get("project")
-        return _call(own, credential), Work(project) if project else None
+        return _call(own, credential), Workplace(project) if project else None
 
     return StreamableHTTPSessionManager(
         serve(who), json_response=True, stateless=True, max_request_body_size=BODY_MAX

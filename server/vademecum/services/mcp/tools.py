@@ -33,7 +33,7 @@ class Call(Protocol):
     async def __call__(self, method: str, path: str, **more: Any) -> Json: ...
 
 
-class Work(msgspec.Struct, frozen=True):
+class Workplace(msgspec.Struct, frozen=True):
     """Where the agent of a connection works; `notice`: what its user should know of that."""
 
     project_id: str
@@ -78,7 +78,7 @@ class Forget(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     project: Project | UnsetType = UNSET
 
 
-Do = Callable[[Call, Work | None, Any], Awaitable[Json]]
+Do = Callable[[Call, Workplace | None, Any], Awaitable[Json]]
 
 
 @dataclass(frozen=True)
@@ -92,32 +92,32 @@ class Tool:
     reads: bool = True
 
 
-async def _search(call: Call, work: Work | None, asked: Search) -> Json:
+async def _search(call: Call, work: Workplace | None, asked: Search) -> Json:
     return await call("POST", "/v1/observations/search", json=_given(asked, project=_of(work, asked.project)))
 
 
-async def _get_observations(call: Call, work: Work | None, asked: GetObservations) -> Json:
+async def _get_observations(call: Call, work: Workplace | None, asked: GetObservations) -> Json:
     given = _given(asked, project=_of(work, asked.project))
     return await call("POST", "/v1/observations/read", json=given)
 
 
-async def _timeline(call: Call, work: Work | None, asked: Timeline) -> Json:
+async def _timeline(call: Call, work: Workplace | None, asked: Timeline) -> Json:
     params = {"project": _in_address(work, asked.project), "before": asked.before, "after": asked.after}
     return await call("GET", f"/v1/observations/{quote(asked.id)}/timeline", params=params)
 
 
-async def _recent_context(call: Call, work: Work | None, asked: RecentContext) -> Json:
+async def _recent_context(call: Call, work: Workplace | None, asked: RecentContext) -> Json:
     params = {"project": _in_address(work, asked.project), "tokens": asked.tokens}
     return await call("GET", "/v1/agents/context", params=params)
 
 
-async def _remember(call: Call, work: Work | None, asked: Remember) -> Json:
+async def _remember(call: Call, work: Workplace | None, asked: Remember) -> Json:
     given = _given(asked, project=_of(work, asked.project))
     kept = await call("POST", "/v1/memories", json=given)
     return {**kept, "scope": await _scope(call, kept["memory"]["projectId"])}
 
 
-async def _forget(call: Call, work: Work | None, asked: Forget) -> Json:
+async def _forget(call: Call, work: Workplace | None, asked: Forget) -> Json:
     params = {"project": _in_address(work, asked.project)}
     for collection in ("observations", "memories"):
         try:
@@ -190,13 +190,13 @@ def _given(asked: msgspec.Struct, **instead: Any) -> Json:
     return {**msgspec.to_builtins(asked), **instead}
 
 
-def _in_address(work: Work | None, said: Said) -> str:
+def _in_address(work: Workplace | None, said: Said) -> str:
     """As a query string says it."""
     project = _of(work, said)
     return "*" if project is None else project
 
 
-def _of(work: Work | None, said: Said) -> str | None:
+def _of(work: Workplace | None, said: Said) -> str | None:
     """Of which project a call is; None: of all. Raises BadRequest if nothing says it."""
     if not isinstance(said, UnsetType):
         return said

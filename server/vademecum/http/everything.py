@@ -1,0 +1,89 @@
+"""All of one's data: forgotten, and taken along."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from typing import IO
+
+import msgspec
+from litestar import get, post
+from litestar.datastructures import State
+from litestar.params import JSONBody
+from litestar.response import Stream
+
+from vademecum.errors import BadRequest
+from vademecum.http.asked import Req
+from vademecum.model.said import FORGET_EVERYTHING
+from vademecum.services import rows
+from vademecum.services.belongings import belongings
+from vademecum.services.export import export
+from vademecum.services.forget import Receipt, forget_everything
+from vademecum.services.parts import Parts
+
+
+class Confirmation(msgspec.Struct):
+    confirm: str = ""  # the refusal of a body without it says what to send
+
+
+@post(
+    "/v1/forget",
+    status_code=200,
+    operation_id="forgetEverything",
+    tags=["account"],
+    summary="Forget everything",
+)
+async def forget_route(request: Req, data: JSONBody[Confirmation], state: State) -> Receipt:
+    """Erase every row of every collection, here and on all devices. The body is `{"confirm": "forget everything"}`.
+    Answers when it is done and checked."""
+    if data.confirm != FORGET_EVERYTHING:
+        raise BadRequest(
+            f'To forget everything, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
+        )
+    parts: Parts = state.parts
+    where = parts.settings.data, parts.users, parts.eraser, request.user.id
+    async with parts.spool.cleared(request.user.email) as spooled:
+        receipt = await forget_everything(*where, spooled)
+    return receipt
+
+
+@get(
+    "/v1/export",
+    media_type="application/zip",
+    opt={"rate": "write"},
+    operation_id="export",
+    tags=["account"],
+    summary="Take everything along",
+)
+async def export_route(request: Req, state: State) -> Stream:
+    """A ZIP of all of one's data in open formats."""
+    return await exported(request, state.parts, None)
+
+
+async def exported(request: Req, parts: Parts, project_id: str | None) -> Stream:
+    """Of one project, or of all and of none."""
+    account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
+    async with parts.users.open(request.user.id) as store:
+        only = None
+        spooled = parts.spool.folders(request.user.email) if project_id is None else None
+        if project_id is not None:
+            rows.check_live(store, "projects", project_id)
+            only = belongings(store, project_id, with_sessions=True)
+        # Without a name from the start: however this ends, nothing of it is left in the folder.
+        file = tempfile.TemporaryFile(dir=store.folder)  # noqa: SIM115 - closed when the answer is over
+        try:
+            await export(store, account, parts.registry, file, only, spooled)
+        except BaseException:
+            file.close()
+            raise
+    headers = {"Content-Disposition": 'attachment; filename="vademecum-export.zip"'}
+    return Stream(_pieces(file), media_type="application/zip", headers=headers)
+
+
+async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
+    with file:
+        file.seek(0)
+        while piece := await asyncio.to_thread(file.read, 2**18):
+            yield piece
+
+
+ROUTES = [forget_route, export_route]

@@ -1,0 +1,10 @@
+"""Fixtures of several files here."""
+
+import pytest
+
+from cli.hooked import Agent
+
+
+@pytest.fixture
+def agent(tmp_path):
+    return Agent(tmp_path / "ada")
