@@ -265,7 +265,7 @@ test("the 101st document stays on the device until there is room", async () => {
   expect(await violations(page, ["light", "dark"])).toEqual([]);
 
   await refused.getByRole("button", { name: "Choose what to delete" }).click();
-  await page.getByText("5 selected").waitFor(); // of all, though one was searched
+  await page.getByText("5 selected").waitFor();
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   const dialog = page.getByRole("dialog", { name: "Delete 5 documents?" });
   await dialog.getByText("d95.txt").waitFor();
