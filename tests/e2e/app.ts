@@ -46,7 +46,7 @@ export class Device {
     const browser = await Browser.start(ways);
     const link = await harness.ask<{ link: string }>("link", { userId: user.userId });
     await browser.signIn(harness.url + link.link);
-    const page = await browser.page(harness.url);
+    const page = await browser.page(harness.url, ways?.before);
     await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
     const device = new Device(browser, page, user);
     devices.add(device);

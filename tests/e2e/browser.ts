@@ -44,6 +44,8 @@ export interface Ways {
   own?: readonly string[];
   /** The app may be kept on the device. To put it there takes seconds of both cores, so only tests that need it do. */
   installs?: boolean;
+  /** What is done with the first page before it goes anywhere. */
+  before?: (page: Page) => Promise<void>;
 }
 
 export class Browser {
@@ -87,8 +89,9 @@ export class Browser {
     return new Browser(await chromium.launchPersistentContext(profile, options), profile);
   }
 
-  async page(url: string): Promise<Page> {
+  async page(url: string, before?: Ways["before"]): Promise<Page> {
     const page = await this.context.newPage();
+    await before?.(page);
     await page.goto(url);
     return page;
   }

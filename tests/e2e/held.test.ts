@@ -8,19 +8,21 @@ withServer();
 
 const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
 
-/** A device with a fact on it, and another tab, which does not get away: the network takes and gives nothing. */
-async function held(): Promise<{ device: Device; other: Page }> {
-  const device = await Device.of(await harness.user());
+let device: Device;
+beforeAll(async () => void (device = await Device.of(await harness.user())));
+
+/** A fact on the device, and another tab, which does not get away: the network takes and gives nothing. */
+async function held(): Promise<Page> {
   await device.page.evaluate(() => (window as any).vademecum.addFact("rent", "940 euros"));
   await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
   const other = await device.open("/");
   await box(other).waitFor();
   await other.route("**/sign-in", () => {});
-  return { device, other };
+  return other;
 }
 
 test("forget everything: the receipt is told all the same, and what is left here goes with the next sync", async () => {
-  const { device, other } = await held();
+  const other = await held();
   const { page, user } = device;
   await page.goto(`${harness.url}/memory`);
   await page.getByLabel("To go on, type: forget everything").fill("forget everything");
@@ -36,7 +38,7 @@ test("forget everything: the receipt is told all the same, and what is left here
 });
 
 test("signing out: whoever is signed out and cannot have the rest goes where one signs in", async () => {
-  const { device } = await held();
+  await held();
   const { page } = device;
   await page.goto(`${harness.url}/settings`);
   await page.getByRole("button", { name: "Sign out" }).click();

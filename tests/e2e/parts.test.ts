@@ -4,8 +4,10 @@ import { Device, harness, withServer } from "./app.ts";
 
 withServer();
 
+/** All tests have this device; what one of them lost is found again after it. */
 let device: Device;
-beforeEach(async () => void (device = await Device.of(await harness.user())));
+beforeAll(async () => void (device = await Device.of(await harness.user())));
+afterEach(() => context().unrouteAll());
 
 const context = () => device.page.context();
 const lose = (...paths: string[]) =>
@@ -46,6 +48,7 @@ test("what of a page is not there hides nothing else, and can be put off", async
 
 test("an answer keeps its words while what draws them is not there", async () => {
   await lose("**/assets/Answer-*.js");
+  await device.reopen();
   await device.drop("lease.txt", "The rent of the flat is 940 euros a month.");
   await device.embedded(1);
   await device.ask("How much is the rent?");
