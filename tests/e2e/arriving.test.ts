@@ -37,12 +37,10 @@ test("it says which file it waits for, and can be had without it", async () => {
   await page.getByText("Reading logbook.txt. The answer waits for it.").waitFor();
   expect(await violations(page)).toEqual([]);
   await page.getByRole("button", { name: "Answer without it" }).click();
-  await page
-    .getByText(/logbook\.txt/u)
-    .last()
-    .waitFor();
-  const [turn] = await device.rows("episodes", { selector: { sessionId: page.url().split("/s/")[1]! } });
-  expect(turn!.aiResponse).toMatch(/logbook\.txt(: not read when it was given)?\.$/u);
-  const uploads = (await device.state()).uploads.filter(({ name }) => name === "logbook.txt");
-  expect(uploads[0]!.stage).not.toBe("done"); // it goes on, and was not waited for
+  const selector = { sessionId: page.url().split("/s/")[1]! };
+  const turn = async () => (await device.rows("episodes", { selector }))[0]!;
+  await device.until(async () => (await turn()).status === "done");
+  expect((await turn()).aiResponse).toMatch(/logbook\.txt(: not read when it was given)?\.$/u);
+  const { uploads } = await device.state();
+  expect(uploads.find(({ name }) => name === "logbook.txt")!.stage).not.toBe("done"); // it was not waited for
 });
