@@ -6,6 +6,7 @@ import { BehaviorSubject } from "rxjs";
 import type { Device, KnownAccount, LaterQuestion } from "../../web/src/engines/device/device.ts";
 import type { Records } from "../../web/src/engines/records/records.ts";
 import { QUOTES } from "../../web/src/model/citation.ts";
+import type { Task } from "../../web/src/model/task.ts";
 import { Asking } from "../../web/src/services/ask.ts";
 import { Embedding } from "../../web/src/services/embedding.ts";
 import { House } from "../../web/src/services/house.ts";
@@ -14,6 +15,7 @@ import type { Syncing, SyncSummary } from "../../web/src/services/sync.ts";
 import { insert, openRows } from "./device.ts";
 import { soon } from "../soon.ts";
 
+const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), chosen: async () => {} };
 const ACCOUNT = { userId: "u", limits: { searchesDocuments: true } } as KnownAccount;
 
 let server: Server;
@@ -72,7 +74,7 @@ beforeEach(async () => {
   summary$ = new BehaviorSubject(summary("offline"));
   const syncing = { summary$, sent: async () => true } as unknown as Syncing;
   const searcher = new Searcher(house, new Embedding(house));
-  asking = new Asking(house, syncing, async () => searcher);
+  asking = new Asking(house, syncing, async () => searcher, NO_FILES);
 });
 
 afterEach(() => {

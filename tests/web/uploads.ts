@@ -69,11 +69,13 @@ export interface Setting {
 
 export function openUploads(records: Records, { base = "http://127.0.0.1:1", model }: Setting = {}): Desk {
   const files = new Files();
-  const limits = { fileBytes: 2 ** 20 };
+  const limits = { fileBytes: 2 ** 20, searchesDocuments: true };
   const account = { userId: "u", limits, ...(model ? { model } : {}) } as KnownAccount;
   const watchFiles = (_: string, listener: (ids: string[]) => void) => listener([...files.rows.keys()]);
   const accounts = { get: async () => account, update: async () => 0 };
-  const house = new House(account, records, { accounts, files, watchFiles } as unknown as Device, { base });
+  const later = { where: () => ({ first: async () => undefined, toArray: async () => [] }) };
+  const device = { accounts, files, later, watchFiles } as unknown as Device;
+  const house = new House(account, records, device, { base });
   const syncing = new Syncing(house);
   onTestFinished(() => syncing.stop());
   onTestFinished(() => locks.clear());

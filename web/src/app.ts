@@ -73,8 +73,8 @@ export class Desk {
     this.#house = house;
     this.#syncing = new Syncing(house);
     this.#embedding = new Embedding(house);
-    this.#asking = new Asking(house, this.#syncing, this.#searcher);
     this.#uploads = new Uploads(house, this.#syncing, this.#embedding, (id) => this.#begin(id));
+    this.#asking = new Asking(house, this.#syncing, this.#searcher, this.#uploads);
     this.#refused = new Refused(house);
     const { account, account$, device } = house;
     this.#unwatch = device.watchAccount(account.userId, (found) => account$.next(found));
@@ -198,6 +198,10 @@ export class Desk {
 
   stop(episodeId: string) {
     this.#asking.stop(episodeId);
+  }
+
+  answerNow(episodeId: string) {
+    this.#asking.answerNow(episodeId);
   }
 
   /** Whether this tab is at what would be cut off if the page were loaded anew: an answer, an export, an import. */

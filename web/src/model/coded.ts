@@ -3,6 +3,7 @@
 export type Code =
   | "FULL"
   | "NEWER_FORM"
+  | "NOT_CARRIED_OVER"
   | "OPEN_ELSEWHERE"
   | "UNLOADED"
   | "OTHER_ACCOUNT"

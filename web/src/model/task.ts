@@ -1,5 +1,7 @@
 /** A file on its way to be a document, as the tray shows it. */
 
+import { written } from "./written.ts";
+
 export type Stage =
   | "waiting" // for those before it
   | "sending" // done and of: bytes
@@ -32,6 +34,22 @@ const OVER: readonly Stage[] = ["done", "failed", "cancelled"];
 
 export function isOver({ stage }: Pick<Task, "stage">): boolean {
   return OVER.includes(stage);
+}
+
+/** Whoever asks about it may wait for it: nobody knows when the server answers again. */
+export function isComing(task: Pick<Task, "stage">): boolean {
+  return !isOver(task) && task.stage !== "needs-server";
+}
+
+/** What an answer says of files that it waited for in vain: of some the text is there. */
+export function lacking(tasks: readonly Task[]): string[] {
+  const names = (isRead: boolean) =>
+    tasks.filter(({ documentId }) => (documentId !== null) === isRead).map(({ name }) => name);
+  const [unread, partly] = [names(false), names(true)];
+  return [
+    ...(unread.length > 0 ? [written.without(unread)] : []),
+    ...(partly.length > 0 ? [written.partly(partly)] : []),
+  ];
 }
 
 /** Codes of what another time may not be in the way. */

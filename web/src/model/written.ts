@@ -8,5 +8,9 @@ export const written = {
   noDocuments: "This conversation has no documents yet. Add one, and ask again.",
   notFound: (searched: readonly string[]) => `${NOT_FOUND} Searched: ${searched.join(", ")}.`,
   wordsOnly: "Searched by words alone: the model that understands meaning is not ready on this device.",
+  without: (names: readonly string[]) =>
+    `This answer is without ${names.join(", ")}: not read when it was given.`,
+  partly: (names: readonly string[]) =>
+    `Not wholly ready when this answer was given, so something in it may have been missed: ${names.join(", ")}.`,
   remembered: "Remembered, not from your documents:",
 } as const;

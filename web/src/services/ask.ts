@@ -11,6 +11,8 @@ import { QUOTED, quoted, type Quoted } from "../model/quotes.ts";
 import { edit } from "../engines/records/edit.ts";
 import type { EpisodeDoc } from "../model/rows.ts";
 import { written } from "../model/written.ts";
+import { lacking, type Task } from "../model/task.ts";
+import { aborted, arrived, type Arrivals } from "./arriving.ts";
 import { answer, assistant, type Assistant, type Told } from "./assistant.ts";
 import { begun, now, type House } from "./house.ts";
 import { loaded } from "./loaded.ts";
@@ -24,6 +26,8 @@ export interface Writing {
   aiResponse: string;
   citations: Citation[];
   told: Told | null;
+  /** Names of files that it waits for. */
+  awaits: string[];
 }
 
 export interface AssistantState {
@@ -37,6 +41,15 @@ export interface AssistantState {
 const SAVE_EVERY_MS = 2_000;
 const SENT_MS = 3_000;
 const TOLD_MAX = 50;
+/** Other tabs and devices take a turn of which they hear nothing for a minute for broken off. */
+const ALIVE_MS = 30_000;
+
+interface Under {
+  stop: AbortController;
+  /** Of the waiting for files. */
+  enough: AbortController;
+  ended: Promise<unknown>;
+}
 
 type Answered = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
 
@@ -53,18 +66,20 @@ export class Asking {
   readonly #house: House;
   readonly #syncing: Syncing;
   readonly #searcher: () => Promise<Searcher>;
+  readonly #arrivals: Arrivals;
   /** Whether there is an assistant, as far as this device knows, and which turns wait for it. */
   readonly assistant$ = new BehaviorSubject<AssistantState>({ known: null, later: [], kept: {} });
   /** Those that are under way, or wait for the one before them to end. */
-  readonly #answers = new Map<string, { stop: AbortController; ended: Promise<unknown> }>();
+  readonly #answers = new Map<string, Under>();
   #saving: Promise<boolean> = Promise.resolve(true);
   /** What went into the last prompts. */
   readonly #told = new Map<string, Told>();
 
-  constructor(house: House, syncing: Syncing, searcher: () => Promise<Searcher>) {
+  constructor(house: House, syncing: Syncing, searcher: () => Promise<Searcher>, arrivals: Arrivals) {
     this.#house = house;
     this.#syncing = syncing;
     this.#searcher = searcher;
+    this.#arrivals = arrivals;
     syncing.summary$
       .pipe(
         map(({ kind }) => kind),
@@ -105,6 +120,11 @@ export class Asking {
 
   stop(episodeId: string): void {
     this.#answers.get(episodeId)?.stop.abort();
+  }
+
+  /** Without the files that it waits for. */
+  answerNow(episodeId: string): void {
+    this.#answers.get(episodeId)?.enough.abort();
   }
 
   /** Whether the assistant shall answer a turn of quotations once the server is back. */
@@ -182,14 +202,15 @@ export class Asking {
   #answer(episodeId: string, prepare: () => Promise<EpisodeDoc | null>): Promise<Answered | null> {
     const before = this.#answers.get(episodeId);
     before?.stop.abort();
-    const stop = new AbortController();
+    const [stop, enough] = [new AbortController(), new AbortController()];
+    stop.signal.addEventListener("abort", () => enough.abort());
     const write = async () => {
       await before?.ended.catch(() => {}); // told to whoever asked for it
       try {
         if (stop.signal.aborted) return null;
         this.#draw(episodeId, {}); // from now on it can be seen, and stopped
         const row = await prepare();
-        return row && (await this.#write(row, stop.signal));
+        return row && (await this.#write(row, stop.signal, enough.signal));
       } finally {
         const { [episodeId]: _, ...others } = this.writing$.value;
         this.writing$.next(others);
@@ -197,16 +218,17 @@ export class Asking {
       }
     };
     const ended = write();
-    this.#answers.set(episodeId, { stop, ended });
+    this.#answers.set(episodeId, { stop, enough, ended });
     return ended;
   }
 
   /** While the lock is held the turn is being answered here: no other tab of this device takes it up. */
-  #write(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
+  #write(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answered> {
     return navigator.locks.request(`vademecum-answer-${row.id}`, async () => {
       try {
         const stopped = () => ({ ...this.#written(row.id), status: "stopped" as const });
-        const answered = await Promise.race([this.#answered(row, signal), aborted(signal).then(stopped)]);
+        const answering = this.#withFiles(row, signal, enough);
+        const answered = await Promise.race([answering, aborted(signal).then(stopped)]);
         await this.#end(row.id, answered);
         return answered;
       } catch (error) {
@@ -221,6 +243,33 @@ export class Asking {
     if ((await this.#save(episodeId, answered)) || answered.status === "stopped") return;
     const why = answered.model ? "" : answered.aiResponse;
     this.#tell({ kept: { ...this.assistant$.value.kept, [episodeId]: why } });
+  }
+
+  /** When the files are here that the conversation is taking in; of those that do not come, or not yet, it speaks. */
+  async #withFiles(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answered> {
+    const missing = await this.#missing(row, enough);
+    signal.throwIfAborted();
+    this.#draw(row.id, { awaits: [] });
+    const answered = await this.#answered(row, signal);
+    const said = [answered.aiResponse, ...lacking(missing)];
+    return { ...answered, aiResponse: said.filter(Boolean).join("\n\n") };
+  }
+
+  async #missing({ id, sessionId }: EpisodeDoc, enough: AbortSignal): Promise<Task[]> {
+    if (!this.#house.account.limits.searchesDocuments) return [];
+    const alive = setInterval(() => void this.#touch(id), ALIVE_MS);
+    const tell = (awaits: string[]) => this.#draw(id, { awaits });
+    try {
+      return await arrived(this.#house, this.#arrivals, sessionId, tell, enough);
+    } finally {
+      clearInterval(alive);
+    }
+  }
+
+  async #touch(episodeId: string): Promise<void> {
+    const found = await this.#house.records.episodes.findOne(episodeId).exec();
+    const touched = (row: EpisodeDoc) => (row.status === "queued" ? { ...row, updatedAt: now() } : row);
+    if (found) await edit<EpisodeDoc>(found, touched);
   }
 
   async #answered(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
@@ -313,7 +362,8 @@ export class Asking {
   }
 
   #writing(episodeId: string): Writing {
-    return this.writing$.value[episodeId] ?? { episodeId, aiResponse: "", citations: [], told: null };
+    const begun = { episodeId, aiResponse: "", citations: [], told: null, awaits: [] };
+    return this.writing$.value[episodeId] ?? begun;
   }
 
   #written(episodeId: string): Omit<Answered, "status"> {
@@ -332,13 +382,6 @@ export class Asking {
     };
     return (this.#saving = this.#saving.catch(() => false).then(save));
   }
-}
-
-function aborted(signal: AbortSignal): Promise<unknown> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve(null);
-    signal.addEventListener("abort", resolve, { once: true });
-  });
 }
 
 function cited(told: Told["citations"][number]): Citation {

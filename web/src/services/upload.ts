@@ -45,6 +45,7 @@ export class Uploads {
   /** What failed and may not the next time, for as long as the page is open. */
   readonly #failed = new Map<string, WaitingFile>();
   #queue: Promise<void> = Promise.resolve();
+  #adding: Promise<unknown> = Promise.resolve();
 
   /** `begin`: makes a row of the session that a file is for, if it is none yet. */
   constructor(
@@ -68,9 +69,17 @@ export class Uploads {
   }
 
   /** Files that were chosen: each is safe on this device when this resolves. */
-  async add(files: readonly File[], sessionId: string | null): Promise<void> {
-    for (const file of files) await this.#add(file, sessionId);
+  add(files: readonly File[], sessionId: string | null): Promise<void> {
+    const add = async () => {
+      for (const file of files) await this.#add(file, sessionId);
+    };
+    const adding = add();
+    this.#adding = Promise.allSettled([this.#adding, adding]);
+    return adding;
   }
+
+  /** Resolves when each file that was chosen so far is a task. */
+  readonly chosen = (): Promise<unknown> => this.#adding;
 
   /** Goes on with what a tab leaves that is closed. One tab does it; when that is closed, the next. */
   async resume(): Promise<void> {

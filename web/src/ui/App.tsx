@@ -30,6 +30,7 @@ type Entered =
   | { kind: "outdated" } // a newer version has changed what is on the device
   | { kind: "nobody" }
   | { kind: "failedToOpen" }
+  | { kind: "notCarriedOver" } // to the form that this version gives rows
   | { kind: Loss } // of what was on the device, while the app was open
   | ({ kind: "open" } & AtDesk);
 
@@ -39,9 +40,9 @@ export function App() {
     const tell: Tell = (kind) =>
       setEntered((entered) => (entered.kind === "opening" || entered.kind === "waits" ? { kind } : entered));
     Promise.race([enter(tell), unopened]).then(setEntered, (error: unknown) => {
-      const isOutdated = isCoded(error, "NEWER_FORM");
-      if (!isOutdated) console.error(error);
-      setEntered({ kind: isOutdated ? "outdated" : "failedToOpen" });
+      if (isCoded(error, "NEWER_FORM")) return setEntered({ kind: "outdated" });
+      console.error(error);
+      setEntered({ kind: isCoded(error, "NOT_CARRIED_OVER") ? "notCarriedOver" : "failedToOpen" });
     });
   }, []);
   const desk = entered.kind === "open" ? entered.desk : undefined;

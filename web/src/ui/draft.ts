@@ -5,6 +5,8 @@ import { nowAfter } from "../model/time.ts";
 import { useDesk } from "./desk.tsx";
 
 const prefixOf = (userId: string) => `draft ${userId} `;
+/** Beside the drafts of an account: what came of the last "forget everything" (see memory/forgetting.ts). */
+export const receiptKey = (userId: string) => `receipt ${userId}`;
 
 /** It is kept behind the time at which it was written, which has no blank. */
 export function useDraft(id: string): [string, (text: string) => void] {
@@ -30,8 +32,9 @@ export function forgetDraft(userId: string, id: string): void {
   localStorage.removeItem(prefixOf(userId) + id);
 }
 
-/** Those of one account: all, or what was written before everything was forgotten. */
+/** Those of one account: all, with its receipt, or what was written before everything was forgotten. */
 export function forgetDrafts(userId: string, before?: string): void {
+  if (before === undefined) localStorage.removeItem(receiptKey(userId));
   for (const key of Object.keys(localStorage)) {
     if (!key.startsWith(prefixOf(userId))) continue;
     if (before === undefined || localStorage.getItem(key)! < before) localStorage.removeItem(key);

@@ -1,6 +1,6 @@
 /** Who signs out or wipes in one tab does it in all: no other tab may go on writing rows that are being removed. */
 
-import { useEffect, useSyncExternalStore } from "react";
+import { useSyncExternalStore } from "react";
 import type { RemoteDesk } from "./desk.tsx";
 import { forgetDrafts } from "./draft.ts";
 
@@ -12,18 +12,9 @@ others.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
 let isForgetting = false;
 const listeners = new Set<() => void>();
 
-function setForgetting(here: boolean): void {
+export function setForgetting(here: boolean): void {
   isForgetting = here;
   for (const listener of listeners) listener();
-}
-
-/** For whoever forgets everything here: `here` until it has been read what came of it. */
-export function useForgettingHere(here: boolean): void {
-  useEffect(() => {
-    if (!here) return;
-    setForgetting(true);
-    return () => setForgetting(false);
-  }, [here]);
 }
 
 export function useIsForgetting(): boolean {

@@ -14,6 +14,7 @@ import {
   type RxStorage,
 } from "rxdb/plugins/core";
 import { getRxStorageDexie } from "rxdb/plugins/storage-dexie";
+import { Coded } from "../../model/coded.ts";
 import { formOf, type Form } from "../../model/form.ts";
 import type { Collections } from "../../model/rows.ts";
 import { migrations, type Migrations } from "./migrations.ts";
@@ -61,12 +62,35 @@ export async function open(
         schema,
         conflictHandler,
         migrationStrategies: migrations[name] ?? {},
+        autoMigrate: false,
         ...(name === "vectorEmbeddings" ? { cacheReplacementPolicy: KEEP_NONE } : {}),
       },
     ];
   });
-  await database.addCollections(Object.fromEntries(made));
-  return database;
+  try {
+    await database.addCollections(Object.fromEntries(made));
+    await Promise.all(Object.values(database.collections).map(carryOver));
+    return database;
+  } catch (error) {
+    await database.close(); // or it could not be opened again, nor removed
+    throw error;
+  }
+}
+
+/**
+ * The rows of the form before stay until all have the new one. RxDB's own would say of each later try, too, that it
+ * failed, since it remembers the first.
+ */
+async function carryOver(collection: RxCollection): Promise<void> {
+  if (collection.schema.version === 0) return;
+  const migration = collection.getMigrationState();
+  let cause: unknown;
+  const heard = migration.$.subscribe(({ error }) => (cause = error));
+  await migration.startMigration();
+  heard.unsubscribe();
+  if (!(await collection.migrationNeeded())) return;
+  console.error(cause); // only the code comes out of the worker
+  throw new Coded("NOT_CARRIED_OVER");
 }
 
 /**

@@ -1,10 +1,11 @@
 /** A question and its answer. */
 
-import { Box, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from "@mantine/core";
+import { Box, Button, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { memo, Suspense, useState } from "react";
 import { QUOTES, type Citation } from "../../model/citation.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import type { AssistantState, Writing } from "../../services/ask.ts";
+import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
 import { Actions } from "./Actions.tsx";
 import { Edit } from "./Edit.tsx";
@@ -27,6 +28,7 @@ interface Props {
 export const Turn = memo(function Turn({ turn, writing, assistant, isLast, onCitation, onPrompt }: Props) {
   const [editing, setEditing] = useState(false);
   const { aiResponse, citations } = writing ?? turn;
+  const awaits = writing?.awaits ?? [];
   const isQuotes = !writing && turn.model === QUOTES;
   return (
     <Stack component="article" id={turn.id} gap="sm">
@@ -40,7 +42,7 @@ export const Turn = memo(function Turn({ turn, writing, assistant, isLast, onCit
           </Text>
         </Paper>
       )}
-      <Box aria-live={isLast ? "polite" : undefined} aria-busy={writing !== undefined}>
+      <Box aria-live={isLast ? "polite" : undefined} aria-busy={writing !== undefined && awaits.length === 0}>
         <VisuallyHidden component="h3">{words.conversation.answer}</VisuallyHidden>
         {isQuotes && citations.length > 0 && (
           <Text size="sm" fw={600} c="dimmed" mb="xs">
@@ -52,7 +54,7 @@ export const Turn = memo(function Turn({ turn, writing, assistant, isLast, onCit
             <Answer text={aiResponse} citations={citations} onCitation={onCitation} />
           </Suspense>
         ) : (
-          writing && <Thinking />
+          writing && <Thinking turn={turn} awaits={awaits} />
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
         <Note turn={turn} writing={writing} assistant={assistant} />
@@ -71,12 +73,20 @@ export const Turn = memo(function Turn({ turn, writing, assistant, isLast, onCit
   );
 });
 
-function Thinking() {
+/** `awaits`: names of files that the answer waits for. */
+function Thinking({ turn, awaits }: { turn: EpisodeDoc; awaits: readonly string[] }) {
+  const { desk } = useDesk();
+  const { answerNow, awaits: waits, thinking } = words.conversation;
   return (
     <Stack gap="xs">
       <Text size="sm" c="dimmed">
-        {words.conversation.thinking}
+        {awaits.length > 0 ? waits(awaits) : thinking}
       </Text>
+      {awaits.length > 0 && (
+        <Button variant="light" size="sm" me="auto" onClick={() => void desk.answerNow(turn.id)}>
+          {answerNow(awaits.length)}
+        </Button>
+      )}
       <Skeleton h={12} w="80%" />
       <Skeleton h={12} w="60%" />
     </Stack>

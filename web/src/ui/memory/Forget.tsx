@@ -2,42 +2,30 @@
 
 import { Alert, Button, Group, Modal, Text, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { isCoded } from "../../model/coded.ts";
-import type { Receipt } from "../../services/forget.ts";
 import { useDesk, useSync } from "../desk.tsx";
-import { leaveTo, useForgettingHere, wipe } from "../leaving.ts";
-import { said } from "../said.ts";
+import { leaveTo } from "../leaving.ts";
 import { Section } from "../Section.tsx";
 import { memory as words } from "../words/memory.ts";
-
-interface Done {
-  receipt: Receipt;
-  /** What is said of this device. */
-  here: string;
-}
+import { forget, keptReceipt, putAway, useForgetting, type Done } from "./forgetting.ts";
 
 export function Forget() {
-  const { desk } = useDesk();
+  const { desk, account } = useDesk();
+  const { userId } = account;
   const answers = useSync()?.kind === "live";
   const [typed, setTyped] = useState("");
-  const [busy, setBusy] = useState(false);
-  const [problem, setProblem] = useState<string>();
-  const [done, setDone] = useState<Done>();
-  useForgettingHere(busy || problem !== undefined || done !== undefined);
+  const [kept, setKept] = useState(() => keptReceipt(userId));
+  const { busy, problem, done } = useForgetting();
   const meant = typed.trim().toLowerCase() === words.sentence;
 
-  async function forget() {
-    setBusy(true);
-    setProblem(undefined);
-    try {
-      const receipt = await desk.forgetEverything();
-      // Whatever holds the device up: the server has erased, and this is told once.
-      const here = await wipe(desk, "/sign-in").then(() => words.isClean, unclean);
-      setDone({ receipt, here });
-    } catch (error) {
-      setProblem(said(error));
-    }
-    setBusy(false);
+  /** Nothing is left here to go back to: the page begins anew. */
+  function startAfresh() {
+    leaveTo("/");
+    putAway(userId);
+  }
+
+  function close() {
+    putAway(userId);
+    setKept(undefined);
   }
 
   return (
@@ -57,41 +45,44 @@ export function Forget() {
           flex={1}
           miw="min(100%, 14rem)"
         />
-        <Button color="red" disabled={!meant || !answers} loading={busy} onClick={() => void forget()}>
+        <Button
+          color="red"
+          disabled={!meant || !answers}
+          loading={busy}
+          onClick={() => void forget(desk, userId)}
+        >
           {words.forget}
         </Button>
       </Group>
       <Text size="sm" role="status">
         {busy && words.forgetting}
       </Text>
-      {done && <Told {...done} />}
+      {done && <Told {...done} button={words.startAfresh} onClose={startAfresh} />}
+      {!done && kept && <Told {...kept} button={words.putAway} onClose={close} />}
     </Section>
   );
 }
 
-/** Closing the other tab helps only where one is open. */
-function unclean(error: unknown): string {
-  console.error(error);
-  return isCoded(error, "OPEN_ELSEWHERE") ? words.isOpenElsewhere : words.isNotClean;
+interface Props extends Done {
+  button: string;
+  onClose(): void;
 }
 
-/** Nothing is left here to go back to: the page begins anew. */
-function Told({ receipt, here }: Done) {
-  const startAfresh = () => leaveTo("/");
+function Told({ receipt, here, button, onClose }: Props) {
   return (
     <Modal
       attributes={{ header: { role: "none" } }}
       opened
-      onClose={startAfresh}
+      onClose={onClose}
       title={words.receiptTitle}
       withCloseButton={false}
       centered
     >
       <Text>
-        {words.receipt(receipt)} {here}
+        {words.receipt(receipt)} {words[here]}
       </Text>
-      <Button mt="md" onClick={startAfresh} data-autofocus>
-        {words.startAfresh}
+      <Button mt="md" onClick={onClose} data-autofocus>
+        {button}
       </Button>
     </Modal>
   );

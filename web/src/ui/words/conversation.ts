@@ -26,6 +26,9 @@ export const conversation = {
   interrupted: "This answer was interrupted. What came is kept.",
   elsewhere: "Being answered in another window or on another device…",
   thinking: "Reading your documents…",
+  awaits: (names: readonly string[]) =>
+    `Reading ${names.join(", ")}. The answer waits for ${names.length === 1 ? "it" : "them"}.`,
+  answerNow: (n: number) => (n === 1 ? "Answer without it" : "Answer without them"),
   addFile: "Add a file",
   borrow: "Add a document",
   borrowNone: "All your documents are in this conversation.",

@@ -87,4 +87,5 @@ export const memory = {
   isOpenElsewhere:
     "This device is not clean yet, as another tab of this browser still has this account open: close that tab. What is left here goes when the app is next open and synced.",
   startAfresh: "Start afresh",
+  putAway: "Close",
 } as const;

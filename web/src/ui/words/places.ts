@@ -34,6 +34,8 @@ export const places = {
     "Another tab has this app open in another version. Close that tab or load it again: this page then goes on by itself. Everything is safe.",
   outdated:
     "A newer version of this app has been opened on this device, and what is kept here has its form now. Everything is safe: load the new version.",
+  notCarriedOver:
+    "This version of the app could not bring what is kept on this device into its form. Nothing was lost: all of it is still here as it was, and it is tried again each time that the page is loaded.",
   reload: "Load again",
   unloaded:
     "A part of this page could not be loaded. The question that you are writing is kept when you load it again.",

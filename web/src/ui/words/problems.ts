@@ -6,6 +6,7 @@ import { places } from "./places.ts";
 export const problems: Record<Code, string> = {
   FULL: "This browser has no room left. Nothing was stored.",
   NEWER_FORM: places.outdated,
+  NOT_CARRIED_OVER: places.notCarriedOver,
   OPEN_ELSEWHERE:
     "Another tab of this browser still has this account open. Nothing was removed: close that tab and try again.",
   UNLOADED:

@@ -1,0 +1,46 @@
+/** A file is dropped without a network, and asked about at once: the answer waits for it. */
+
+import { violations } from "./accessible.ts";
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+/** Long enough to be read and embedded for a while. */
+const LOGBOOK = Array.from({ length: 400 }, (_, day) =>
+  `On day ${day} the ferry carried ${day * 7} people over the sound. `.repeat(20),
+).join("\n\n");
+
+let device: Device;
+beforeAll(async () => {
+  device = await Device.of(await harness.user(), { installs: true });
+  await device.installed();
+  await device.modelReady();
+  await device.offline(true);
+  await device.reopen();
+  device.page.setDefaultTimeout(30_000);
+});
+
+test("the answer to a question that is asked at once is from the file", async () => {
+  const { page } = device;
+  await device.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
+  await device.ask("How much is the rent?");
+  await page.getByText("940 euros a month").waitFor();
+  const [turn] = await device.rows("episodes");
+  expect(turn).toMatchObject({ status: "done", citations: [{ filename: "lease.txt" }] });
+});
+
+test("it says which file it waits for, and can be had without it", async () => {
+  const { page } = device;
+  await page.getByRole("link", { name: "New conversation" }).first().click();
+  await device.drop("logbook.txt", LOGBOOK);
+  await device.ask("How much is the rent?");
+  await page.getByText("Reading logbook.txt. The answer waits for it.").waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole("button", { name: "Answer without it" }).click();
+  const selector = { sessionId: page.url().split("/s/")[1]! };
+  const turn = async () => (await device.rows("episodes", { selector }))[0]!;
+  await device.until(async () => (await turn()).status === "done");
+  expect((await turn()).aiResponse).toMatch(/logbook\.txt(: not read when it was given)?\.$/u);
+  const { uploads } = await device.state();
+  expect(uploads.find(({ name }) => name === "logbook.txt")!.stage).not.toBe("done"); // it was not waited for
+});

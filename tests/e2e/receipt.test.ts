@@ -1,0 +1,50 @@
+/** "Forget everything", and somebody who does not stand by until it is done. */
+
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+test("the receipt is kept for whoever looks at another page meanwhile, until it is put away", async () => {
+  const device = await prepared();
+  const { page, user } = device;
+  const [receipt, erasing] = [
+    page.getByRole("dialog", { name: "Everything is forgotten" }),
+    page.getByText("Erasing and checking…"),
+  ];
+  const goTo = (name: string) => page.getByRole("link", { name, exact: true }).first().click();
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => (goOn = resolve));
+  await page.route("**/v1/forget", async (route) => {
+    await held;
+    await route.fallback();
+  });
+  await page.getByLabel("To go on, type: forget everything").fill("forget everything");
+  await page.getByRole("button", { name: "Forget everything" }).click();
+  await erasing.waitFor();
+  await goTo("Settings");
+  await goTo("Memory");
+  await erasing.waitFor();
+  await goTo("Settings");
+  await erasing.waitFor({ state: "detached" });
+  goOn();
+  await receipt.getByText(/Erased [1-9]\d* rows?,.* nothing of it is left on the server/u).waitFor();
+  expect(await device.rows("facts")).toEqual([]);
+  await page.reload();
+  await receipt.getByText("This device is clean.").waitFor();
+  await receipt.getByRole("button", { name: "Close" }).click();
+  await receipt.waitFor({ state: "detached" });
+  await page.reload();
+  await page.getByLabel("To go on, type: forget everything").waitFor();
+  expect(await receipt.count()).toBe(0);
+  expect(await harness.live(user, "facts")).toEqual([]);
+});
+
+/** With a fact on the server, on the page where it can be forgotten. */
+async function prepared(): Promise<Device> {
+  const device = await Device.of(await harness.user());
+  await device.page.evaluate(() => (window as any).vademecum.addFact("rent", "940 euros"));
+  await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
+  await device.page.goto(`${harness.url}/memory`);
+  await device.until(async () => (await device.state()).sync.kind === "live");
+  return device;
+}

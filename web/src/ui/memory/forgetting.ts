@@ -1,0 +1,81 @@
+/**
+ * "Forget everything" while it goes on, whatever page is shown. What came of it is kept on this device until it has been
+ * read: the account itself may be gone from here by then.
+ */
+
+import { useSyncExternalStore } from "react";
+import { isCoded } from "../../model/coded.ts";
+import type { Receipt } from "../../services/forget.ts";
+import type { RemoteDesk } from "../desk.tsx";
+import { receiptKey } from "../draft.ts";
+import { leaveTo, setForgetting, wipe } from "../leaving.ts";
+import { said } from "../said.ts";
+
+export interface Done {
+  receipt: Receipt;
+  /** What is to be said of this device. */
+  here: "isClean" | "isNotClean" | "isOpenElsewhere";
+}
+
+interface Forgetting {
+  busy: boolean;
+  problem?: string;
+  done?: Done;
+}
+
+let state: Forgetting = { busy: false };
+const listeners = new Set<() => void>();
+
+export function useForgetting(): Forgetting {
+  return useSyncExternalStore(listen, () => state);
+}
+
+export async function forget(desk: RemoteDesk, userId: string): Promise<void> {
+  setForgetting(true);
+  tell({ busy: true });
+  try {
+    const receipt = await desk.forgetEverything();
+    // Whatever holds the device up: the server has erased, and this is told once.
+    const here = await wipe(desk, "/sign-in").then(() => "isClean" as const, unclean);
+    const done = { receipt, here };
+    localStorage.setItem(receiptKey(userId), JSON.stringify(done));
+    tell({ busy: false, done });
+    if (listeners.size === 0) leaveTo("/memory"); // nothing is left of the page that is shown instead
+  } catch (error) {
+    tell({ busy: false, problem: said(error) });
+    if (listeners.size === 0) setForgetting(false);
+  }
+}
+
+/** The last receipt that nobody has put away. */
+export function keptReceipt(userId: string): Done | undefined {
+  const kept = localStorage.getItem(receiptKey(userId));
+  return kept === null ? undefined : (JSON.parse(kept) as Done);
+}
+
+export function putAway(userId: string): void {
+  localStorage.removeItem(receiptKey(userId));
+}
+
+/** Closing the other tab helps only where one is open. */
+function unclean(error: unknown): Done["here"] {
+  console.error(error);
+  return isCoded(error, "OPEN_ELSEWHERE") ? "isOpenElsewhere" : "isNotClean";
+}
+
+function tell(next: Forgetting): void {
+  state = next;
+  for (const listener of listeners) listener();
+}
+
+/** Who goes elsewhere has read what went wrong, and finds all of it anew. */
+function listen(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+    if (state.busy) return;
+    if (state.done) return location.reload();
+    state = { busy: false };
+    setForgetting(false);
+  };
+}
