@@ -135,6 +135,8 @@ class Model:
             wanted = merge(collection, believed, held.row, wanted)
             if wanted == held.row:
                 return held.row
+        elif held.dead and new["createdAt"] < self.forgotten_at:
+            return self._refusal(new, "FORGOTTEN", held)
         return self._accept(key, new, wanted)  # 5, 6
 
     def _judge_unknown(self, key: Key, new: Row) -> Row | None:

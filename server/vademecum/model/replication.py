@@ -39,6 +39,14 @@ class Verdict(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+FORGOTTEN = Verdict(
+    "refuse",
+    code="FORGOTTEN",
+    message="Everything was forgotten after this was written. It is kept on this device only; "
+    "to keep it everywhere, save it anew.",
+)
+
+
 class Circumstances(msgspec.Struct, frozen=True):
     """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown."""
 
@@ -84,7 +92,8 @@ def decide(
     if stored is None:
         return _decide_unknown(collection, wanted, parents, about)
     if _is_assumed(collection, assumed, stored, about):
-        return Verdict("store", wanted)
+        # What was brought back to life on a device before everything was forgotten comes here only now.
+        return FORGOTTEN if stored.deleted and _is_forgotten(wanted, about) else Verdict("store", wanted)
     if stored.deleted or assumed is None or not collection.merges or not can_merge(collection, assumed):
         return Verdict("answer", stored.row)
     merged = merge(collection, without_mark(assumed), stored.row, wanted)
@@ -106,14 +115,13 @@ def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, ab
 def _decide_unknown(
     collection: Collection, wanted: Json, parents: tuple[str, ...], about: Circumstances
 ) -> Verdict:
-    created = wanted.get("createdAt")
-    if about.forgotten_at and isinstance(created, str) and created < about.forgotten_at:
-        return Verdict(
-            "refuse",
-            code="FORGOTTEN",
-            message="Everything was forgotten after this was written. It is kept on this device only; "
-            "to keep it everywhere, save it anew.",
-        )
+    if _is_forgotten(wanted, about):
+        return FORGOTTEN
     if any(about.life(parent) == "dead" for parent in parents):
         return Verdict("answer", blank(collection, wanted, about.now))
     return Verdict("store", wanted)
+
+
+def _is_forgotten(wanted: Json, about: Circumstances) -> bool:
+    created = wanted.get("createdAt")
+    return bool(about.forgotten_at) and isinstance(created, str) and created < about.forgotten_at
