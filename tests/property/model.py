@@ -132,6 +132,7 @@ class Model:
         if not self._is_assumed(collection, held, assumed):
             if held.dead or assumed is None or collection == "vectorEmbeddings":  # 4, 6
                 return held.row
+            believed, wanted = self._healed(collection, believed), self._healed(collection, wanted)
             wanted = merge(collection, believed, held.row, wanted)
             if wanted == held.row:
                 return held.row

@@ -48,9 +48,11 @@ FORGOTTEN = Verdict(
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown."""
+    """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown; `healed`
+    is a row of the collection without what it names and is dead."""
 
     life: Callable[[str], Life]
+    healed: Callable[[Json], Json]
     forgotten_at: str
     now: str
 
@@ -96,7 +98,8 @@ def decide(
         return FORGOTTEN if stored.deleted and _is_forgotten(wanted, about) else Verdict("store", wanted)
     if stored.deleted or assumed is None or not collection.merges or not can_merge(collection, assumed):
         return Verdict("answer", stored.row)
-    merged = merge(collection, without_mark(assumed), stored.row, wanted)
+    # The stored row was healed, and what the server does to all rows is nobody's change.
+    merged = merge(collection, about.healed(without_mark(assumed)), stored.row, about.healed(wanted))
     return Verdict("answer", stored.row) if merged == stored.row else Verdict("store", merged)
 
 

@@ -5,6 +5,8 @@ Never all or nothing: a refused row comes back marked and the others go on, so n
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from vademecum.errors import BadRequest
@@ -118,7 +120,8 @@ def _push_row(draft: Draft, collection: Collection, incoming: Incoming, limits: 
     """The answer to one live row, or None when it became what was sent."""
     head = draft.head(incoming.key)
     stored = _stored(draft, incoming.key, head)
-    about = Circumstances(draft.life, draft.forgotten_at, draft.now)
+    heal = partial(cascade.healed, draft, collection)
+    about = Circumstances(draft.life, heal, draft.forgotten_at, draft.now)
     named = links(collection, incoming.row) if incoming.problem is None else ((), ())
     verdict = decide(collection, incoming.row, incoming.assumed, stored, named[0], incoming.problem, about)
     base = stored.base if stored is not None else None
