@@ -30,21 +30,17 @@ class Verdict(msgspec.Struct, frozen=True):
     """`store`: becomes the row, if limits allow. `answer`: nothing changes, the device is told `row` (None: nothing).
 
     `refuse`: the device's row comes back marked with `code` and `message`. Whether a row that is stored waits for a
-    parent is decided where it is stored, after it was merged and healed.
+    parent is decided where it is stored, after it was merged and healed. `base`: the stored row, for the mark of a row
+    that is refused; None if the device does not know it, for what is made upon a mark's base takes the stored row's
+    place unseen. `merged`: `row` holds what others did, too.
     """
 
     kind: Literal["store", "answer", "refuse"]
     row: Json | None = None
     code: str = ""
     message: str = ""
-
-
-FORGOTTEN = Verdict(
-    "refuse",
-    code="FORGOTTEN",
-    message="Everything was forgotten after this was written. It is kept on this device only; "
-    "to keep it everywhere, save it anew.",
-)
+    base: str | None = None
+    merged: bool = False
 
 
 class Circumstances(msgspec.Struct, frozen=True):
@@ -62,7 +58,7 @@ def without_mark(row: Json) -> Json:
 
 
 def marked(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
-    """The refused row as it was sent, plus why. It stays on the device until it is edited."""
+    """A refused row, plus why. It stays on the device until it is edited."""
     mark: Json = {"code": code, "message": message, "at": at}
     if base is not None:
         mark["base"] = base
@@ -79,8 +75,10 @@ def decide(
     about: Circumstances,
 ) -> Verdict:
     """The verdict on a live `new`. `problem` is why it does not fit the schema or belongs to another, or None."""
+    known = stored is not None and _is_assumed(collection, assumed, stored, about)
+    base = stored.base if stored is not None else None
     if problem is not None:
-        return Verdict("refuse", code="INVALID", message=problem)
+        return Verdict("refuse", code="INVALID", message=problem, base=base if known else None)
     wanted = without_mark(new)
     if stored is not None and not stored.deleted and wanted == stored.row:
         return Verdict("answer", stored.row if "syncError" in new else None)
@@ -93,14 +91,17 @@ def decide(
         return Verdict("answer")
     if stored is None:
         return _decide_unknown(collection, wanted, parents, about)
-    if _is_assumed(collection, assumed, stored, about):
+    if known:
         # What was brought back to life on a device before everything was forgotten comes here only now.
-        return FORGOTTEN if stored.deleted and _is_forgotten(wanted, about) else Verdict("store", wanted)
+        forgotten = stored.deleted and _is_forgotten(wanted, about)
+        return _forgotten(base) if forgotten else Verdict("store", wanted, base=base)
     if stored.deleted or assumed is None or not collection.merges or not can_merge(collection, assumed):
         return Verdict("answer", stored.row)
     # The stored row was healed, and what the server does to all rows is nobody's change.
     merged = merge(collection, about.healed(without_mark(assumed)), stored.row, about.healed(wanted))
-    return Verdict("answer", stored.row) if merged == stored.row else Verdict("store", merged)
+    if merged == stored.row:
+        return Verdict("answer", stored.row)
+    return Verdict("store", merged, base=base, merged=True)
 
 
 def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, about: Circumstances) -> bool:
@@ -119,10 +120,18 @@ def _decide_unknown(
     collection: Collection, wanted: Json, parents: tuple[str, ...], about: Circumstances
 ) -> Verdict:
     if _is_forgotten(wanted, about):
-        return FORGOTTEN
+        return _forgotten(None)
     if any(about.life(parent) == "dead" for parent in parents):
         return Verdict("answer", blank(collection, wanted, about.now))
     return Verdict("store", wanted)
+
+
+def _forgotten(base: str | None) -> Verdict:
+    message = (
+        "Everything was forgotten after this was written. It is kept on this device only; "
+        "to keep it everywhere, save it anew."
+    )
+    return Verdict("refuse", code="FORGOTTEN", message=message, base=base)
 
 
 def _is_forgotten(wanted: Json, about: Circumstances) -> bool:
