@@ -19,11 +19,13 @@ Life = Literal["live", "dead", "missing"]
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """The server's row. `base` names this very state ("epoch:seq"); a row that waits for its parent has none."""
+    """The server's row. `base` names this very state ("epoch:seq"); a row that waits for its parent has none.
+    `restored`: it is as a backup had it, and nobody has written it since."""
 
     row: Json
     deleted: bool
     base: str | None
+    restored: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -95,6 +97,8 @@ def decide(
         # What was brought back to life on a device before everything was forgotten comes here only now.
         forgotten = stored.deleted and _is_forgotten(wanted, about)
         return _forgotten(base) if forgotten else Verdict("store", wanted, base=base)
+    if assumed is not None and _is_lost(assumed, stored):
+        return Verdict("store", wanted, base=base)
     if stored.deleted or assumed is None or not collection.merges or not can_merge(collection, assumed):
         return Verdict("answer", stored.row)
     # The stored row was healed, and what the server does to all rows is nobody's change.
@@ -114,6 +118,15 @@ def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, ab
         # A device that deleted the row itself still holds its own unblanked tombstone: blanked, it is the stored one.
         return bool(assumed.get("_deleted")) and blank(collection, assumed, about.now) == stored.row
     return without_mark(assumed) == stored.row
+
+
+def _is_lost(assumed: Json, stored: Stored) -> bool:
+    """Is what a device had from here newer than what a restored backup has of it? A client that names no epoch goes on
+    upon it, and a merge would take the backup's words for somebody's change and its own for none."""
+    if stored.deleted or not stored.restored or "syncError" in assumed:
+        return False
+    was, here = assumed.get("updatedAt"), stored.row["updatedAt"]
+    return isinstance(was, str) and was > here
 
 
 def _decide_unknown(

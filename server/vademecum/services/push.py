@@ -134,7 +134,10 @@ def _push_row(draft: Draft, collection: Collection, incoming: Incoming, limits: 
 def _stored(draft: Draft, key: str, head: Head | None) -> Stored | None:
     if head is None:
         return None
-    return Stored(draft.row(key), head.deleted, f"{draft.epoch}:{head.seq}" if head.seq != WAITING else None)
+    if head.seq == WAITING:
+        return Stored(draft.row(key), head.deleted, None)
+    restored = head.seq <= draft.restored_seq
+    return Stored(draft.row(key), head.deleted, f"{draft.epoch}:{head.seq}", restored)
 
 
 def _store(

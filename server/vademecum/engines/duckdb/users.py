@@ -283,6 +283,7 @@ class Users:
             meta = {
                 "epoch": secrets.token_urlsafe(9),
                 "seq_floor": str(draft.seq),
+                "restored_seq": str(draft.seq),
                 "forgotten_at": draft.forgotten_at,
             }
             opened.flush(cursor, draft, meta, set(opened.shelves.untidy()))
