@@ -122,20 +122,25 @@ class Model:
         key, held = (collection, new["id"]), self.rows.get((collection, new["id"]))
         wanted, believed = unmarked(new), unmarked(assumed)
         if not self._fits(collection, new):  # 2
-            return self._refusal(new, "INVALID", held)
+            known = held is not None and self._is_assumed(collection, held, assumed)
+            return self._refusal(new, "INVALID", held if known else None)
         if held is not None and held.row == wanted:  # 3
             return held.row if "syncError" in new else None
         if "syncError" in new and "syncError" in (assumed or {}) and wanted == believed:
             return None
         if held is None:
             return self._judge_unknown(key, new)
-        if not self._is_assumed(collection, held, assumed):
+        merged = not self._is_assumed(collection, held, assumed)
+        if merged:
             if held.dead or assumed is None or collection == "vectorEmbeddings":  # 4, 6
                 return held.row
+            believed, wanted = self._healed(collection, believed), self._healed(collection, wanted)
             wanted = merge(collection, believed, held.row, wanted)
             if wanted == held.row:
                 return held.row
-        return self._accept(key, new, wanted)  # 5, 6
+        elif held.dead and new["createdAt"] < self.forgotten_at:
+            return self._refusal(new, "FORGOTTEN", held)
+        return self._accept(key, new, wanted, merged)  # 5, 6
 
     def _judge_unknown(self, key: Key, new: Row) -> Row | None:
         if new["createdAt"] < self.forgotten_at:
@@ -165,7 +170,7 @@ class Model:
 
     # -- accepting ----------------------------------------------------------------------------------------------
 
-    def _accept(self, key: Key, new: Row, wanted: Row) -> Row | None:
+    def _accept(self, key: Key, new: Row, wanted: Row, merged: bool = False) -> Row | None:
         collection, held = key[0], self.rows.get(key)
         here = held is not None and not held.dead
         frozen = FROZEN.get(collection)
@@ -174,7 +179,7 @@ class Model:
         row = self._healed(collection, wanted)
         code = self._over_a_limit(key, held.row if here else None, row)
         if code:
-            return self._refusal(new, code, held)
+            return self._refusal(row if merged else new, code, held)
         was_unseen = held is None or held.waiting
         lives = self._parents_lives(collection, row)
         self._keep(key, row, waiting=was_unseen and "missing" in lives)

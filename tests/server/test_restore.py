@@ -154,6 +154,31 @@ def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeyp
     run(scenario)
 
 
+def test_a_client_that_names_no_epoch_loses_nothing_that_came_after_the_backup(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            first = session("s", title="first")
+            second = {**first, "title": "second", "updatedAt": day(3)}
+            third = {**second, "mode": "authoritative", "updatedAt": day(4)}
+            await send(ada, "sessions", (first, None), (session("other"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            await send(ada, "sessions", (second, first))
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert await send(ada, "sessions", (third, second)) == []
+            assert (await ada.live("sessions"))["s"] == third
+            # What was written since is nobody's to pass over, and what is older than the backup knows less than it.
+            later = {**third, "title": "later", "updatedAt": day(2)}
+            assert await send(ada, "sessions", (later, third)) == []
+            (merged,) = await send(ada, "sessions", ({**second, "title": "stale"}, second))
+            assert merged["title"] == "later"
+            old = session("other", title="old", updatedAt="2020-01-01T00:00:00.000Z")
+            (merged,) = await send(ada, "sessions", ({**old, "mode": "authoritative"}, old))
+            assert merged == session("other", mode="authoritative")
+
+    run(scenario)
+
+
 def test_seq_goes_on_above_all_that_was_given(tmp_path):
     async def scenario():
         async with house(tmp_path / "data") as h:

@@ -100,7 +100,8 @@ SCHEMAS = "#/components/schemas/"
 RETRY_AFTER = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
 REFUSED = {
     "type": "object",
-    "description": "The row as it was sent, and why it was refused. It stays on the device until it is edited.",
+    "description": "The row as it was sent (or merged, where others changed it), and why it was refused. It stays on the "
+    "device until it is edited.",
     "required": ["id", "syncError"],
     "properties": {"id": {"type": "string"}, "syncError": {"$ref": "#/components/schemas/SyncError"}},
 }

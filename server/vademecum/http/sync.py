@@ -95,9 +95,9 @@ async def push_route(
     request: Req, name: FromPath[str], version: FromPath[int], state: State, epoch: FromQuery[str] = ""
 ) -> Response[bytes]:
     """The answer holds the rows that did not become what was sent: `[]` means that all were accepted. A row of the
-    answer is how the server has it now (merged, or deleted elsewhere), or the row as sent with a `syncError` that says
-    why it was refused. `assumedMasterState` is the row as this device last had it from the server. To delete a row,
-    send it with `_deleted: true`."""
+    answer is how the server has it now (merged, or deleted elsewhere), or the row with a `syncError` that says why it
+    was refused: as sent, or merged where others changed it meanwhile. `assumedMasterState` is the row as this device
+    last had it from the server. To delete a row, send it with `_deleted: true`."""
     parts: Parts = state.parts
     collection = served(parts.registry, name, version)
     body = await request.body()

@@ -136,7 +136,7 @@ class Draft:
     follow from a person's words are keyed with. `jobs`: what becomes of jobs; None, of one that goes. `absent_jobs`: ids
     that were looked for in vain. `followed`: as in `Stored`, see `causes.take_up`. `asked`: how many questions to the language model begin with this transaction, less those
     that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten.
-    `aged`: what dies of its age alone. `drops`: whether tombstones go."""
+    `aged`: what dies of its age alone. `drops`: whether tombstones go. `restored_seq`: up to here rows are as a backup had them."""
 
     def __init__(
         self,
@@ -149,12 +149,14 @@ class Draft:
         stored_jobs: Stored = NO_JOBS,
         id_key: str = "",
         read_taken: Callable[[list[str]], set[str]] = lambda ids: set(),
+        restored_seq: int = 0,
     ) -> None:
         self.collections = collections
         self.epoch = epoch
         self.forgotten_at = forgotten_at
         self.id_key = id_key
         self.now = now
+        self.restored_seq = restored_seq
         self.changes: dict[str, Change] = {}
         self.jobs: dict[str, Job | None] = {}
         self.absent_jobs: set[str] = set()

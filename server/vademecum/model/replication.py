@@ -19,30 +19,38 @@ Life = Literal["live", "dead", "missing"]
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """The server's row. `base` names this very state ("epoch:seq"); a row that waits for its parent has none."""
+    """The server's row. `base` names this very state ("epoch:seq"); a row that waits for its parent has none.
+    `restored`: it is as a backup had it, and nobody has written it since."""
 
     row: Json
     deleted: bool
     base: str | None
+    restored: bool = False
 
 
 class Verdict(msgspec.Struct, frozen=True):
     """`store`: becomes the row, if limits allow. `answer`: nothing changes, the device is told `row` (None: nothing).
 
     `refuse`: the device's row comes back marked with `code` and `message`. Whether a row that is stored waits for a
-    parent is decided where it is stored, after it was merged and healed.
+    parent is decided where it is stored, after it was merged and healed. `base`: the stored row, for the mark of a row
+    that is refused; None if the device does not know it, for what is made upon a mark's base takes the stored row's
+    place unseen. `merged`: `row` holds what others did, too.
     """
 
     kind: Literal["store", "answer", "refuse"]
     row: Json | None = None
     code: str = ""
     message: str = ""
+    base: str | None = None
+    merged: bool = False
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown."""
+    """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown; `healed`
+    is a row of the collection without what it names and is dead."""
 
     life: Callable[[str], Life]
+    healed: Callable[[Json], Json]
     forgotten_at: str
     now: str
 
@@ -52,7 +60,7 @@ def without_mark(row: Json) -> Json:
 
 
 def marked(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
-    """The refused row as it was sent, plus why. It stays on the device until it is edited."""
+    """A refused row, plus why. It stays on the device until it is edited."""
     mark: Json = {"code": code, "message": message, "at": at}
     if base is not None:
         mark["base"] = base
@@ -69,8 +77,10 @@ def decide(
     about: Circumstances,
 ) -> Verdict:
     """The verdict on a live `new`. `problem` is why it does not fit the schema or belongs to another, or None."""
+    known = stored is not None and _is_assumed(collection, assumed, stored, about)
+    base = stored.base if stored is not None else None
     if problem is not None:
-        return Verdict("refuse", code="INVALID", message=problem)
+        return Verdict("refuse", code="INVALID", message=problem, base=base if known else None)
     wanted = without_mark(new)
     if stored is not None and not stored.deleted and wanted == stored.row:
         return Verdict("answer", stored.row if "syncError" in new else None)
@@ -83,12 +93,19 @@ def decide(
         return Verdict("answer")
     if stored is None:
         return _decide_unknown(collection, wanted, parents, about)
-    if _is_assumed(collection, assumed, stored, about):
-        return Verdict("store", wanted)
+    if known:
+        # What was brought back to life on a device before everything was forgotten comes here only now.
+        forgotten = stored.deleted and _is_forgotten(wanted, about)
+        return _forgotten(base) if forgotten else Verdict("store", wanted, base=base)
+    if assumed is not None and _is_lost(assumed, stored):
+        return Verdict("store", wanted, base=base)
     if stored.deleted or assumed is None or not collection.merges or not can_merge(collection, assumed):
         return Verdict("answer", stored.row)
-    merged = merge(collection, without_mark(assumed), stored.row, wanted)
-    return Verdict("answer", stored.row) if merged == stored.row else Verdict("store", merged)
+    # The stored row was healed, and what the server does to all rows is nobody's change.
+    merged = merge(collection, about.healed(without_mark(assumed)), stored.row, about.healed(wanted))
+    if merged == stored.row:
+        return Verdict("answer", stored.row)
+    return Verdict("store", merged, base=base, merged=True)
 
 
 def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, about: Circumstances) -> bool:
@@ -103,17 +120,33 @@ def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, ab
     return without_mark(assumed) == stored.row
 
 
+def _is_lost(assumed: Json, stored: Stored) -> bool:
+    """Is what a device had from here newer than what a restored backup has of it? A client that names no epoch goes on
+    upon it, and a merge would take the backup's words for somebody's change and its own for none."""
+    if stored.deleted or not stored.restored or "syncError" in assumed:
+        return False
+    was, here = assumed.get("updatedAt"), stored.row["updatedAt"]
+    return isinstance(was, str) and was > here
+
+
 def _decide_unknown(
     collection: Collection, wanted: Json, parents: tuple[str, ...], about: Circumstances
 ) -> Verdict:
-    created = wanted.get("createdAt")
-    if about.forgotten_at and isinstance(created, str) and created < about.forgotten_at:
-        return Verdict(
-            "refuse",
-            code="FORGOTTEN",
-            message="Everything was forgotten after this was written. It is kept on this device only; "
-            "to keep it everywhere, save it anew.",
-        )
+    if _is_forgotten(wanted, about):
+        return _forgotten(None)
     if any(about.life(parent) == "dead" for parent in parents):
         return Verdict("answer", blank(collection, wanted, about.now))
     return Verdict("store", wanted)
+
+
+def _forgotten(base: str | None) -> Verdict:
+    message = (
+        "Everything was forgotten after this was written. It is kept on this device only; "
+        "to keep it everywhere, save it anew."
+    )
+    return Verdict("refuse", code="FORGOTTEN", message=message, base=base)
+
+
+def _is_forgotten(wanted: Json, about: Circumstances) -> bool:
+    created = wanted.get("createdAt")
+    return bool(about.forgotten_at) and isinstance(created, str) and created < about.forgotten_at

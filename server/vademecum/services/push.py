@@ -5,6 +5,8 @@ Never all or nothing: a refused row comes back marked and the others go on, so n
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from vademecum.errors import BadRequest
@@ -13,7 +15,7 @@ from vademecum.model.collections import Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
 from vademecum.model.limits import Limits, has_free_tombstone, refusal
 from vademecum.model.misfit import sentence
-from vademecum.model.replication import Circumstances, Stored, decide, marked
+from vademecum.model.replication import Circumstances, Stored, Verdict, decide, marked
 
 ROWS_MAX = 1000  # of one push; RxDB sends 100
 _NULL = msgspec.Raw(b"null")
@@ -118,48 +120,51 @@ def _push_row(draft: Draft, collection: Collection, incoming: Incoming, limits: 
     """The answer to one live row, or None when it became what was sent."""
     head = draft.head(incoming.key)
     stored = _stored(draft, incoming.key, head)
-    about = Circumstances(draft.life, draft.forgotten_at, draft.now)
+    heal = partial(cascade.healed, draft, collection)
+    about = Circumstances(draft.life, heal, draft.forgotten_at, draft.now)
     named = links(collection, incoming.row) if incoming.problem is None else ((), ())
     verdict = decide(collection, incoming.row, incoming.assumed, stored, named[0], incoming.problem, about)
-    base = stored.base if stored is not None else None
     if verdict.kind == "refuse":
-        return marked(incoming.row, verdict.code, verdict.message, draft.now, base)
+        return marked(incoming.row, verdict.code, verdict.message, draft.now, verdict.base)
     if verdict.kind == "answer":
         return verdict.row
-    assert verdict.row is not None
-    return _store(draft, collection, incoming, verdict.row, named, stored, limits)
+    return _store(draft, collection, incoming, verdict, named, stored, limits)
 
 
 def _stored(draft: Draft, key: str, head: Head | None) -> Stored | None:
     if head is None:
         return None
-    return Stored(draft.row(key), head.deleted, f"{draft.epoch}:{head.seq}" if head.seq != WAITING else None)
+    if head.seq == WAITING:
+        return Stored(draft.row(key), head.deleted, None)
+    restored = head.seq <= draft.restored_seq
+    return Stored(draft.row(key), head.deleted, f"{draft.epoch}:{head.seq}", restored)
 
 
 def _store(
     draft: Draft,
     collection: Collection,
     incoming: Incoming,
-    wanted: Json,
+    verdict: Verdict,
     named: Links,
     stored: Stored | None,
     limits: Limits,
 ) -> Json | None:
     """`named`: what the row as it was sent names."""
+    assert verdict.row is not None
     key = incoming.key
     head = draft.head(key)
-    row = cascade.healed(draft, collection, _thawed(collection, wanted, stored))
+    row = cascade.healed(draft, collection, _thawed(collection, verdict.row, stored))
     body = incoming.body
     if row is not incoming.row:
         body, named = msgspec.json.encode(row), links(collection, row)
         if (problem := _misfit(collection, body)) is not None:
-            return marked(
-                incoming.row, "INVALID", problem, draft.now, stored.base if stored is not None else None
-            )
+            return marked(incoming.row, "INVALID", problem, draft.now, None)
     lives = {draft.life(parent) for parent in named[0]}
     no = _refused(draft, collection, key, row, body, stored, limits)
     if no is not None:
-        return marked(incoming.row, no[0], no[1], draft.now, stored.base if stored is not None else None)
+        # As it was sent; or merged, so that the next edit does not undo what others did and the device has not seen.
+        mine = row if verdict.merged else incoming.row
+        return marked(mine, no[0], no[1], draft.now, verdict.base)
     waiting = "missing" in lives and (head is None or head.seq == WAITING)
     draft.put(key, row, body, waiting=waiting, named=named)
     if "dead" in lives:  # an edit moved it under a parent that is gone: it goes the way of that parent's rows
@@ -191,7 +196,8 @@ def _refused(
 def _misfit(collection: Collection, body: bytes) -> str | None:
     """Why a row that the server has merged does not fit its schema, though both sides did: sets and counts can grow
     beyond their bounds. It is refused like a merge that breaks a limit, and the stored row is not answered: a plain
-    client would take that over its own, and lose what it wrote. Marked, its row stays as it is.
+    client would take that over its own, and lose what it wrote. Marked, its row stays as it is,
+    and the mark names no base: the device does not know the stored row.
     """
     try:
         collection.decode(body)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from property.rows import day, dead, episode, fact, marked, session
-from property.wire import alone, base, codes, send, seqs, stored
+from property.rows import NEW, day, dead, episode, fact, marked, session, unmarked
+from property.wire import alone, base, codes, forget, send, seqs, stored
 
 
 def test_3_a_repeat_after_a_lost_answer_is_accepted_and_takes_no_seq(tmp_path):
@@ -89,6 +89,22 @@ def test_5_an_assumed_tombstone_comes_to_life(tmp_path):
         again = fact("f", value="again")
         assert await send(ada, "facts", (again, tombstone)) == []
         assert await stored(ada, "facts", "f") == again
+
+    alone(tmp_path, scenario)
+
+
+def test_5_what_was_brought_back_before_everything_was_forgotten_does_not_come_to_life(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None), (dead(fact("f")), fact("f")))
+        tombstone = await stored(ada, "facts", "f")
+        await forget(ada)
+        (held,) = await send(ada, "facts", (fact("f", value="again"), tombstone))
+        assert codes([held]) == ["FORGOTTEN"] and unmarked(held) == fact("f", value="again")
+        (held,) = await send(ada, "facts", (fact("f", value="edited"), held))
+        assert codes([held]) == ["FORGOTTEN"] and await stored(ada, "facts", "f") == tombstone
+        anew = fact("f", value="again", createdAt=NEW)
+        assert await send(ada, "facts", (anew, held)) == []
+        assert await stored(ada, "facts", "f") == anew
 
     alone(tmp_path, scenario)
 

@@ -1,7 +1,7 @@
 """References to dead rows leave what is accepted, however it comes in."""
 
 from property.rows import dead, document, fact, memory, project, session
-from property.wire import alone, send, stored
+from property.wire import alone, send, seqs, stored
 
 
 def test_references_to_dead_rows_leave_what_is_accepted_and_the_healed_row_is_answered(tmp_path):
@@ -46,6 +46,43 @@ def test_an_edit_and_a_merge_are_healed_too(tmp_path):
         assert (
             second["activeSessions"] == ["s", "t"] == (await stored(ada, "documents", "d"))["activeSessions"]
         )
+
+    alone(tmp_path, scenario)
+
+
+def test_what_was_healed_is_no_change_of_another_device_and_the_order_of_pushes_does_not_matter(tmp_path):
+    """A device moves a conversation and a source offline, and deletes where they were: the deletes come first."""
+
+    async def scenario(ada):
+        talk, told = session("s", projectId="p"), fact("f", sourceDocumentId="d")
+        await send(ada, "projects", (project("p"), None), (project("q"), None))
+        await send(ada, "documents", (document(ada.id, "d"), None), (document(ada.id, "e"), None))
+        await send(ada, "sessions", (talk, None))
+        await send(ada, "facts", (told, None))
+        await send(ada, "projects", (dead(project("p")), project("p")))
+        await send(ada, "documents", (dead(document(ada.id, "d")), document(ada.id, "d")))
+        moved, resourced = {**talk, "projectId": "q"}, {**told, "sourceDocumentId": "e"}
+        assert await send(ada, "sessions", (moved, talk)) == []
+        assert await send(ada, "facts", (resourced, told)) == []
+        assert await stored(ada, "sessions", "s") == moved and await stored(ada, "facts", "f") == resourced
+
+    alone(tmp_path, scenario)
+
+
+def test_an_edit_that_knew_nothing_of_the_healing_undoes_nothing_and_takes_no_seq_twice(tmp_path):
+    async def scenario(ada):
+        talk = session("s", projectId="p")
+        await send(ada, "projects", (project("p"), None), (project("q"), None))
+        await send(ada, "sessions", (talk, None))
+        await send(ada, "projects", (dead(project("p")), project("p")))
+        edited = {**talk, "title": "edited"}
+        for _ in range(2):
+            assert await send(ada, "sessions", (edited, talk)) == [session("s", title="edited")]
+            before = await seqs(ada, "sessions")
+        assert await send(ada, "sessions", (edited, talk)) and await seqs(ada, "sessions") == before
+        there = session("s", title="edited", projectId="q")
+        assert await send(ada, "sessions", (there, session("s", title="edited"))) == []
+        assert await send(ada, "sessions", (edited, talk)) == [there], "another device's move stays"
 
     alone(tmp_path, scenario)
 

@@ -235,17 +235,23 @@ def test_6_a_merge_takes_one_seq_and_reaches_the_others(tmp_path):
 
 
 def test_6_the_result_of_a_merge_must_fit_and_pass_too(tmp_path):
-    """A merge that would break a rule is a refusal, and nothing is stored."""
+    """A merge that would break a rule is a refusal, and nothing is stored. It comes back merged: the next edit of the
+    device, which has not seen the other's, undoes nothing."""
 
     async def scenario(ada):
         old = session("s")
         await send(ada, "sessions", (session("o", externalId="x"), None), (old, None))
         theirs = {**old, "title": "theirs"}
         await send(ada, "sessions", (theirs, old))
-        mine = {**old, "externalId": "x"}
-        answered = await send(ada, "sessions", (mine, old))
-        assert codes(answered) == ["DUPLICATE"] and unmarked(answered[0]) == mine
+        mine = {**old, "externalId": "x", "mode": "authoritative"}
+        (held,) = await send(ada, "sessions", (mine, old))
+        assert codes([held]) == ["DUPLICATE"] and unmarked(held) == {**mine, "title": "theirs"}
+        assert held["syncError"]["base"] == await base(ada, "sessions", "s")
         assert await stored(ada, "sessions", "s") == theirs
+        edited = {**unmarked(held), "externalId": "y"}
+        assert await send(ada, "sessions", (edited, held)) == []
+        both = session("s", title="theirs", externalId="y", mode="authoritative")
+        assert await stored(ada, "sessions", "s") == both
 
     alone(tmp_path, scenario)
 
@@ -257,7 +263,7 @@ def test_6_a_merge_that_its_schema_forbids_is_refused_and_both_sides_keep_their_
         assert await send(ada, "documents", (old, None), (theirs, old)) == []
         (answered,) = await send(ada, "documents", (mine, old))
         assert unmarked(answered) == mine and codes([answered]) == ["INVALID"]
-        assert answered["syncError"]["base"] == await base(ada, "documents", "d")
+        assert "base" not in answered["syncError"]
         assert await stored(ada, "documents", "d") == theirs
         smaller = {**theirs, "activeSessions": theirs["activeSessions"][:10]}
         assert await send(ada, "documents", (smaller, theirs)) == []

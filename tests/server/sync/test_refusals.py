@@ -33,6 +33,23 @@ def test_2_a_refusal_names_the_stored_row_it_was_measured_against(tmp_path):
     alone(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("assumes", [True, False], ids=["an older row", "nothing"])
+def test_2_a_refusal_names_no_row_that_the_device_does_not_know(tmp_path, assumes):
+    """Or the next edit, made upon the mark, would undo what another device did."""
+
+    async def scenario(ada):
+        old = document(ada.id, "d")
+        await send(ada, "documents", (old, None), ({**old, "activeSessions": ["s"], "accessCount": 1}, old))
+        bad = {**old, "filename": "x" * 300}
+        (held,) = await send(ada, "documents", (bad, old if assumes else None))
+        assert codes([held]) == ["INVALID"] and "base" not in held["syncError"]
+        await send(ada, "documents", ({**old, "filename": "short.txt"}, held))
+        row = await stored(ada, "documents", "d")
+        assert (row["activeSessions"], row["accessCount"]) == (["s"], 1)
+
+    alone(tmp_path, scenario)
+
+
 def test_2_documents_of_another_user_are_refused(tmp_path):
     async def scenario(ada):
         for user in ("somebody", ""):

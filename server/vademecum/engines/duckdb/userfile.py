@@ -40,6 +40,7 @@ class Opened:
     notice: str | None
     id_key: str
     jobs: Stored
+    restored_seq: int = 0
     recent: Recent = field(default_factory=Recent)
 
     def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
@@ -58,7 +59,9 @@ class Opened:
 
         told = self.epoch, self.forgotten_at, now
         stored_jobs = replace(self.jobs, read=read_jobs)
-        return Draft(self.heads, read, collections, *told, stored_jobs, self.id_key, read_taken)
+        return Draft(
+            self.heads, read, collections, *told, stored_jobs, self.id_key, read_taken, self.restored_seq
+        )
 
     def locate(self, keys: Iterable[str]) -> Places:
         """Where the rows lie that have these keys."""
@@ -137,7 +140,8 @@ class Files:
                 set_meta(cursor, alias, {"seq_floor": str(heads.seq)})
             forgotten_at = meta.get("forgotten_at", "")
             stored = jobs.load(cursor, alias, meta)
-            return Opened(alias, heads, shelves, meta["epoch"], forgotten_at, notice, meta["id_key"], stored)
+            told = meta["epoch"], forgotten_at, notice, meta["id_key"]
+            return Opened(alias, heads, shelves, *told, stored, int(meta.get("restored_seq", "0")))
         except BaseException:
             self.instance.detach(alias)
             raise

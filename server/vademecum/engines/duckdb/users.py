@@ -301,6 +301,7 @@ class Users:
             meta = {
                 "epoch": secrets.token_urlsafe(9),
                 "seq_floor": str(draft.seq),
+                "restored_seq": str(draft.seq),
                 "forgotten_at": draft.forgotten_at,
             }
             if draft.forgotten_at != opened.forgotten_at:
