@@ -124,7 +124,7 @@ async function request(name: string, ...given: [Work] | [LockOptions, Work]): Pr
   }
 }
 
-async function withBrowserParts(): Promise<void> {
+export async function withBrowserParts(): Promise<void> {
   vi.stubGlobal("navigator", { locks: { request } });
   vi.stubGlobal("XMLHttpRequest", Sending);
   const heard: ((event: { data: unknown }) => void)[] = [];
