@@ -1,8 +1,20 @@
 """What was erased stays erased when an older backup is restored, also when the ledger could not be written at once."""
 
-from property.rows import dead, document, fact
+from property.rows import (
+    dead,
+    document,
+    entity,
+    episode,
+    fact,
+    memory,
+    project,
+    relationship,
+    session,
+    summary,
+)
 from property.wire import forget, send, stored
 from server.house import house, run
+from vademecum.engines.duckdb.ledger import newest
 from vademecum.engines.duckdb.users import user_ledger
 from vademecum.services import backup as backups
 
@@ -95,7 +107,7 @@ def test_a_shortened_ledger_means_the_same_to_a_restore(tmp_path):
         async def restored(h):
             await ada.pull("facts")
             lines = user_ledger(tmp_path / "data", ada.id).read()
-            assert sorted(line.key for line in lines) == ["facts/dies", "facts/lives"]
+            assert sorted(newest(lines)) == ["facts/dies", "facts/lives"] and len(lines) <= 4
             await backups.restore(h.parts, tmp_path / "last")
             assert set(await ada.live("facts")) == {"lives"}
             for turn in range(4):
@@ -121,5 +133,87 @@ def test_a_restore_first_writes_what_a_full_disk_kept_out_of_the_ledger(tmp_path
             space()
             await backups.restore(h.parts, tmp_path / "backup")
             assert await ada.live("facts") == {}
+
+    run(scenario)
+
+
+def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp_path):
+    """Merged into another, or moved by hand: the devices bring each to where it is now. Meanwhile nothing of it is seen."""
+
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await send(ada, "projects", *((project(name), None) for name in ("clinic", "health", "trip")))
+            bike = memory("bike", projectId="trip")
+            await send(ada, "memories", (memory("gout", projectId="clinic"), None), (bike, None))
+            await send(ada, "sessions", (session("s", projectId="clinic"), None), (session("pool"), None))
+            await send(ada, "episodes", (episode("e", "s", userMessage="a secret"), None))
+            await send(ada, "summaries", (summary("u", sessionId="s"), None))
+            await send(ada, "entities", (entity("n1", "clinic"), None), (entity("n2", "clinic"), None))
+            await send(ada, "relationships", (relationship("r", "n1", "n2"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            answer = await ada.call("POST", "/v1/projects/clinic/merge", json={"into": "health"})
+            assert answer.status_code == 200
+            await send(ada, "memories", ({**bike, "projectId": "health"}, bike))
+            await send(ada, "projects", (dead(project("trip")), None))
+            moved = ("memories", "sessions", "episodes", "summaries")
+            held = {name: await ada.live(name) for name in moved}
+
+            restored = await backups.restore(h.parts, tmp_path / "backup")
+            assert restored.erased_again == 2 + 2 + 1  # projects, entities, the relationship
+            for name in ("memories", "episodes", "summaries"):
+                assert await ada.pull(name) == [], name
+            assert [row["id"] for row in await ada.pull("sessions")] == ["pool"]
+            assert set(await ada.live("projects")) == {"health"}
+            for name, rows in held.items():
+                answered = await send(ada, name, *((row, None) for row in rows.values()))
+                assert answered == [] and await ada.live(name) == rows, name
+            assert held["memories"]["gout"]["projectId"] == held["sessions"]["s"]["projectId"] == "health"
+
+    run(scenario)
+
+
+def test_sessions_that_a_dead_project_left_in_the_pool_are_there_after_a_restore(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await send(ada, "projects", (project("trip"), None))
+            await send(ada, "sessions", (session("s", projectId="trip"), None))
+            await send(ada, "episodes", (episode("e", "s"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            await send(ada, "projects", (dead(project("trip")), None))
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert await ada.live("sessions") == {"s": session("s")}
+            assert set(await ada.live("episodes")) == {"e"}
+
+    run(scenario)
+
+
+def test_a_row_that_was_brought_back_to_life_does_not_die_at_a_restore(tmp_path):
+    """Nor does what it said before it was deleted come back."""
+
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await send(ada, "facts", (fact("name", value="old words"), None), (fact("gone"), None))
+            await backups.backup(h.parts, tmp_path / "alive")
+            await send(ada, "facts", (dead(fact("name")), None), (dead(fact("gone")), None))
+            await backups.backup(h.parts, tmp_path / "dead")
+            new = fact("name", value="new words")
+            assert await send(ada, "facts", (new, await stored(ada, "facts", "name"))) == []
+            await backups.backup(h.parts, tmp_path / "revived")
+
+            for backup in ("alive", "dead"):
+                await backups.restore(h.parts, tmp_path / backup)
+                assert {row["id"]: row["_deleted"] for row in await ada.pull("facts")} == {"gone": True}
+                assert await send(ada, "facts", (new, None)) == []
+                assert await ada.live("facts") == {"name": new}
+            await backups.restore(h.parts, tmp_path / "revived")
+            assert await ada.live("facts") == {"name": new}
+            await send(ada, "facts", (dead(new), None))
+            for backup in ("alive", "dead", "revived"):
+                await backups.restore(h.parts, tmp_path / backup)
+                assert await ada.live("facts") == {}
+                assert await send(ada, "facts", (new, None)) == [await stored(ada, "facts", "name")]
 
     run(scenario)

@@ -137,10 +137,10 @@ def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeyp
             ada = await written(h, tmp_path)
             begun, gate = threading.Event(), threading.Event()
 
-            def held(draft, lines):
+            def held(*asked):
                 begun.set()
                 gate.wait()
-                return erase_again(draft, lines)
+                return erase_again(*asked)
 
             monkeypatch.setattr("vademecum.services.backup.erase_again", held)
             restoring = asyncio.create_task(backups.restore(h.parts, tmp_path / "backup"))

@@ -59,9 +59,36 @@ def test_a_row_that_came_alive_and_died_again_gets_the_line_of_its_last_death(tm
     assert told(opened(tmp_path, died("a", 5), died("other", 9))) == {"a": 5, "other": 9}
 
 
-def test_a_row_that_came_alive_keeps_the_line_of_its_death(tmp_path):
-    noted(tmp_path, died("a", 1))
-    assert told(opened(tmp_path, alive=[("a", 2)])) == {"a": 1}
+def revived(ledger):
+    return {line.key.partition("/")[2] for line in newest(ledger.read()).values() if line.revived}
+
+
+def came_alive(name, seq, died_at):
+    return Change(f"facts/{name}", died(name, died_at).head, Head(seq, False, (), (), 0), b"")
+
+
+def test_of_a_row_that_came_alive_it_is_noted(tmp_path):
+    ledger = noted(tmp_path, died("a", 1), died("b", 2))
+    ledger.note([came_alive("a", 3, died_at=1)])
+    ledger.note([came_alive("b", 4, died_at=2), died("b", 5)])
+    assert told(ledger) == {"a": 3, "b": 5} and revived(ledger) == {"a"}
+    assert told(opened(tmp_path, died("b", 5), alive=[("a", 9)])) == {"a": 3, "b": 5}
+    assert revived(ledger) == {"a"}
+
+
+def test_a_revival_that_is_missing_is_made_up_at_opening(tmp_path):
+    ledger = noted(tmp_path, died("a", 1), died("b", 2))
+    assert told(opened(tmp_path, died("b", 2), alive=[("a", 3)])) == {"a": 3, "b": 2}
+    assert revived(ledger) == {"a"}
+    before = ledger.path.read_bytes()
+    assert opened(tmp_path, died("b", 2), alive=[("a", 3)]).path.read_bytes() == before
+
+
+def test_the_revival_of_what_died_of_its_age_does_not_stay(tmp_path):
+    ledger = noted(tmp_path, died("a", 1), died("b", 2), aged={"facts/a"})
+    ledger.note([came_alive("a", 3, died_at=1), came_alive("b", 4, died_at=2)])
+    noted(tmp_path, died("c", 5))
+    assert told(opened(tmp_path, died("c", 5), alive=[("a", 3), ("b", 4)])) == {"b": 4, "c": 5}
 
 
 def test_a_lost_forgetting_is_made_up_and_does_not_cover_what_was_written_since(tmp_path):

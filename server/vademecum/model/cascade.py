@@ -19,12 +19,6 @@ def kill(draft: Draft, *keys: str) -> list[str]:
     return [*dead, *bereave(draft, dead)]
 
 
-def kill_unknown(draft: Draft, key: str, row: Json) -> None:
-    """Bury a row that was never here: what waited for it, or names it already, learns of its death."""
-    draft.bury(key, row)
-    bereave(draft, [key])
-
-
 def bereave(draft: Draft, dead: list[str]) -> list[str]:
     """Bury all that cannot live without `dead`, which were buried just now, and heal what merely named one that died.
     Returns the keys of those buried here.
@@ -34,20 +28,42 @@ def bereave(draft: Draft, dead: list[str]) -> list[str]:
     victims: list[str] = []
     level = dead
     while level:
-        orphans = {
+        left = orphans(draft, level)
+        draft.prefetch(left)
+        level = [key for key in left if _bury(draft, key)]
+        victims += level
+    heal(draft, [*dead, *victims])
+    return victims
+
+
+def take_out(draft: Draft, keys: list[str]) -> None:
+    """Take out rows, and all that cannot live without them, as if they had never come."""
+    level = keys
+    while level:
+        left = orphans(draft, level)
+        for key in level:
+            draft.take_out(key)
+        level = [key for key in left if draft.head(key) is not None]
+
+
+def orphans(draft: Draft, gone: list[str]) -> list[str]:
+    """Keys of what lives or waits and cannot live without one of `gone`; sorted."""
+    return sorted(
+        {
             key
-            for parent in level
+            for parent in gone
             for key in draft.dependents(parent)
             if _lives_by(draft, key, parent) or _follows(draft, key, parent)
         }
-        draft.prefetch(orphans)
-        level = [key for key in sorted(orphans) if _bury(draft, key)]
-        victims += level
-    bereaved = {key for name in (*dead, *victims) for key in draft.dependents(name)}
+    )
+
+
+def heal(draft: Draft, dead: list[str]) -> None:
+    """Heal what merely names one of `dead`."""
+    bereaved = {key for name in dead for key in draft.dependents(name)}
     draft.prefetch(bereaved)
     for key in sorted(bereaved):
         _heal(draft, key)
-    return victims
 
 
 def _bury(draft: Draft, key: str) -> bool:

@@ -297,8 +297,8 @@ class Draft:
         parents, _ = links(collection, tombstone)
         self._change(key, Head(self._next(False), True, parents, (), 0), msgspec.json.encode(tombstone))
 
-    def erase_waiting(self, key: str) -> None:
-        """Take out a waiting row as if it had never come."""
+    def take_out(self, key: str) -> None:
+        """As if the row had never come: one that waits, or one that a restore does not bring back and may not bury."""
         self._change(key, None, b"")
 
     def drop(self, key: str) -> None:

@@ -96,7 +96,12 @@ def refusal(
         return Refusal(
             "TIER", "Authoritative mode belongs to JIGGA accounts. The change stays on this device."
         )
-    if growth > 0 and usage.bytes + growth > limits.storage_bytes:
+    return outgrown(usage.bytes, usage.bytes + growth, limits)
+
+
+def outgrown(before: int, after: int, limits: Limits) -> Refusal | None:
+    """Why an account's bytes may not become `after`, or None."""
+    if after > before and after > limits.storage_bytes:
         return Refusal(
             "STORAGE_LIMIT",
             f"Your {_size(limits.storage_bytes)} are full. This stays on this device. "

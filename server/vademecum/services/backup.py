@@ -11,18 +11,21 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Container, Mapping
 from pathlib import Path
 
 import msgspec
 
-from vademecum.engines.duckdb.ledger import LedgerLine
+from vademecum.engines.duckdb.ledger import LedgerLine, newest
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
 from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
+from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, Broken
 from vademecum.model import cascade
 from vademecum.model.draft import WAITING, Draft
 from vademecum.services.left import read_left
 from vademecum.services.parts import Parts
+from vademecum.services.scope import PROJECTS, SESSIONS, project_of
 
 MANIFEST = "backup.json"
 ACCOUNTS = "accounts.duckdb"
@@ -155,12 +158,12 @@ def _verified(source: Path) -> BackupManifest:
 
 async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
     ledger = user_ledger(parts.settings.data, user_id)
-    highest = ledger.last_seq()
+    highest, pooled = ledger.last_seq(), frozenset[str]()
     if (user_folder(parts.settings.data, user_id) / RECORDS).exists():
         try:
             async with parts.users.open(user_id) as store:
                 await store.settle_ledger()
-                highest = max(highest, store.seq)
+                highest, pooled = max(highest, store.seq), _pooled(store)
         except Broken:  # the restore is its cure; how far it had come is not known
             highest += SEQ_JUMP
     try:
@@ -170,7 +173,7 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             user_id,
             records / RECORDS,
             highest,
-            lambda draft: erase_again(draft, ledger.read()),
+            lambda draft: erase_again(draft, ledger.read(), pooled),
             # A stream that outlived it would go on in the new epoch, and its reader never learn that there is one.
             before_opening=lambda: parts.hub.close_user(user_id),
         )
@@ -179,32 +182,72 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             job.ask(user_id)
 
 
-def erase_again(draft: Draft, lines: list[LedgerLine]) -> int:
-    """Apply the ledger to restored records. Returns how many rows that the backup had died again."""
+def _pooled(store: UserStore) -> frozenset[str]:
+    """Sessions that are in no project."""
+    rows = (
+        (key, head) for key, head in store.heads.rows.items() if key.startswith(SESSIONS) and not head.deleted
+    )
+    return frozenset(key for key, head in rows if project_of(head.references) is None)
+
+
+def erase_again(draft: Draft, lines: list[LedgerLine], pooled: Container[str] = frozenset()) -> int:
+    """Apply the ledger to restored records. Returns how many rows that the backup had died again.
+
+    Only what has a line of its own is buried. What would die with it has left it since the backup, or it would have one,
+    too: that may live elsewhere, so it is taken out without a tombstone, and devices bring it back to where it is now.
+    So does a row that died and came again: what it said before was deleted, what it says now is on the devices.
+    `pooled`: sessions that are in no project by now. A dead project leaves no others to the pool, which would open them.
+    """
     # As the backup has them: a death heals the rows that name the dead one, and that takes a new seq.
-    came = {key: head.seq for key in list(draft.keys()) if (head := draft.head(key)) is not None}
+    came = {
+        key: head.seq
+        for gone in (False, True)
+        for key in draft.keys(deleted=gone)
+        if (head := draft.head(key))
+    }
+    told = newest(lines)
+    forgetting = told.pop("", None)
+    buried = _forget_again(draft, forgetting, came) if forgetting is not None else 0
+    dead = [key for key, line in told.items() if not line.revived and _is_due(draft, key, line, came)]
+    draft.prefetch(dead)
+    for key in dead:
+        is_here = draft.head(key) is not None
+        buried += is_here
+        draft.bury(key, draft.row(key) if is_here else {"id": key.partition("/")[2]})
+    returning = [key for key, line in told.items() if line.revived and came.get(key, line.seq) < line.seq]
+    # Those that the ledger buries are buried by now: whatever else would go with them has left them.
+    elsewhere = [*cascade.orphans(draft, dead), *_unplaced(draft, dead, pooled)]
+    cascade.take_out(draft, [*returning, *elsewhere])
+    cascade.heal(draft, dead)
+    return buried
+
+
+def _forget_again(draft: Draft, line: LedgerLine, came: Mapping[str, int]) -> int:
+    draft.forgotten_at = max(draft.forgotten_at, line.forgotten_at)
     count = 0
-    for line in lines:
-        if line.forgotten_at:
-            draft.forgotten_at = max(draft.forgotten_at, line.forgotten_at)
-            for key in list(draft.keys()):
-                head = draft.head(key)
-                if head is None:
-                    continue
-                if head.seq == WAITING:
-                    if draft.row(key)["createdAt"] < line.forgotten_at:
-                        draft.erase_waiting(key)
-                elif came[key] <= line.seq:
-                    count += len(cascade.kill(draft, key))
-            continue
-        head = draft.head(line.key)
+    for key in list(draft.keys()):
+        head = draft.head(key)
         if head is None:
-            name, _, row_id = line.key.partition("/")
-            collection = draft.collections.get(
-                name
-            )  # none: damage has changed the line, or a newer version wrote it
-            if collection is not None and collection.synced:  # else there is no device to be told
-                cascade.kill_unknown(draft, line.key, {"id": row_id})
-        elif not head.deleted and came[line.key] <= line.seq:  # later: its owner brought it back to life
-            count += len(cascade.kill(draft, line.key))
+            continue
+        if head.seq == WAITING:
+            if draft.row(key)["createdAt"] < line.forgotten_at:
+                draft.take_out(key)
+        elif came[key] <= line.seq:
+            count += len(cascade.kill(draft, key))
     return count
+
+
+def _is_due(draft: Draft, key: str, line: LedgerLine, came: Mapping[str, int]) -> bool:
+    """Is this death to be told again?"""
+    head = draft.head(key)
+    if head is None:
+        collection = draft.collections.get(key.partition("/")[0])  # none: a line that nobody here has written
+        return collection is not None and collection.synced  # else there is no device to be told
+    return not head.deleted and came[key] <= line.seq  # later: its owner brought it back to life
+
+
+def _unplaced(draft: Draft, dead: list[str], pooled: Container[str]) -> list[str]:
+    """Sessions of dead projects that are not known to be in the pool."""
+    projects = [key for key in dead if key.startswith(PROJECTS)]
+    named = sorted({key for project in projects for key in draft.dependents(project)})
+    return [key for key in named if key.startswith(SESSIONS) and key not in pooled]

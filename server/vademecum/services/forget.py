@@ -178,7 +178,7 @@ def _bury_all(draft: Draft, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
         fresh = stub is not None and head is not None and head.seq == stub.seq
         size += stub.size if stub is not None and fresh else len(draft.body(key))
         if head is not None and head.seq == WAITING:
-            draft.erase_waiting(key)
+            draft.take_out(key)
         else:
             draft.bury(key, msgspec.json.decode(stub.kept) if stub is not None and fresh else draft.row(key))
     draft.forgotten_at = draft.now

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from vademecum.errors import BadRequest
+import sys
+
+import msgspec
+
+from vademecum.errors import BadRequest, LimitReached
 from vademecum.model import cascade, names
 from vademecum.model.draft import Draft
-from vademecum.model.limits import Limits
+from vademecum.model.limits import Limits, outgrown
 from vademecum.model.names import normal_name
 from vademecum.model.observation import joined
 from vademecum.model.scope import InProject
@@ -17,23 +21,30 @@ MOVED = ("sessions", "memories", "summaries", "roots")
 
 def merge(draft: Draft, project_id: str, into: str, limits: Limits) -> int:
     """All that is in the project is in the other, and the project is gone. Returns how many rows went over. Raises
-    NotFound for either, BadRequest for one and the same."""
+    NotFound for either, BadRequest for one and the same, LimitReached if more is stored in the end than may be."""
     for each in (project_id, into):
         rows.live_row(draft, "projects", each)
     if project_id == into:
         raise BadRequest("A project cannot become a part of itself. Nothing was changed.")
+    # What is moved is here twice for a while; what counts is what stays.
+    before, roomy = draft.usage.bytes, msgspec.structs.replace(limits, storage_bytes=sys.maxsize)
     inside = [key for key in draft.dependents(PROJECTS + project_id) if draft.life(key) == "live"]
     draft.prefetch(inside)
     moved = [key for key in inside if key.partition("/")[0] in MOVED]
     for key in moved:
         collection, _, row_id = key.partition("/")
-        rows.link(draft, collection, row_id, {"projectId": into}, limits)
+        rows.link(draft, collection, row_id, {"projectId": into}, roomy)
     done = [key for key in inside if key.startswith(f"{observe.OBSERVATIONS}/")]
     for key in done:
-        _move_observation(draft, key, into, limits)
+        _move_observation(draft, key, into, roomy)
     known = [key for key in inside if key.startswith("entities/")]
-    _move_entities(draft, known, into, limits)
+    _move_entities(draft, known, into, roomy)
     cascade.kill(draft, PROJECTS + project_id)
+    no = outgrown(before, draft.usage.bytes, limits)
+    if no is not None:
+        raise LimitReached(
+            no.message.replace("This stays on this device", "Nothing was changed"), code=no.code
+        )
     return len(moved) + len(done) + len(known)
 
 

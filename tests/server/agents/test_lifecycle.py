@@ -6,9 +6,13 @@ import io
 import json
 import zipfile
 
+import msgspec
+
+from property import rows
 from property.rows import entity, episode, memory, relationship, session, summary
 from server.agents.acting import APP, SITE, event, identify, listed, swept, take
 from server.house import MODELS, refused, run_for_one
+from vademecum.model.limits import Limits
 from vademecum.model.observation import days_before
 from vademecum.services.erase import scan
 
@@ -103,6 +107,39 @@ def test_a_merge_that_cannot_be_changes_nothing(tmp_path):
         assert [row["content"] for row in await listed(ada, "app")] == ["here"]
 
     run_for_one(tmp_path / "data", scenario)
+
+
+def test_what_counts_of_a_merge_in_a_full_account_is_what_stays(tmp_path):
+    async def scenario(h, ada):
+        await take(ada, event("here"), event("there", project=SITE))
+        app, site = [(await identify(ada, **who))["project"]["id"] for who in (APP, SITE)]
+        new = {"name": "Ada", "type": "person", "notes": "n" * 300, "projectId": app}
+        assert (await ada.call("POST", "/v1/entities", json=new)).status_code == 201
+        room = 10_000 - (await ada.call("GET", "/v1/me")).json()["usage"]["bytes"]
+        empty = len(msgspec.json.encode(memory("full", text="")))
+        await ada.push("memories", memory("full", text="x" * (room - empty)))
+        assert (await ada.call("GET", "/v1/me")).json()["usage"]["bytes"] == 10_000
+        answer = await ada.call("POST", f"/v1/projects/{app}/merge", json={"into": site})
+        assert answer.json()["moved"] == 3
+        assert [row["projectId"] for row in (await ada.live("entities")).values()] == [site]
+
+    run_for_one(tmp_path / "data", scenario, tiers={"JIGGA": Limits(storage_bytes=10_000)})
+
+
+def test_a_merge_that_would_leave_more_than_the_account_holds_changes_nothing(tmp_path):
+    async def scenario(h, ada):
+        await ada.push("projects", rows.project("p"), rows.project("q" * 100))
+        for number in range(10):
+            await ada.push("memories", memory(f"m{number}", projectId="p"))
+        room = 5000 - (await ada.call("GET", "/v1/me")).json()["usage"]["bytes"]
+        await ada.push("memories", memory("full", text="x" * (room - 200)))
+        before = await ada.pull("memories")
+        answer = await ada.call("POST", "/v1/projects/p/merge", json={"into": "q" * 100})
+        refused(answer, 409, "STORAGE_LIMIT")
+        assert await ada.pull("memories") == before
+        assert set(await ada.live("projects")) == {"p", "q" * 100}
+
+    run_for_one(tmp_path / "data", scenario, tiers={"JIGGA": Limits(storage_bytes=5000)})
 
 
 def test_the_export_of_a_project_is_that_project_and_no_other(tmp_path):

@@ -1,8 +1,9 @@
-"""What must survive a restore from an older backup: the ids that were erased, and how far `seq` had come.
+"""What must survive a restore from an older backup: the ids that were erased, those of them that were brought back to
+life, and how far `seq` had come.
 
 One append-only file a user, outside the user's folder and outside backups. It holds ids and times, no content.
 It may lag behind the records by a crash or a full disk; opening the records brings it up to date (`catch_up`).
-Of a key that died several times the last death says all, and of what died of its age none says anything once its tombstone
+Of a key that died several times the last line says all, and of what died of its age none says anything once its tombstone
 is gone: what a backup brings back of that, its age takes away again, unless a person had pinned it by then. A file of
 mostly such lines is written anew without them.
 """
@@ -27,13 +28,15 @@ _log = structlog.get_logger("vademecum.ledger")
 
 
 class LedgerLine(msgspec.Struct, omit_defaults=True):
-    """A line: a key that was buried at `seq`, of its age alone if `aged`, or, with `forgotten_at` and no key, that all up
-    to `seq` was."""
+    """A line: a key that was buried at `seq`, of its age alone if `aged`, or came alive again, if `revived`; or, with
+    `forgotten_at` and no key, that all up to `seq` was buried. A revival is `aged`, too: its line stays as long as that
+    of the death."""
 
     seq: int
     key: str = ""
     forgotten_at: str = ""
     aged: bool = False
+    revived: bool = False
 
 
 _lines = msgspec.json.Decoder(LedgerLine)
@@ -52,9 +55,8 @@ class Ledger:
     def note(
         self, changes: Iterable[Change], forgotten_at: str = "", aged: Container[str] = frozenset()
     ) -> None:
-        """Append the burials among `changes`, a forgetting, and what could not be written before."""
-        dead = [(c.key, c.head) for c in changes if c.head is not None and c.head.deleted]
-        lines = [LedgerLine(head.seq, key, aged=key in aged) for key, head in dead]
+        """Append the burials and revivals among `changes`, a forgetting, and what could not be written before."""
+        lines = [line for change in changes if (line := _line(change, aged)) is not None]
         if forgotten_at:
             lines.append(LedgerLine(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
         with self._lock:
@@ -71,7 +73,7 @@ class Ledger:
             sync_folder(self.path.parent)
 
     def catch_up(self, heads: Heads, forgotten_at: str) -> None:
-        """Append the tombstones, and the forgetting, that a crash or a full disk kept out of it.
+        """Append the tombstones, the revivals, and the forgetting, that a crash or a full disk kept out of it.
 
         Each tombstone is looked for by itself: that a later one is here says nothing of those before it.
         """
@@ -81,6 +83,14 @@ class Ledger:
             LedgerLine(head.seq, key)
             for key, head in heads.rows.items()
             if head.deleted and (key not in known or head.seq > known[key].seq)
+        ]
+        missing += [
+            _revival(line.key, head.seq)
+            for line in known.values()
+            if not line.revived
+            and (head := heads.rows.get(line.key)) is not None
+            and not head.deleted
+            and head.seq > line.seq
         ]
         missing.sort(key=lambda line: line.seq)
         if forgotten_at and ("" not in known or forgotten_at > known[""].forgotten_at):
@@ -139,7 +149,7 @@ class Ledger:
 
 
 def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
-    """The lines that count, by key: of each key its last death, and under "" one forgetting that covers all.
+    """The lines that count, by key: of each key its last death or revival, and under "" one forgetting that covers all.
 
     A key's line stays beside a later forgetting: a restore makes its tombstone even where the backup lacks the row.
     """
@@ -152,8 +162,22 @@ def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
 
 def _both(one: LedgerLine, other: LedgerLine) -> LedgerLine:
     forgotten_at = max(one.forgotten_at, other.forgotten_at)
+    last = other if other.seq >= one.seq else one
     # What a person once deleted stays so, though it came again and died of its age.
-    return LedgerLine(max(one.seq, other.seq), one.key, forgotten_at, aged=one.aged and other.aged)
+    return LedgerLine(last.seq, one.key, forgotten_at, aged=one.aged and other.aged, revived=last.revived)
+
+
+def _line(change: Change, aged: Container[str]) -> LedgerLine | None:
+    before, head = change.before, change.head
+    if head is None:
+        return None
+    if head.deleted:
+        return LedgerLine(head.seq, change.key, aged=change.key in aged)
+    return _revival(change.key, head.seq) if before is not None and before.deleted else None
+
+
+def _revival(key: str, seq: int) -> LedgerLine:
+    return LedgerLine(seq, key, aged=True, revived=True)
 
 
 def _needed(lines: dict[str, LedgerLine], heads: Heads) -> dict[str, LedgerLine]:
