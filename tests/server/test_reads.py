@@ -7,14 +7,20 @@ import random
 import time
 
 import msgspec
+import pytest
 
 from property.rows import block, document, fact, session
 from server.house import house, run
+from vademecum.engines.duckdb import recent
 
 EDITS = 150 if os.environ.get("SOAK") else 50
 
 
-def test_a_row_that_is_being_edited_is_never_missing(tmp_path):
+@pytest.mark.parametrize("recent_bytes", [recent.MOST_BYTES, 0])
+def test_a_row_that_is_being_edited_is_never_missing(tmp_path, monkeypatch, recent_bytes):
+    """Read from memory, and from the file."""
+    monkeypatch.setattr(recent, "MOST_BYTES", recent_bytes)
+
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
