@@ -6,9 +6,18 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import pytest
+
 from property.rows import fact
 from property.wire import send
 from server.house import house, run
+from vademecum.engines.duckdb import recent
+
+
+@pytest.fixture(autouse=True)
+def from_the_file(monkeypatch):
+    """What was written last is read from memory; these look at what lies in the file."""
+    monkeypatch.setattr(recent, "MOST_BYTES", 0)
 
 
 async def raw(h, person, statement):

@@ -1,6 +1,7 @@
 """What becomes of a file that is being read when its session is deleted, or everything forgotten."""
 
-from server.house import house, run, session
+from property.rows import session
+from server.house import house, run
 from vademecum.services import upload
 
 TEXT = "The landlord repairs the roof."
