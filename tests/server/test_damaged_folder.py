@@ -11,6 +11,7 @@ import pytest
 
 from property.rows import fact
 from server.house import house, refused, run
+from vademecum.engines.duckdb.userfile import SEQ_JUMP
 from vademecum.engines.duckdb.users import user_folder, user_ledger
 from vademecum.errors import Broken
 from vademecum.services.backup import backup, restore
@@ -98,7 +99,12 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew_where_something_was_e
             assert (await ada.call("GET", "/v1/me")).json()["problem"] == said, "the doctor hears of it, too"
             assert "vademecum restore" in said and str(user_ledger(data, ada.id).path) in said
             assert await bob.live("facts") == {}, "he has nothing that could come back"
+            with pytest.raises(Broken, match="vademecum restore"):
+                await backup(h.parts, tmp_path / "without her")
+            assert not (tmp_path / "without her").exists(), "it would take the place of one that has her rows"
             await restore(h.parts, saved)
+            async with h.parts.users.open(ada.id) as store:
+                assert store.seq > SEQ_JUMP, "no number is given twice"
             assert set(await ada.live("facts")) == {"f2"} and set(await bob.live("facts")) == {"f1"}
 
     run(scenario)

@@ -1,5 +1,7 @@
 """What was erased stays erased when an older backup is restored, also when the ledger could not be written at once."""
 
+import pytest
+
 from property.rows import (
     dead,
     document,
@@ -137,13 +139,17 @@ def test_a_restore_first_writes_what_a_full_disk_kept_out_of_the_ledger(tmp_path
     run(scenario)
 
 
-def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp_path):
-    """Merged into another, or moved by hand: the devices bring each to where it is now. Meanwhile nothing of it is seen."""
+@pytest.mark.parametrize("known", [True, False])
+def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp_path, known):
+    """Merged into another, or moved by hand: it is where it was by then; or, when the backup does not know that project,
+    the devices bring it, and meanwhile nothing of it is seen."""
 
     async def scenario():
         async with house(tmp_path / "data") as h:
             ada = await h.person()
-            await send(ada, "projects", *((project(name), None) for name in ("clinic", "health", "trip")))
+            await send(ada, "projects", *((project(name), None) for name in ("clinic", "trip")))
+            if known:
+                await send(ada, "projects", (project("health"), None))
             bike = memory("bike", projectId="trip")
             await send(ada, "memories", (memory("gout", projectId="clinic"), None), (bike, None))
             await send(ada, "sessions", (session("s", projectId="clinic"), None), (session("pool"), None))
@@ -152,6 +158,8 @@ def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp
             await send(ada, "entities", (entity("n1", "clinic"), None), (entity("n2", "clinic"), None))
             await send(ada, "relationships", (relationship("r", "n1", "n2"), None))
             await backups.backup(h.parts, tmp_path / "backup")
+            if not known:
+                await send(ada, "projects", (project("health"), None))
             answer = await ada.call("POST", "/v1/projects/clinic/merge", json={"into": "health"})
             assert answer.status_code == 200
             await send(ada, "memories", ({**bike, "projectId": "health"}, bike))
@@ -161,10 +169,19 @@ def test_what_left_a_project_before_it_died_is_not_killed_by_an_older_backup(tmp
 
             restored = await backups.restore(h.parts, tmp_path / "backup")
             assert restored.erased_again == 2 + 2 + 1  # projects, entities, the relationship
+            assert set(await ada.live("projects")) == ({"health"} if known else set())
+            if known:
+                for name, rows in held.items():
+                    found = await ada.live(name)
+                    assert {i: row.get("projectId") for i, row in found.items()} == {
+                        i: row.get("projectId") for i, row in rows.items()
+                    }, name
+                assert set(await ada.live("episodes")) == {"e"}
+                return
             for name in ("memories", "episodes", "summaries"):
                 assert await ada.pull(name) == [], name
             assert [row["id"] for row in await ada.pull("sessions")] == ["pool"]
-            assert set(await ada.live("projects")) == {"health"}
+            await send(ada, "projects", (project("health"), None))
             for name, rows in held.items():
                 answered = await send(ada, name, *((row, None) for row in rows.values()))
                 assert answered == [] and await ada.live(name) == rows, name

@@ -12,7 +12,7 @@ from property.rows import episode, fact
 from server.endpoint import Rule
 from server.extracting import REPLY, finished, listed, scenario_of, talk, until
 from server.house import house, run
-from vademecum.engines.duckdb import packs
+from vademecum.engines.duckdb import packs, userstore
 from vademecum.model import jobs
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -97,6 +97,27 @@ def test_a_job_is_there_from_the_commit_of_its_turn_on(tmp_path):
         assert (await listed(ada))["counts"]["waiting"] == 2
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], first_s=60))
+
+
+def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
+    """They are looked at some at a time, and nobody asks for that again."""
+    monkeypatch.setattr(userstore, "TURNS_AT_ONCE", 2)
+
+    async def scenario(h, model, ada):
+        queue = h.parts.backstage.jobs["work"]
+        await talk(ada)
+        await finished(ada)
+        await queue.settle(ada.id)
+        many = [episode(f"d{number}", "s1", status="failed") for number in range(7)]
+        await ada.push("episodes", *many)
+        await ada.push("episodes", *({**row, "_deleted": True} for row in many))
+        await ada.push("episodes", episode("e2", "s1", userMessage="turn 2"))
+        await queue.settle(ada.id)
+        async with h.parts.users.open(ada.id) as store:
+            done = [job.subject for job in (await store.survey_jobs(9))[0]]
+        assert done == ["episodes/e2", "episodes/e1"] and len(model.asked) == 2
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
 def test_a_model_that_is_away_fails_no_job_costs_no_attempt_and_is_not_asked_once_a_job(

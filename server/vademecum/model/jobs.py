@@ -1,6 +1,6 @@
 """A job: what a language model is to do with one row, tried until it succeeds or has failed often enough.
 
-It is of the user's own file, so it is there from the commit on that causes it (`causes`), whatever dies after.
+What causes it is in the user's own file, so it is there from that commit on (`causes`), whatever dies after.
 """
 
 from __future__ import annotations

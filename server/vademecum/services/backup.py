@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,6 +25,7 @@ from vademecum.model import cascade
 from vademecum.model.draft import WAITING, Draft
 from vademecum.services.left import read_left
 from vademecum.services.parts import Parts
+from vademecum.services.project_merge import MOVED
 from vademecum.services.scope import PROJECTS, SESSIONS, project_of
 
 MANIFEST = "backup.json"
@@ -61,6 +62,11 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
         users = sorted(parts.accounts.accounts)
         for user_id in users:
             if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
+                if user_ledger(
+                    parts.settings.data, user_id
+                ).last_seq():  # it is lost: the opening says what to do
+                    async with parts.users.open(user_id):
+                        pass
                 continue
             if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
                 await parts.users.rewrite(user_id)
@@ -158,13 +164,15 @@ def _verified(source: Path) -> BackupManifest:
 
 async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
     ledger = user_ledger(parts.settings.data, user_id)
-    highest, pooled = ledger.last_seq(), frozenset[str]()
-    if (user_folder(parts.settings.data, user_id) / RECORDS).exists():
+    highest, places = ledger.last_seq(), dict[str, str | None]()
+    if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
+        highest += SEQ_JUMP  # how far it had come is not known
+    else:
         try:
             async with parts.users.open(user_id) as store:
                 await store.settle_ledger()
-                highest, pooled = max(highest, store.seq), _pooled(store)
-        except Broken:  # the restore is its cure; how far it had come is not known
+                highest, places = max(highest, store.seq), _places(store)
+        except Broken:  # the restore is its cure
             highest += SEQ_JUMP
     try:
         await parts.indexer.drop(user_id)
@@ -173,7 +181,7 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             user_id,
             records / RECORDS,
             highest,
-            lambda draft: erase_again(draft, ledger.read(), pooled),
+            lambda draft: erase_again(draft, ledger.read(), places),
             # A stream that outlived it would go on in the new epoch, and its reader never learn that there is one.
             before_opening=lambda: parts.hub.close_user(user_id),
         )
@@ -182,21 +190,24 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             job.ask(user_id)
 
 
-def _pooled(store: UserStore) -> frozenset[str]:
-    """Sessions that are in no project."""
-    rows = (
-        (key, head) for key, head in store.heads.rows.items() if key.startswith(SESSIONS) and not head.deleted
-    )
-    return frozenset(key for key, head in rows if project_of(head.references) is None)
+def _places(store: UserStore) -> dict[str, str | None]:
+    """In which project, if in any, the rows are by now that may change it."""
+    rows = store.heads.rows.items()
+    return {
+        key: project_of((*head.parents, *head.references))
+        for key, head in rows
+        if not head.deleted and key.partition("/")[0] in MOVED
+    }
 
 
-def erase_again(draft: Draft, lines: list[LedgerLine], pooled: Container[str] = frozenset()) -> int:
+def erase_again(draft: Draft, lines: list[LedgerLine], places: Mapping[str, str | None]) -> int:
     """Apply the ledger to restored records. Returns how many rows that the backup had died again.
 
     Only what has a line of its own is buried. What would die with it has left it since the backup, or it would have one,
-    too: that may live elsewhere, so it is taken out without a tombstone, and devices bring it back to where it is now.
-    So does a row that died and came again: what it said before was deleted, what it says now is on the devices.
-    `pooled`: sessions that are in no project by now. A dead project leaves no others to the pool, which would open them.
+    too: it goes to the project where it is by now (`places`), if that lives here. Else it is taken out without a
+    tombstone, and devices bring it: a dead project leaves none of its sessions to the pool, which would open them, but
+    those that are there by now. So does a row that died and came again: what it said before was deleted, what it says
+    now is on the devices.
     """
     # As the backup has them: a death heals the rows that name the dead one, and that takes a new seq.
     came = {
@@ -214,10 +225,15 @@ def erase_again(draft: Draft, lines: list[LedgerLine], pooled: Container[str] = 
         is_here = draft.head(key) is not None
         buried += is_here
         draft.bury(key, draft.row(key) if is_here else {"id": key.partition("/")[2]})
-    returning = [key for key, line in told.items() if line.revived and came.get(key, line.seq) < line.seq]
+    returning = [
+        key
+        for key, line in told.items()
+        if line.revived and came.get(key, line.seq) < line.seq and _is_synced(draft, key)
+    ]
     # Those that the ledger buries are buried by now: whatever else would go with them has left them.
-    elsewhere = [*cascade.orphans(draft, dead), *_unplaced(draft, dead, pooled)]
-    cascade.take_out(draft, [*returning, *elsewhere])
+    elsewhere = [*cascade.orphans(draft, dead), *_sessions_of(draft, dead)]
+    draft.prefetch(elsewhere)
+    cascade.take_out(draft, [*returning, *(key for key in elsewhere if not _is_placed(draft, key, places))])
     cascade.heal(draft, dead)
     return buried
 
@@ -241,13 +257,31 @@ def _is_due(draft: Draft, key: str, line: LedgerLine, came: Mapping[str, int]) -
     """Is this death to be told again?"""
     head = draft.head(key)
     if head is None:
-        collection = draft.collections.get(key.partition("/")[0])  # none: a line that nobody here has written
-        return collection is not None and collection.synced  # else there is no device to be told
+        return _is_synced(draft, key)  # else there is no device to be told
     return not head.deleted and came[key] <= line.seq  # later: its owner brought it back to life
 
 
-def _unplaced(draft: Draft, dead: list[str], pooled: Container[str]) -> list[str]:
-    """Sessions of dead projects that are not known to be in the pool."""
+def _is_synced(draft: Draft, key: str) -> bool:
+    """Not if nobody here has written the ledger's line."""
+    collection = draft.collections.get(key.partition("/")[0])
+    return collection is not None and collection.synced
+
+
+def _sessions_of(draft: Draft, dead: list[str]) -> list[str]:
+    """Those of the dead projects: they outlive them."""
     projects = [key for key in dead if key.startswith(PROJECTS)]
     named = sorted({key for project in projects for key in draft.dependents(project)})
-    return [key for key in named if key.startswith(SESSIONS) and key not in pooled]
+    return [key for key in named if key.startswith(SESSIONS)]
+
+
+def _is_placed(draft: Draft, key: str, places: Mapping[str, str | None]) -> bool:
+    """Whether the row may stay: in the project where it is by now, which it joins here, or in the pool."""
+    if key not in places or draft.head(key) is None:
+        return False
+    project_id = places[key]
+    if project_id is not None and draft.life(PROJECTS + project_id) != "live":
+        return False
+    row = {name: value for name, value in draft.row(key).items() if name != "projectId"}
+    row |= {"projectId": project_id} if project_id is not None else {}
+    draft.put(key, row, msgspec.json.encode(row))
+    return True

@@ -9,6 +9,7 @@ import msgspec
 from vademecum.errors import BadRequest, LimitReached
 from vademecum.model import cascade, names
 from vademecum.model.draft import Draft
+from vademecum.model.jobs import later
 from vademecum.model.limits import Limits, outgrown
 from vademecum.model.names import normal_name
 from vademecum.model.observation import joined
@@ -33,7 +34,8 @@ def merge(draft: Draft, project_id: str, into: str, limits: Limits) -> int:
     moved = [key for key in inside if key.partition("/")[0] in MOVED]
     for key in moved:
         collection, _, row_id = key.partition("/")
-        rows.link(draft, collection, row_id, {"projectId": into}, roomy)
+        fields = {"projectId": into, "updatedAt": _a_moment_later(draft.row(key)["updatedAt"])}
+        rows.link(draft, collection, row_id, fields, roomy)
     done = [key for key in inside if key.startswith(f"{observe.OBSERVATIONS}/")]
     for key in done:
         _move_observation(draft, key, into, roomy)
@@ -46,6 +48,14 @@ def merge(draft: Draft, project_id: str, into: str, limits: Limits) -> int:
             no.message.replace("This stays on this device", "Nothing was changed"), code=no.code
         )
     return len(moved) + len(done) + len(known)
+
+
+def _a_moment_later(time: str) -> str:
+    """What is old does not become fresh; but of two devices, the one that knows of the merge knows more."""
+    try:
+        return later(time, 0.001)
+    except OverflowError:  # the last moment there is
+        return time
 
 
 def _move_observation(draft: Draft, key: str, into: str, limits: Limits) -> None:

@@ -81,6 +81,8 @@ class Worker:
                 if not (turns or store.open_jobs):
                     return
                 wait = await store.write(partial(self._begin, turns=turns, begun=begun))
+                if not begun and store.new_turns():  # those were dead, or had nothing to say
+                    wait = 0
             if begun:
                 asked = True
                 wait = await self._try(user_id, begun[0])

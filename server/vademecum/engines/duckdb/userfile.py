@@ -136,8 +136,11 @@ class Files:
             heads, shelves = packs.load(cursor, alias, self.collections)
             heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
             if crashed:
+                # What the damaged log had is newer on devices, as after a restore.
+                known = {"restored_seq": str(heads.seq)} if notice else {}
                 heads.seq += SEQ_JUMP
-                set_meta(cursor, alias, {"seq_floor": str(heads.seq)})
+                set_meta(cursor, alias, {"seq_floor": str(heads.seq), **known})
+                meta |= known
             forgotten_at = meta.get("forgotten_at", "")
             stored = jobs.load(cursor, alias, meta)
             told = meta["epoch"], forgotten_at, notice, meta["id_key"]

@@ -186,7 +186,7 @@ class UserStore:
             await self.write(turn)
         except Exception as error:
             _log.error("which turns are to be extracted is not noted", exc_info=error)
-            if extracts:  # in memory at least: it is noted with the first turn that comes
+            if extracts:  # in memory at least: it is noted when the next turns are taken up
                 self._opened.jobs.followed = self.seq
 
     async def take_up(self) -> None:

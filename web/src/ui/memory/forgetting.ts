@@ -38,12 +38,21 @@ export async function forget(desk: RemoteDesk, userId: string): Promise<void> {
     // Whatever holds the device up: the server has erased, and this is told once.
     const here = await wipe(desk, "/sign-in").then(() => "isClean" as const, unclean);
     const done = { receipt, here };
-    localStorage.setItem(receiptKey(userId), JSON.stringify(done));
+    keep(userId, done);
     tell({ busy: false, done });
     if (listeners.size === 0) leaveTo("/memory"); // nothing is left of the page that is shown instead
   } catch (error) {
     tell({ busy: false, problem: said(error) });
     if (listeners.size === 0) setForgetting(false);
+  }
+}
+
+/** A browser that keeps nothing for us shows it once. */
+function keep(userId: string, done: Done): void {
+  try {
+    localStorage.setItem(receiptKey(userId), JSON.stringify(done));
+  } catch (error) {
+    console.error(error);
   }
 }
 
