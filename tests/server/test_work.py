@@ -124,6 +124,7 @@ def test_a_model_that_is_away_fails_no_job_costs_no_attempt_and_is_not_asked_onc
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr("vademecum.model.jobs.TRIES", 1)
+    monkeypatch.setattr("vademecum.model.jobs.backoff_s", lambda attempts: 8.0)
 
     async def scenario(h, model, ada):
         await talk(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(6)))
