@@ -62,11 +62,7 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
         users = sorted(parts.accounts.accounts)
         for user_id in users:
             if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
-                if user_ledger(
-                    parts.settings.data, user_id
-                ).last_seq():  # it is lost: the opening says what to do
-                    async with parts.users.open(user_id):
-                        pass
+                await _check_not_lost(parts, user_id)
                 continue
             if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
                 await parts.users.rewrite(user_id)
@@ -162,6 +158,14 @@ def _verified(source: Path) -> BackupManifest:
     return manifest
 
 
+async def _check_not_lost(parts: Parts, user_id: str) -> None:
+    """A backup without an account that had a file would take the place of one that has it. Raises Broken: opening the
+    account says what to do."""
+    if user_ledger(parts.settings.data, user_id).last_seq():
+        async with parts.users.open(user_id):
+            return
+
+
 async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
     ledger = user_ledger(parts.settings.data, user_id)
     highest, places = ledger.last_seq(), dict[str, str | None]()
@@ -233,7 +237,10 @@ def erase_again(draft: Draft, lines: list[LedgerLine], places: Mapping[str, str 
     # Those that the ledger buries are buried by now: whatever else would go with them has left them.
     elsewhere = [*cascade.orphans(draft, dead), *_sessions_of(draft, dead)]
     draft.prefetch(elsewhere)
-    cascade.take_out(draft, [*returning, *(key for key in elsewhere if not _is_placed(draft, key, places))])
+    staying = [key for key in elsewhere if _may_stay(draft, key, places)]
+    for key in staying:
+        _put_into(draft, key, places[key])
+    cascade.take_out(draft, [*returning, *set(elsewhere).difference(staying)])
     cascade.heal(draft, dead)
     return buried
 
@@ -274,14 +281,16 @@ def _sessions_of(draft: Draft, dead: list[str]) -> list[str]:
     return [key for key in named if key.startswith(SESSIONS)]
 
 
-def _is_placed(draft: Draft, key: str, places: Mapping[str, str | None]) -> bool:
-    """Whether the row may stay: in the project where it is by now, which it joins here, or in the pool."""
+def _may_stay(draft: Draft, key: str, places: Mapping[str, str | None]) -> bool:
+    """Is it known where the row is by now, and is that here, too?"""
     if key not in places or draft.head(key) is None:
         return False
     project_id = places[key]
-    if project_id is not None and draft.life(PROJECTS + project_id) != "live":
-        return False
+    return project_id is None or draft.life(PROJECTS + project_id) == "live"
+
+
+def _put_into(draft: Draft, key: str, project_id: str | None) -> None:
+    """Into the project, or into the pool."""
     row = {name: value for name, value in draft.row(key).items() if name != "projectId"}
     row |= {"projectId": project_id} if project_id is not None else {}
     draft.put(key, row, msgspec.json.encode(row))
-    return True

@@ -15,9 +15,8 @@ MOST_BYTES = 64 * 2**10  # of a user: 256 of them may be attached
 
 class Recent:
     def __init__(self) -> None:
-        self._bodies: OrderedDict[str, tuple[int, bytes]] = (
-            OrderedDict()
-        )  # key -> seq and body, the oldest first
+        # key -> seq and body, the oldest first
+        self._bodies: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
         self._bytes = 0
 
     def absorb(self, changes: Iterable[Change]) -> None:
