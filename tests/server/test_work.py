@@ -9,7 +9,7 @@ from server.endpoint import Rule
 from server.extracting import REPLY, finished, listed, scenario_of, talk, until
 from server.house import house, run
 from vademecum.engines.duckdb import packs, userstore
-from vademecum.model import jobs
+from vademecum.model import jobs, moments
 
 NOW = "2026-01-01T00:00:00.000Z"
 
@@ -182,7 +182,7 @@ def test_the_waits_for_a_model_that_is_away_grow_to_an_hour_and_no_further():
     for wait_s, waited in ((4, 4), (10**6, 3600)):
         after = jobs.unheard(job, NOW, "It is away.", wait_s)
         assert (after.state, after.attempts, after.error) == ("waiting", 0, "It is away.")
-        assert jobs.seconds_until(after.due, NOW) == waited
+        assert moments.seconds_until(after.due, NOW) == waited
 
 
 def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
@@ -199,7 +199,7 @@ def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
         await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
         assert (await finished(ada))["extraction"]["today"] == len(model.asked) == 4
         async with h.parts.users.open(ada.id) as store:
-            assert store.asked_on(jobs.day(h.parts.clock())) == 4
+            assert store.asked_on(moments.day(h.parts.clock())) == 4
             assert store.asked_on("2026-01-01") == 0, "another day begins with none"
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
@@ -252,7 +252,7 @@ def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_abo
         await finished(ada)
         async with h.parts.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
-            late = jobs.later(h.parts.clock(), 600)
+            late = moments.later(h.parts.clock(), 600)
             heard = msgspec.structs.replace(job, state="waiting", due=late, found="what was said")
             await store.write(lambda draft: draft.jobs.update({job.id: heard}))
         await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from property.rows import episode, project, session
-from vademecum.model import causes, jobs
+from vademecum.model import causes, jobs, moments
 from vademecum.model.collections import Registry
 from vademecum.model.draft import Draft, Heads
 
@@ -147,7 +147,7 @@ def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():
     waits = []
     while job.state == "waiting":
         job = jobs.put_off(jobs.begun(job, NOW), NOW, "It failed.")
-        waits.append(jobs.seconds_until(job.due, NOW))
+        waits.append(moments.seconds_until(job.due, NOW))
     assert waits == [1, 4, 16, 64, 256, 1024, 3600, 3600, 3600, 3600]
     assert (job.state, job.attempts, job.error) == ("failed", jobs.TRIES, "It failed.")
     once_more = jobs.again(job, NOW)
@@ -156,8 +156,8 @@ def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():
 
 def test_a_model_that_asks_to_wait_is_given_the_time():
     job = jobs.begun(jobs.new(KEY, 1, "", NOW), NOW)
-    assert jobs.seconds_until(jobs.put_off(job, NOW, "Busy.", 30).due, NOW) == 30
-    assert jobs.seconds_until(jobs.put_off(job, NOW, "Busy.", 0.1).due, NOW) == 1
+    assert moments.seconds_until(jobs.put_off(job, NOW, "Busy.", 30).due, NOW) == 30
+    assert moments.seconds_until(jobs.put_off(job, NOW, "Busy.", 0.1).due, NOW) == 1
 
 
 def test_a_turn_with_another_text_loses_its_job_at_once_and_any_other_edit_keeps_it():

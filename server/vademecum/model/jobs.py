@@ -5,13 +5,14 @@ What causes it is in the user's own file, so it is there from that commit on (`c
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
+
+from vademecum.model.moments import later
 
 Kind = Literal["extract", "summarise"]
 State = Literal["waiting", "running", "failed", "done"]
@@ -20,8 +21,6 @@ KIND_OF: dict[str, Kind] = {"episodes": "extract", "sessions": "summarise", "pro
 TRIES = 10
 BACKOFF = 4  # each wait is so many times the one before
 BACKOFF_MAX_S = 3600.0
-DAY_S = 86_400
-_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -133,33 +132,6 @@ def again(job: Job, now: str) -> Job:
 def backoff_s(attempts: int) -> float:
     """How long to wait after so many attempts: 1, 4, 16 … 3600 s."""
     return min(float(BACKOFF ** (min(attempts, TRIES) - 1)), BACKOFF_MAX_S)
-
-
-def later(now: str, seconds: float) -> str:
-    return _written(_moment(now) + datetime.timedelta(seconds=seconds))
-
-
-def seconds_until(due: str, now: str) -> float:
-    """Negative when it is past."""
-    return (_moment(due) - _moment(now)).total_seconds()
-
-
-def day(now: str) -> str:
-    """In UTC."""
-    return now[:10]
-
-
-def until_midnight_s(now: str) -> float:
-    """How long this day, UTC, still is."""
-    return DAY_S + seconds_until(f"{day(now)}T00:00:00.000Z", now)
-
-
-def _moment(time: str) -> datetime.datetime:
-    return datetime.datetime.strptime(time, _TIME)
-
-
-def _written(moment: datetime.datetime) -> str:
-    return moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def digest(*texts: str) -> str:

@@ -9,8 +9,8 @@ import msgspec
 from vademecum.errors import BadRequest, LimitReached
 from vademecum.model import cascade, names
 from vademecum.model.draft import Draft
-from vademecum.model.jobs import later
 from vademecum.model.limits import Limits, outgrown
+from vademecum.model.moments import later
 from vademecum.model.names import normal_name
 from vademecum.model.observation import joined
 from vademecum.model.scope import InProject

@@ -8,7 +8,7 @@ import structlog
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.errors import NotFound
-from vademecum.model import jobs
+from vademecum.model import jobs, moments
 from vademecum.model.draft import Draft
 from vademecum.model.jobs import Job
 
@@ -31,7 +31,7 @@ async def survey(users: Users, user_id: str, limit: int, now: str) -> Survey:
         except Exception as error:  # a full disk: what is written down can be looked at all the same
             _log.error("jobs of turns are not written down yet", exc_info=error)
         newest, counts = await store.survey_jobs(limit)
-        return Survey(newest, counts, store.asked_on(jobs.day(now)))
+        return Survey(newest, counts, store.asked_on(moments.day(now)))
 
 
 async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:

@@ -22,7 +22,7 @@ from vademecum.errors import (
     ModelUnknown,
     VademecumError,
 )
-from vademecum.model import causes, jobs
+from vademecum.model import causes, jobs, moments
 from vademecum.model.draft import Draft
 from vademecum.model.jobs import Job, Kind
 
@@ -115,13 +115,13 @@ class Worker:
         """The job that is due; else in how many seconds one will be."""
         tried = draft.open_jobs()
         waits: list[float] = []
-        if draft.asked_on(jobs.day(draft.now)) >= self._daily:
+        if draft.asked_on(moments.day(draft.now)) >= self._daily:
             held = [job for job in tried if job.kind == "extract" and job.state != "failed"]
-            waits += [jobs.until_midnight_s(draft.now)] * bool(held)
+            waits += [moments.until_midnight_s(draft.now)] * bool(held)
             tried = [job for job in tried if job.kind == "summarise"]
         job = jobs.first_due(tried)
         if job is not None:
-            due = jobs.seconds_until(job.due, draft.now)
+            due = moments.seconds_until(job.due, draft.now)
             if due <= 0:
                 return job, None
             waits.append(due)

@@ -16,7 +16,8 @@ from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.packs import Statement
 from vademecum.model import causes
 from vademecum.model.draft import Draft
-from vademecum.model.jobs import Job, Stored, day
+from vademecum.model.jobs import Job, Stored
+from vademecum.model.moments import day
 
 FIELDS = Job.__struct_fields__
 COLUMNS = ", ".join(FIELDS)
