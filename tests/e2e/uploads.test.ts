@@ -21,7 +21,6 @@ beforeAll(async () => {
   [phone, laptop] = await Promise.all([Device.of(ada), Device.of(ada, { installs: true })]);
   await laptop.installed();
   await laptop.modelReady();
-  for (const { page } of [phone, laptop]) page.setDefaultTimeout(20_000);
   await phone.page.setViewportSize({ width: 360, height: 740 });
 });
 

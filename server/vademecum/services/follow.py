@@ -144,6 +144,7 @@ class Hub:
     def __init__(self, bounds: StreamBounds) -> None:
         self._bounds = bounds
         self._subscriptions: dict[str, set[Subscription]] = defaultdict(set)
+        self._closed = False
 
     def publish(self, store: UserStore, changes: list[Change]) -> None:
         if subscriptions := self._subscriptions.get(store.user_id):
@@ -170,6 +171,8 @@ class Hub:
             )
         subscription = Subscription(collections, named, self._bounds)
         self._subscriptions[user_id].add(subscription)
+        if self._closed:
+            subscription.close()
         try:
             yield subscription
         finally:
@@ -187,6 +190,8 @@ class Hub:
             subscription.wake()
 
     def close(self) -> None:
+        """End all streams, and those that are asked for from now on at once: a server that stops waits for each."""
+        self._closed = True
         for user_id in list(self._subscriptions):
             self.close_user(user_id)
 

@@ -241,16 +241,23 @@ def test_close_drops_what_waits(tiny_model: Path, monkeypatch: pytest.MonkeyPatc
     asyncio.run(main())
 
 
+def embedding() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name.startswith("embed-")}
+
+
 def test_close_can_finish_first(tiny_model: Path) -> None:
+    others = set(threading.enumerate())  # a server of another test may have an embedder of its own here
+
     async def main() -> None:
         embedder = Embedder(tiny_model, workers=2)
+        assert len(embedding() - others) == 3
         waiting = asyncio.create_task(embedder.passages(["waits"] * 50))
         await asyncio.sleep(0)
         await embedder.aclose(finish=True)
         assert (await waiting).shape == (50, embedder.dims)
 
     asyncio.run(main())
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("embed-")]
+    assert not embedding() - others
 
 
 def test_a_loop_that_is_gone_does_no_harm(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
