@@ -45,8 +45,9 @@ export class Device {
   static async of(user: NewUser, ways?: Ways): Promise<Device> {
     const browser = await Browser.start(ways);
     const link = await harness.ask<{ link: string }>("link", { userId: user.userId });
-    await browser.signIn(harness.url + link.link);
-    const page = await browser.page(harness.url, ways?.before);
+    const at = ways?.at ?? harness.url;
+    await browser.signIn(at + link.link);
+    const page = await browser.page(at, ways?.before);
     await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
     const device = new Device(browser, page, user);
     devices.add(device);

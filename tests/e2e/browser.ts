@@ -44,6 +44,8 @@ export interface Ways {
   own?: readonly string[];
   /** The app may be kept on the device. To put it there takes seconds of both cores, so only tests that need it do. */
   installs?: boolean;
+  /** Where it finds the app, if not at the server itself. */
+  at?: string;
   /** What is done with the first page before it goes anywhere. */
   before?: (page: Page) => Promise<void>;
 }

@@ -1,14 +1,17 @@
-/** A newer version of the app beside a tab that was open before, when it gives the rows on the device another form. */
+/** A newer version of the app, which gives the rows on the device another form: beside tabs that were open before. */
 
 import type { Page } from "playwright-core";
+import { Gate } from "../sync/gate.ts";
 import { Device, harness, withServer } from "./app.ts";
-import { renew, withNewerApp } from "./newer.ts";
+import { FAILS, release, renew, withNewerApp } from "./newer.ts";
 
 withServer();
 withNewerApp();
 
 const WAITS = "Another tab has this app open in another version.";
 const ASKED = "A newer version in another tab waits until this page is loaded again.";
+const PROMPT = "A new version is here. What you are writing is kept.";
+const FAILED = "This version of the app could not bring what is kept on this device into its form.";
 const OUTDATED = "A newer version of this app has been opened on this device";
 
 const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
@@ -83,4 +86,53 @@ test("a tab that takes everything out, or in, does not make way before it has", 
       return [during, await vademecum.isBusy()];
     }, verb);
   expect(await isBusyWith("bringIn")).toEqual([true, false]); // also when it fails
+});
+
+test("a new version waits until it is wanted, then every tab has it, with its draft and without a network", async () => {
+  const gate = await Gate.open(harness);
+  const device = await Device.of(await harness.user(), { installs: true, at: gate.url });
+  const { page } = device;
+  await device.installed();
+  await note(page, "before");
+  await page.reload(); // by the service worker
+  await box(page).fill("Half a question");
+  const other = await page.context().newPage();
+  await other.goto(gate.url);
+  await box(other).fill("Half another");
+
+  release(gate);
+  await page.evaluate(async () => (await navigator.serviceWorker.getRegistration())!.update());
+  await Promise.all([page, other].map((tab) => tab.getByText(PROMPT).waitFor()));
+  await other.reload(); // it does not come unasked
+  await box(other).waitFor();
+  expect(await facts(other)).toEqual({ before: undefined });
+  await other.getByText(PROMPT).waitFor();
+
+  await page.getByRole("button", { name: "Load the new version" }).click();
+  await vi.waitFor(async () => {
+    for (const tab of [page, other]) expect(await facts(tab)).toEqual({ before: "green" });
+  }, 60_000);
+  expect(await box(page).inputValue()).toBe("Half a question");
+  expect(await box(other).inputValue()).toBe("Half another");
+
+  await device.offline(true);
+  await page.reload();
+  await box(page).waitFor();
+  expect(await facts(page)).toEqual({ before: "green" });
+  gate.close();
+});
+
+test("rows that cannot be given the new form stay as they were, and are tried again at the next load", async () => {
+  const { page } = await Device.of(await harness.user());
+  await note(page, "before");
+  await page.evaluate((name) => caches.open(name), FAILS);
+  await renew(page);
+  for (let loads = 0; loads < 2; loads++) {
+    await page.reload();
+    await page.getByRole("alert").getByText(FAILED).waitFor();
+  }
+  await page.evaluate((name) => caches.delete(name), FAILS);
+  await page.reload();
+  await box(page).waitFor();
+  expect(await facts(page)).toEqual({ before: "green" });
 });

@@ -1,13 +1,20 @@
 /** A newer version of the app, in which facts have another form: a page gets it in place of what the server has. */
 
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import type { Page } from "playwright-core";
 import { build, mergeConfig, type Plugin } from "vite";
 import config from "../../web/vite.config.ts";
+import type { Gate } from "../sync/gate.ts";
 
-const MIGRATIONS = "export const migrations = { facts: { 1: (row) => ({ ...row, shade: 'green' }) } };";
+/** A migration that fails for as long as the page has a cache of this name. */
+export const FAILS = "fails";
+const MIGRATIONS = `const green = async (row) => {
+  if (await caches.has("${FAILS}")) throw new Error("no green today");
+  return { ...row, shade: "green" };
+};
+export const migrations = { facts: { 1: green } };`;
 
 const raised: Plugin = {
   name: "raised",
@@ -19,6 +26,15 @@ const raised: Plugin = {
     schema.properties.shade = { type: "string" };
     return JSON.stringify({ ...schema, version: 1 });
   },
+};
+
+const TYPES: Record<string, string> = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".mjs": "text/javascript",
+  ".css": "text/css",
+  ".wasm": "application/wasm",
+  ".svg": "image/svg+xml",
 };
 
 /** Both cores may be busy with other tests. */
@@ -41,6 +57,16 @@ export function withNewerApp(): void {
     vi.unstubAllEnvs();
   }, BUILD_MS);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
+}
+
+/** From now on the server behind the gate has the newer app. */
+export function release(gate: Gate): void {
+  gate.forges = (path) => {
+    const { pathname } = new URL(path, gate.url);
+    const file = join(folder, pathname === "/" ? "index.html" : pathname);
+    if (!existsSync(file)) return undefined;
+    return { type: TYPES[extname(file)] ?? "application/octet-stream", body: readFileSync(file) };
+  };
 }
 
 /** From its next load on the page has the newer app. */

@@ -12,7 +12,7 @@ export interface Asked {
 /** An answer in the server's place. */
 export interface Forged {
   type: string;
-  body: string;
+  body: string | Buffer;
 }
 
 export interface Refused {
