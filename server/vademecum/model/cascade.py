@@ -121,6 +121,16 @@ def healed(draft: Draft, collection: Collection, row: Json) -> Json:
     return result
 
 
+def brought_along(draft: Draft, collection: Collection, row: Json) -> Json:
+    """`row` in the project that its own has become a part of; the same object if that is not so."""
+    project_id = row.get("projectId")
+    if not isinstance(project_id, str) or "projectId" in collection.frozen:
+        return row
+    if draft.life(f"projects/{project_id}") == "live" or draft.life(f"merged/{project_id}") != "live":
+        return row
+    return {**row, "projectId": draft.row(f"merged/{project_id}")["projectId"]}
+
+
 def welcome(draft: Draft, parent: str) -> None:
     """A row came alive: those that waited for it come in, and those that waited for them."""
     todo = [parent]

@@ -204,6 +204,12 @@ class Root(Row, kw_only=True):
     former: bool | UnsetType = UNSET
 
 
+class Merged(Row, kw_only=True):
+    """A project that is a part of another now, by its id: devices that have not heard of it still name it."""
+
+    project_id: Id
+
+
 @dataclass(frozen=True)
 class Reference:
     """A field that names a row of another collection. What its death does to the row that names it:
@@ -319,6 +325,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("summaries", Summary, parents={"sessionId": "sessions", "projectId": "projects"}),
     Collection("observations", Observation, synced=False, parents={"projectId": "projects"}),
     Collection("roots", Root, synced=False, parents={"projectId": "projects"}),
+    Collection("merged", Merged, synced=False, parents={"projectId": "projects"}),
 )
 
 

@@ -17,7 +17,7 @@ from vademecum.model.scope import InProject
 from vademecum.services import entities, observe, relationships, rows
 from vademecum.services.scope import PROJECTS, is_within
 
-MOVED = ("sessions", "memories", "summaries", "roots")
+MOVED = ("sessions", "memories", "summaries", "roots", "merged")
 
 
 def merge(draft: Draft, project_id: str, into: str, limits: Limits) -> int:
@@ -47,6 +47,7 @@ def merge(draft: Draft, project_id: str, into: str, limits: Limits) -> int:
         raise LimitReached(
             no.message.replace("This stays on this device", "Nothing was changed"), code=no.code
         )
+    rows.add(draft, "merged", {"projectId": into}, roomy, project_id)  # less than the project was
     return len(moved) + len(done) + len(known)
 
 

@@ -116,8 +116,29 @@ def _is_id(key: str) -> bool:
     return 0 < len(row_id) <= 100 and all(c.isascii() and (c.isalnum() or c in "._~-") for c in row_id)
 
 
-def _push_row(draft: Draft, collection: Collection, incoming: Incoming, limits: Limits) -> Json | None:
+def _push_row(draft: Draft, collection: Collection, sent: Incoming, limits: Limits) -> Json | None:
     """The answer to one live row, or None when it became what was sent."""
+    incoming = _brought_along(draft, collection, sent)
+    answer = _judged(draft, collection, incoming, limits)
+    is_repeated_mark = "syncError" in sent.row
+    if answer is None and incoming.row is not sent.row and not is_repeated_mark:
+        return draft.row(sent.key)
+    return answer
+
+
+def _brought_along(draft: Draft, collection: Collection, sent: Incoming) -> Incoming:
+    """As the device would have sent it, had it known which projects are a part of others now."""
+    if sent.problem is not None:
+        return sent
+    row = cascade.brought_along(draft, collection, sent.row)
+    assumed = cascade.brought_along(draft, collection, sent.assumed) if sent.assumed is not None else None
+    if row is sent.row and assumed is sent.assumed:
+        return sent
+    body = sent.body if row is sent.row else msgspec.json.encode(row)
+    return Incoming(sent.key, row, body, assumed, None)
+
+
+def _judged(draft: Draft, collection: Collection, incoming: Incoming, limits: Limits) -> Json | None:
     head = draft.head(incoming.key)
     stored = _stored(draft, incoming.key, head)
     heal = partial(cascade.healed, draft, collection)

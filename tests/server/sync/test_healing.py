@@ -95,3 +95,30 @@ def test_rows_that_waited_are_healed_when_they_appear(tmp_path):
         assert (await ada.live("memories"))["m"]["sessionIds"] == ["t"]
 
     alone(tmp_path, scenario)
+
+
+def test_what_was_made_offline_in_a_project_comes_to_the_one_that_it_has_become_a_part_of(tmp_path):
+    async def scenario(ada):
+        known = session("known", projectId="flat")
+        await send(ada, "projects", *((project(name), None) for name in ("flat", "house", "town")))
+        await send(ada, "sessions", (known, None))
+        for part, whole in (("flat", "house"), ("house", "town")):
+            answer = await ada.call("POST", f"/v1/projects/{part}/merge", json={"into": whole})
+            assert answer.status_code == 200, answer.text
+        for collection, made in [
+            ("sessions", session("s", projectId="flat")),
+            ("memories", memory("m", projectId="flat")),
+        ]:
+            there = {**made, "projectId": "town"}
+            for _ in range(2):  # the answer may get lost
+                assert await send(ada, collection, (made, None)) == [there]
+                assert await stored(ada, collection, made["id"]) == there
+        renamed = {**known, "title": "Renamed"}
+        (answer,) = await send(ada, "sessions", (renamed, known))
+        assert (answer["title"], answer["projectId"]) == ("Renamed", "town")
+        await send(ada, "sessions", (session("known", title="Left"), known))
+        assert "projectId" not in await stored(ada, "sessions", "known"), "to leave it is a change of its own"
+        await send(ada, "projects", (dead(project("town")), None))
+        assert await send(ada, "sessions", (session("late", projectId="flat"), None)) == [session("late")]
+
+    alone(tmp_path, scenario)
