@@ -14,7 +14,7 @@ from typing import Any, TypeVar, get_args
 import msgspec
 
 from vademecum.model.collections import EntityType
-from vademecum.model.jsontext import objects_in
+from vademecum.model.jsontext import objects_in, without_halves
 from vademecum.model.neutral import neutral, one_line
 from vademecum.model.ranking import fold
 
@@ -62,11 +62,6 @@ _CITATION = re.compile(
     r"^[ \t]*Source:.*$|\[\d{1,3}\]|\((?:source: ?)?[^()\n]{1,255}\.\w{2,5},? (?:page|p\.) ?\d+\)|\[[^\[\]\n]{1,255}\.\w{2,5}"
     r"(?:,? (?:page|p\.) ?\d+)?\](?!\()",
     re.MULTILINE | re.IGNORECASE,
-)
-# An escape in JSON: a pair, half of a pair alone (which is no letter, and no JSON), or any other.
-_ESCAPE = re.compile(
-    r"\\(?:u[Dd][89ABab][\dA-Fa-f]{2}\\u[Dd][C-Fc-f][\dA-Fa-f]{2}|(?P<lone>u[Dd][89A-Fa-f][\dA-Fa-f]{2})|.)",
-    re.ASCII | re.DOTALL,
 )
 _KEY = re.compile(r"[^a-z0-9_.]+")
 
@@ -134,8 +129,7 @@ def turn(user_message: str, ai_response: str) -> str:
 
 def parse(reply: str) -> Believed | None:
     """None when there is no JSON object in it that has one of the lists."""
-    whole = _ESCAPE.sub(lambda escape: r"\ufffd" if escape["lone"] else escape[0], reply[:REPLY_MAX])
-    for candidate in objects_in(whole):
+    for candidate in objects_in(without_halves(reply[:REPLY_MAX])):
         if candidate.keys() & set(Believed.__struct_fields__):
             return _believed(candidate)
     return None

@@ -1,7 +1,9 @@
-"""JSON objects in a text that is not JSON: in prose, in a fence, or cut off, in which case what was whole is kept."""
+"""JSON in a text that is not JSON: in prose, in a fence, or cut off, in which case what was whole is kept; and strings
+with half a letter in them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +12,17 @@ import msgspec
 DEPTH_MAX = 8
 CANDIDATES_MAX = 50
 _CLOSING = {"{": "}", "[": "]"}
+# An escape in JSON: a pair, half of a pair alone (which is no letter, and no JSON), or any other.
+_ESCAPE = re.compile(
+    r"\\(?:u[Dd][89ABab][\dA-Fa-f]{2}\\u[Dd][C-Fc-f][\dA-Fa-f]{2}|(?P<lone>u[Dd][89A-Fa-f][\dA-Fa-f]{2})|.)",
+    re.ASCII | re.DOTALL,
+)
+HALF = r"\ufffd"  # what stands for half a letter; nobody who writes the letter itself writes it like this
+
+
+def without_halves(text: str) -> str:
+    """JSON with `HALF` where an escape is half of a surrogate pair: JavaScript's strings may end within a letter."""
+    return _ESCAPE.sub(lambda escape: HALF if escape["lone"] else escape[0], text)
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from vademecum.errors import BadRequest
 from vademecum.model import cascade
 from vademecum.model.collections import Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
+from vademecum.model.jsontext import HALF, without_halves
 from vademecum.model.limits import Limits, has_free_tombstone, refusal
 from vademecum.model.misfit import sentence
 from vademecum.model.replication import Circumstances, Stored, Verdict, decide, marked
@@ -29,13 +30,15 @@ class PushRow(msgspec.Struct):
 
 
 class Incoming(msgspec.Struct):
-    """A row decoded, with the bytes it came in and the reason why it does not fit (None: it does)."""
+    """A row decoded, with the bytes it came in and the reason why it does not fit (None: it does). `altered`: it is not
+    what was sent, and whoever sent it has to be told."""
 
     key: str
     row: Json
     body: bytes
     assumed: Json | None
     problem: str | None
+    altered: bool = False
 
 
 _rows = msgspec.json.Decoder(list[PushRow])
@@ -44,7 +47,7 @@ _rows = msgspec.json.Decoder(list[PushRow])
 def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incoming]:
     """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later."""
     try:
-        rows = _rows.decode(body)
+        rows = _read(body)
         if len(rows) > ROWS_MAX:
             raise BadRequest(
                 f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
@@ -57,6 +60,17 @@ def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incomi
         ) from error
 
 
+def _read(body: bytes) -> list[PushRow]:
+    """A title that was cut within an emoji is no JSON, and would keep all rows beside it from coming up."""
+    try:
+        return _rows.decode(body)
+    except msgspec.DecodeError:
+        mended = without_halves(body.decode()).encode()
+        if mended == body:
+            raise
+        return _rows.decode(mended)
+
+
 def read_row(collection: Collection, sent: PushRow, user_id: str) -> Incoming:
     row = msgspec.json.decode(sent.newDocumentState)
     assumed = msgspec.json.decode(sent.assumedMasterState)
@@ -65,7 +79,9 @@ def read_row(collection: Collection, sent: PushRow, user_id: str) -> Incoming:
     if assumed is not None and not isinstance(assumed, dict):
         raise BadRequest("`assumedMasterState` must be an object. Nothing was changed.")
     key = f"{collection.name}/{row[collection.primary_key]}"
-    return Incoming(key, row, bytes(sent.newDocumentState), assumed, _problem(collection, row, sent, user_id))
+    body = bytes(sent.newDocumentState)
+    problem = _problem(collection, row, sent, user_id)
+    return Incoming(key, row, body, assumed, problem, altered=HALF.encode() in body)
 
 
 def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> str | None:
@@ -121,9 +137,7 @@ def _push_row(draft: Draft, collection: Collection, sent: Incoming, limits: Limi
     incoming = _brought_along(draft, collection, sent)
     answer = _judged(draft, collection, incoming, limits)
     is_repeated_mark = "syncError" in sent.row
-    if answer is None and incoming.row is not sent.row and not is_repeated_mark:
-        return draft.row(sent.key)
-    return answer
+    return draft.row(sent.key) if answer is None and incoming.altered and not is_repeated_mark else answer
 
 
 def _brought_along(draft: Draft, collection: Collection, sent: Incoming) -> Incoming:
@@ -134,8 +148,9 @@ def _brought_along(draft: Draft, collection: Collection, sent: Incoming) -> Inco
     assumed = cascade.brought_along(draft, collection, sent.assumed) if sent.assumed is not None else None
     if row is sent.row and assumed is sent.assumed:
         return sent
-    body = sent.body if row is sent.row else msgspec.json.encode(row)
-    return Incoming(sent.key, row, body, assumed, None)
+    if row is sent.row:
+        return msgspec.structs.replace(sent, assumed=assumed)
+    return Incoming(sent.key, row, msgspec.json.encode(row), assumed, None, altered=True)
 
 
 def _judged(draft: Draft, collection: Collection, incoming: Incoming, limits: Limits) -> Json | None:

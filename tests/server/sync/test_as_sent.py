@@ -57,3 +57,34 @@ def test_each_collection_gives_back_what_was_sent(tmp_path):
             assert await ada.pull(collection) == [row]
 
     alone(tmp_path, scenario)
+
+
+def test_half_a_letter_in_one_row_keeps_no_other_from_coming_up_and_whoever_sent_it_is_told(tmp_path):
+    """A title that a client cut within an emoji: JavaScript writes such a half as an escape."""
+
+    async def scenario(ada):
+        path = "/v1/sync/sessions/0/push"
+        whole, cut = make.session("whole", title="Ferry 🚢"), make.session("cut", title="HALF")
+
+        def batch(*pairs):
+            body = json.dumps(
+                [
+                    {"newDocumentState": new} | ({"assumedMasterState": old} if old else {})
+                    for new, old in pairs
+                ]
+            )
+            return body.replace("HALF", "Ferry \\ud83d").encode()
+
+        shown = {**cut, "title": "Ferry \ufffd"}
+        for _ in range(2):  # the answer may get lost
+            answer = await ada.call("POST", path, content=batch((whole, None), (cut, None)))
+            assert (answer.status_code, answer.json()) == (200, [shown])
+        assert await stored(ada, "sessions", "whole") == whole
+        assert await stored(ada, "sessions", "cut") == shown
+        named = {**cut, "title": "Named"}
+        answer = await ada.call("POST", path, content=batch((named, cut)))
+        assert (answer.json(), await stored(ada, "sessions", "cut")) == ([], named)
+        answer = await ada.call("POST", path, content=b'[{"newDocumentState": {"id": "\\ud83d"')
+        assert answer.status_code == 400
+
+    alone(tmp_path, scenario)

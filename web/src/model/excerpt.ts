@@ -1,5 +1,6 @@
 /** The part of a passage that is quoted: the sentences that hold most of what was asked. */
 
+import { beginning } from "./beginning.ts";
 import { queryTerms, terms } from "./ranking.ts";
 
 export const WIDTH = 480;
@@ -21,7 +22,7 @@ export function excerpt(text: string, query: string, width = WIDTH): string {
   }
   const shown = sentences.slice(best.first, best.end).join("").trim();
   const cut =
-    shown.length > width ? `${shown.slice(0, shown.lastIndexOf(" ", width) + 1 || width).trim()}` : shown;
+    shown.length > width ? `${beginning(shown, shown.lastIndexOf(" ", width) + 1 || width).trim()}` : shown;
   const isEnd = best.end === sentences.length && cut === shown;
   return `${best.first > 0 ? "… " : ""}${cut}${isEnd ? "" : " …"}`;
 }

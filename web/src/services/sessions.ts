@@ -2,6 +2,7 @@
 
 import { filter, map, type Observable } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
+import { beginning } from "../model/beginning.ts";
 import type { SessionDoc } from "../model/rows.ts";
 import { written } from "../model/written.ts";
 import { begun, now, type House } from "./house.ts";
@@ -49,6 +50,6 @@ export function deleted$({ records }: House): Observable<string> {
 export function titleOf(about: string): string {
   const line = about.trim().split("\n")[0]!.trim();
   if (line.length <= TITLE_MAX) return line || written.untitled;
-  const cut = line.slice(0, TITLE_MAX);
-  return `${cut.slice(0, cut.lastIndexOf(" ") > TITLE_MAX / 2 ? cut.lastIndexOf(" ") : TITLE_MAX)}…`;
+  const cut = beginning(line, TITLE_MAX);
+  return `${cut.lastIndexOf(" ") > TITLE_MAX / 2 ? cut.slice(0, cut.lastIndexOf(" ")) : cut}…`;
 }

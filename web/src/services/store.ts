@@ -2,6 +2,7 @@
 
 import type { WaitingFile } from "../engines/device/device.ts";
 import { edit } from "../engines/records/edit.ts";
+import { beginning } from "../model/beginning.ts";
 import type { Chunk } from "../model/chunk.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../model/rows.ts";
 import { deleteDocuments } from "./delete.ts";
@@ -102,6 +103,6 @@ function wired({ index, start, text, page, section }: Chunk, tokens: number): Wi
     text,
     tokens,
     ...(page === undefined ? {} : { page }),
-    ...(section === undefined ? {} : { section: section.slice(0, SECTION_MAX) }),
+    ...(section === undefined ? {} : { section: beginning(section, SECTION_MAX) }),
   };
 }
