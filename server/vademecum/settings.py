@@ -35,16 +35,19 @@ def default_tiers() -> dict[Tier, Limits]:
     }
 
 
+AtLeastOne = Annotated[int, Meta(ge=1)]
+
+
 class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Requests a minute, by account and by address. The loopback is exempt, except at sign-in."""
 
-    sign_in: int = 10
-    push: int = 300
-    write: int = 60
-    read: int = 600
-    upload: int = 30
-    search: int = 120
-    answer: int = 20
+    sign_in: AtLeastOne = 10
+    push: AtLeastOne = 300
+    write: AtLeastOne = 60
+    read: AtLeastOne = 600
+    upload: AtLeastOne = 30
+    search: AtLeastOne = 120
+    answer: AtLeastOne = 20
 
 
 class Secret:
@@ -154,10 +157,7 @@ def from_environment(environment: Mapping[str, str], **flags: Any) -> Settings:
             values[name] = _parsed(name, text)
     values.update({name: value for name, value in flags.items() if value is not None})
     if isinstance(values.get("tiers"), dict):
-        values["tiers"] = {
-            **default_tiers(),
-            **values["tiers"],
-        }  # a tier that is not named keeps its defaults
+        values["tiers"] = _tiers(values["tiers"])
     if isinstance(values.get("observations_days"), dict):
         values["observations_days"] = {**KEPT_DAYS, **values["observations_days"]}
     try:
@@ -166,6 +166,16 @@ def from_environment(environment: Mapping[str, str], **flags: Any) -> Settings:
         raise BadRequest(
             f"A setting does not fit: {error}. Settings are VADEMECUM_* variables or flags."
         ) from error
+
+
+def _tiers(given: dict[str, Any]) -> dict[str, Any]:
+    """What is not named, of a tier that is named as well, keeps its default."""
+    defaults: dict[str, Any] = msgspec.to_builtins(default_tiers())
+    changed = {
+        tier: {**defaults.get(tier, {}), **limits} if isinstance(limits, dict) else limits
+        for tier, limits in given.items()
+    }
+    return defaults | changed
 
 
 def _parsed(name: str, text: str) -> Any:

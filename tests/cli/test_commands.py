@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from cli.home import COMMAND, TOKEN, Home
 from vademecum.cli.group import main
+from vademecum.services import local
 
 LEASE = "The lease ends on the thirty-first of March. The tenant gives notice three months before."
 RECIPE = "Beat four eggs with sugar and flour, and bake the cake for forty minutes."
@@ -315,3 +316,10 @@ def test_a_session_name_that_cannot_be_is_refused_in_words_for_a_person(tmp_path
     home.add("ada@example.org")
     said = home.run("import", __file__, "--user", "ada@example.org", "--session", "my thesis").refusal()
     assert "my thesis" in said and "regex" not in said and "$." not in said
+
+
+def test_a_link_leads_to_a_server_that_runs_and_never_to_one_that_a_crash_has_left(tmp_path):
+    home = Home(tmp_path / "data")
+    home.add("ada@example.org")
+    local.publish(home.data, local.Door("http://127.0.0.1:29999", 1, "secret"))
+    assert home.ok("user", "link", "ada@example.org").out.startswith("http://127.0.0.1:8787/")

@@ -172,3 +172,17 @@ def test_a_vector_may_not_be_a_way_to_store_for_nothing(tmp_path):
         assert codes(answered) == ["STORAGE_LIMIT"] * 6
 
     alone(tmp_path, scenario, **small(storage_bytes=100_000, row_bytes=50_000))
+
+
+def test_a_full_account_borrows_all_the_same(tmp_path):
+    async def scenario(ada):
+        row = document(ada.id, "d")
+        assert await send(ada, "documents", (row, None)) == []
+        await send(ada, "facts", (fact("f", value="x" * 3000), None))
+        assert codes(await send(ada, "facts", (fact("g", value="x" * 3000), None))) == ["STORAGE_LIMIT"]
+        borrowed = {**row, "activeSessions": [f"{number:0100}" for number in range(40)]}
+        assert await send(ada, "documents", (borrowed, row)) == []
+        too_often = {**row, "activeSessions": [f"{number:0100}" for number in range(120)]}
+        assert codes(await send(ada, "documents", (too_often, borrowed))) == ["TOO_LARGE"]
+
+    alone(tmp_path, scenario, **small(storage_bytes=5000, row_bytes=8000))

@@ -1,6 +1,8 @@
 """The built pages: packed when the browser takes that, kept for ever when their name is of their content."""
 
 import gzip
+import re
+from pathlib import Path
 
 import httpx
 import pytest
@@ -8,6 +10,8 @@ from litestar import Litestar
 
 from server.house import browser, house, refused, run
 from vademecum.http.pages import BUILT, TYPES, page_routes
+
+ROOT = Path(__file__).parents[2]
 
 
 def with_pages(tmp_path, scenario):
@@ -123,16 +127,25 @@ def test_every_asset_is_there_packed_too():
         )
 
 
-@pytest.mark.parametrize(
-    "place", ["/", "/index.html", "/s/0192-abc", "/documents", "/documents/d1", "/memory", "/settings"]
-)
+def drawn():
+    """An address of each place that the app draws; `:name?` may be there or not."""
+    shell = (ROOT / "web" / "src" / "ui" / "Shell.tsx").read_text()
+    for path in re.findall(r'<Route path="([^"]+)"', shell):
+        parts = path.replace(":", "any-").split("/")
+        for most in range(len(parts), 1, -1):
+            yield "/".join(parts[:most]).replace("?", "")
+            if not parts[most - 1].endswith("?"):
+                break
+
+
+@pytest.mark.parametrize("place", ["/", "/index.html", "/sign-in", *drawn()])
 def test_every_place_of_the_app_opens_the_app_for_everyone(tmp_path, place):
     async def scenario(anyone):
         page = await anyone.get(place)
         assert page.status_code == 200 and page.content == (BUILT / "index.html").read_bytes()
         policy = page.headers["content-security-policy"]
         assert "script-src 'self' 'wasm-unsafe-eval';" in policy and "img-src 'self' data: blob:" in policy
-        assert (await anyone.get(f"{place}/x/y")).status_code == 404, "what is no place is no page"
+        assert (await anyone.get(f"{place}/x/y/z")).status_code == 404, "what is no place is no page"
 
     with_pages(tmp_path, scenario)
 

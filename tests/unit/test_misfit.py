@@ -37,6 +37,8 @@ ROW = {"id": "d.0", "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-
     ("change", "said"),
     [
         ({"createdAt": "2026-11-21"}, "`createdAt` must look like 2026-11-21T15:09:02.059Z."),
+        ({"updatedAt": "2026-02-30T00:00:00.000Z"}, "`updatedAt` is in no calendar: 2026-02-30T00:00:00.000Z"),
+        ({"createdAt": "0000-01-01T00:00:00.000Z"}, "`createdAt` is in no calendar: 0000-01-01T00:00:00.000Z"),
         ({"id": "a b"}, "`id` must have 1 to 100 characters, letters, digits and . _ ~ - only, like session-1."),
         ({"documentId": "a b"}, "`documentId` must have 1 to 90 characters, letters, digits and . _ ~ - only, like document-1."),
         ({"colour": 1}, "The row has an unknown field, `colour`."),

@@ -126,3 +126,14 @@ test("a row that comes from elsewhere while an export is taken in is here alread
   const zip = zipOf("facts", { id: "f" }, { id: "g" });
   expect(await bringIn(houseOf(records), zip)).toEqual({ added: 1, existing: 1, leftOut: 0 });
 });
+
+test("a row of a day that there is not is not taken in", async () => {
+  const records = await openRows();
+  const project = { name: "Flat" };
+  const zip = zipOf(
+    "projects",
+    { ...project, id: "p1" },
+    { ...project, id: "p2", updatedAt: "2026-02-30T00:00:00.000Z" },
+  );
+  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 1, existing: 0, leftOut: 1 });
+});

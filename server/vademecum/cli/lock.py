@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vademecum.errors import Broken
+from vademecum.services import local
 
 
 @contextmanager
@@ -31,3 +32,9 @@ def locked(data: Path) -> Iterator[bool]:
         yield True
     finally:
         os.close(descriptor)
+
+
+def serving(data: Path) -> local.Door | None:
+    """Where the server of this folder listens, if one runs. What a crash left says nothing."""
+    with locked(data) as mine:
+        return None if mine else local.read(data)

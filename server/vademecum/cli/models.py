@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from vademecum.cli.door import at_desk
+from vademecum.cli.lock import serving
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.engines.onnx import fetch, known, manifest
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.services import local
 from vademecum.services import models as using
 
 MODEL = click.argument("name", type=click.Choice(list(known.KNOWN)))
@@ -73,7 +73,7 @@ def pull(name: str | None, data: Path) -> None:
         model = known.ALL_MINILM
         _pull(model, settings.models_folder)
     click.echo(f"{model.id} is installed in {settings.models_folder / model.id}.")
-    if local.read(settings.data) is not None:
+    if serving(settings.data) is not None:
         click.echo("A server that runs without a model uses it when it is started again.", err=True)
 
 

@@ -10,10 +10,10 @@ import click
 import msgspec
 
 from vademecum.cli.door import Desk, at_desk
+from vademecum.cli.lock import serving
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.errors import NotFound
 from vademecum.model.limits import Tier
-from vademecum.services import local
 
 TIERS = click.Choice(get_args(Tier), case_sensitive=False)
 
@@ -97,7 +97,7 @@ def link(email: str, data: Path) -> None:
         return await desk.call("PATCH", f"/v1/accounts/{account['userId']}", json={"resetPassword": True})
 
     settings = settings_for(data)
-    running = local.read(data)
+    running = serving(settings.data)
     address = settings.origin or (running.url if running else f"http://{settings.host}:{settings.port}")
     click.echo(address + at_desk(settings, work)["link"])
 

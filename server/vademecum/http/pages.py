@@ -37,7 +37,9 @@ PLACES = [
     "/documents/{document_id:str}",
     "/projects",
     "/projects/{project_id:str}",
+    "/projects/{project_id:str}/{part:str}",
     "/memory",
+    "/memory/{part:str}",
     "/settings",
     "/sign-in",
 ]

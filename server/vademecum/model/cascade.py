@@ -121,14 +121,13 @@ def healed(draft: Draft, collection: Collection, row: Json) -> Json:
     return result
 
 
-def brought_along(draft: Draft, collection: Collection, row: Json) -> Json:
-    """`row` in the project that its own has become a part of; the same object if that is not so."""
+def merged_into(draft: Draft, row: Json) -> str | None:
+    """The project that the row's own has become a part of; None if it has not."""
     project_id = row.get("projectId")
-    if not isinstance(project_id, str) or "projectId" in collection.frozen:
-        return row
-    if draft.life(f"projects/{project_id}") == "live" or draft.life(f"merged/{project_id}") != "live":
-        return row
-    return {**row, "projectId": draft.row(f"merged/{project_id}")["projectId"]}
+    if not isinstance(project_id, str) or draft.life(f"projects/{project_id}") == "live":
+        return None
+    merged = f"merged/{project_id}"
+    return str(draft.row(merged)["projectId"]) if draft.life(merged) == "live" else None
 
 
 def welcome(draft: Draft, parent: str) -> None:

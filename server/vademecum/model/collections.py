@@ -8,6 +8,7 @@ are judged by `replication` alone. Field names on the wire are the camelCase of 
 from __future__ import annotations
 
 import binascii
+import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,8 +17,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-ID_PATTERN = r"^[A-Za-z0-9._~-]{1,100}\Z"
-DOCUMENT_ID_PATTERN = r"^[A-Za-z0-9._~-]{1,90}\Z"
+# No id is `.` or `..`, which lead elsewhere in an address; nor what every object of JavaScript has by birth: clients keep
+# rows in objects by their ids, and one `constructor` among them would hide the others.
+_NO_ID = (
+    r"(?!(?:\.{1,2}|__proto__|constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|"
+    r"valueOf|__defineGetter__|__defineSetter__|__lookupGetter__|__lookupSetter__)\Z)"
+)
+ID_PATTERN = rf"^{_NO_ID}[A-Za-z0-9._~-]{{1,100}}\Z"
+DOCUMENT_ID_PATTERN = rf"^{_NO_ID}[A-Za-z0-9._~-]{{1,90}}\Z"
 TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z\Z"
 
 Id = Annotated[str, Meta(pattern=ID_PATTERN, max_length=100)]
@@ -47,6 +54,20 @@ class Row(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=Tr
     deleted: bool = msgspec.field(name="_deleted", default=False)
     sync_error: SyncError | UnsetType = UNSET
 
+    def __post_init__(self) -> None:
+        _check_moment("createdAt", self.created_at)
+        _check_moment("updatedAt", self.updated_at)
+
+
+def _check_moment(field: str, moment: Time | UnsetType) -> None:
+    """The pattern takes the thirtieth of February, and nobody can count from there."""
+    if moment is UNSET:
+        return
+    try:
+        datetime.datetime.fromisoformat(moment)
+    except ValueError:
+        raise ValueError(f"`{field}` is in no calendar: {moment}") from None
+
 
 class Document(Row, kw_only=True):
     user_id: Id
@@ -62,6 +83,10 @@ class Document(Row, kw_only=True):
     page_count: Count | UnsetType = UNSET
     status: Literal["pending", "ready", "failed"]
     status_detail: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_moment("lastAccessedAt", self.last_accessed_at)
 
 
 class Chunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
@@ -86,6 +111,7 @@ class VectorEmbedding(Row, kw_only=True):
     embedding: Annotated[str, Meta(max_length=16 * 4096 * 6)] | None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.id != f"{self.document_id}.{self.block}":
             raise ValueError("`id` must be `{documentId}.{block}`")
         if self.embedding is not None:

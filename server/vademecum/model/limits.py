@@ -1,6 +1,6 @@
 """What an account may hold. Checked for each row inside the transaction that would add it.
 
-Deletes always pass, and so does an edit that does not grow what it edits.
+Deletes always pass, and so do an edit that does not grow what it edits, and a borrow.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TOMBSTONES_FREE = 100_000
 TOMBSTONE_BYTES = 256  # about what the blanked row takes
 
 
-class Limits(msgspec.Struct, frozen=True, rename="camel"):
+class Limits(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Bounds of one account: counts, and bytes."""
 
     documents: int = DOCUMENTS
@@ -96,6 +96,8 @@ def refusal(
         return Refusal(
             "TIER", "Authoritative mode belongs to JIGGA accounts. The change stays on this device."
         )
+    if collection == "documents" and before is not None:
+        return None  # a full account borrows, too; how large the row may get was asked above
     return outgrown(usage.bytes, usage.bytes + growth, limits)
 
 

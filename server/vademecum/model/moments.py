@@ -9,7 +9,7 @@ _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def later(moment: str, seconds: float) -> str:
-    """Raises OverflowError behind the last moment there is."""
+    """Raises OverflowError behind the last moment there is, ValueError for what is none."""
     found = _parsed(moment) + datetime.timedelta(seconds=seconds)
     return found.isoformat(timespec="milliseconds") + "Z"
 

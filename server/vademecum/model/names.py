@@ -21,6 +21,14 @@ def entity_id(project_id: str, kind: str, name: str) -> str:
     return _derived(project_id, kind, normal_name(name))
 
 
+def joined_notes(first: str | None, second: str | None) -> str | None:
+    """What is known of an entity that was two, each thing once."""
+    one, other = (first or "").strip(), (second or "").strip()
+    if other in one:
+        return one or None
+    return other if one in other else f"{one}\n{other}"
+
+
 def relationship_id(from_id: str, to_id: str, label: str) -> str:
     return _derived(from_id, to_id, label)
 

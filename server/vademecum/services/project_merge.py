@@ -11,7 +11,7 @@ from vademecum.model import cascade, names
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, outgrown
 from vademecum.model.moments import later
-from vademecum.model.names import normal_name
+from vademecum.model.names import joined_notes, normal_name
 from vademecum.model.observation import joined
 from vademecum.model.scope import InProject
 from vademecum.services import entities, observe, relationships, rows
@@ -55,7 +55,7 @@ def _a_moment_later(time: str) -> str:
     """What is old does not become fresh; but of two devices, the one that knows of the merge knows more."""
     try:
         return later(time, 0.001)
-    except OverflowError:  # the last moment there is
+    except (OverflowError, ValueError):  # the last moment there is, or one of an older row that never was
         return time
 
 
@@ -79,8 +79,8 @@ def _move_entities(draft: Draft, keys: list[str], into: str, limits: Limits) -> 
     for key in keys:
         row = draft.row(key)
         there = f"entities/{names.entity_id(into, row['type'], row['name'])}"
-        has_notes = draft.life(there) == "live" and draft.row(there).get("notes")
-        fields = {**row, "notes": None if has_notes else row.get("notes")}
+        known = draft.row(there).get("notes") if draft.life(there) == "live" else None
+        fields = {**row, "notes": joined_notes(known, row.get("notes"))}
         if normal_name(row["name"]):
             became[row["id"]] = entities.upsert(draft, InProject(into), fields, limits)[0]["id"]
     for row in ends.values():

@@ -5,20 +5,23 @@ Never all or nothing: a refused row comes back marked and the others go on, so n
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 import msgspec
 
 from vademecum.errors import BadRequest
 from vademecum.model import cascade
-from vademecum.model.collections import Collection, Json, Links, links
+from vademecum.model.collections import ID_PATTERN, Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
 from vademecum.model.jsontext import HALF, without_halves
 from vademecum.model.limits import Limits, has_free_tombstone, refusal
 from vademecum.model.misfit import sentence
-from vademecum.model.replication import Circumstances, Stored, Verdict, decide, marked
+from vademecum.model.names import entity_id, joined_notes
+from vademecum.model.replication import Circumstances, Stored, Verdict, decide, marked, without_mark
 
 ROWS_MAX = 1000  # of one push; RxDB sends 100
+ENTITIES = "entities"
 _NULL = msgspec.Raw(b"null")
 
 
@@ -41,6 +44,7 @@ class Incoming(msgspec.Struct):
     altered: bool = False
 
 
+_ID = re.compile(ID_PATTERN)
 _rows = msgspec.json.Decoder(list[PushRow])
 
 
@@ -129,12 +133,14 @@ def _delete(draft: Draft, deletes: list[Incoming]) -> None:
 
 def _is_id(key: str) -> bool:
     _, _, row_id = key.partition("/")
-    return 0 < len(row_id) <= 100 and all(c.isascii() and (c.isalnum() or c in "._~-") for c in row_id)
+    return _ID.match(row_id) is not None
 
 
 def _push_row(draft: Draft, collection: Collection, sent: Incoming, limits: Limits) -> Json | None:
     """The answer to one live row, or None when it became what was sent."""
     incoming = _brought_along(draft, collection, sent)
+    if incoming.key != sent.key:
+        return _received_elsewhere(draft, collection, sent, incoming, limits)
     answer = _judged(draft, collection, incoming, limits)
     is_repeated_mark = "syncError" in sent.row
     return draft.row(sent.key) if answer is None and incoming.altered and not is_repeated_mark else answer
@@ -142,15 +148,42 @@ def _push_row(draft: Draft, collection: Collection, sent: Incoming, limits: Limi
 
 def _brought_along(draft: Draft, collection: Collection, sent: Incoming) -> Incoming:
     """As the device would have sent it, had it known which projects are a part of others now."""
-    if sent.problem is not None:
+    into = cascade.merged_into(draft, sent.row) if sent.problem is None else None
+    before = cascade.merged_into(draft, sent.assumed) if sent.assumed is not None else None
+    if into is None and before is None:
         return sent
-    row = cascade.brought_along(draft, collection, sent.row)
-    assumed = cascade.brought_along(draft, collection, sent.assumed) if sent.assumed is not None else None
-    if row is sent.row and assumed is sent.assumed:
-        return sent
-    if row is sent.row:
-        return msgspec.structs.replace(sent, assumed=assumed)
-    return Incoming(sent.key, row, msgspec.json.encode(row), assumed, None, altered=True)
+    row, assumed, key = sent.row, sent.assumed, sent.key
+    if assumed is not None and before is not None:
+        assumed = {**assumed, "projectId": before}
+    if into is not None:
+        row = {**row, "projectId": into}
+    if into is not None and collection.name == ENTITIES:  # whose id says its project
+        row["id"] = entity_id(into, row["type"], row["name"])
+        key = f"{ENTITIES}/{row['id']}"
+    return Incoming(
+        key, row, msgspec.json.encode(row), assumed, sent.problem, altered=into is not None or sent.altered
+    )
+
+
+def _received_elsewhere(
+    draft: Draft, collection: Collection, sent: Incoming, incoming: Incoming, limits: Limits
+) -> Json | None:
+    """An entity joins the one of its name, if that was not deleted, and is gone where the device has it."""
+    if "syncError" in sent.row and sent.assumed and without_mark(sent.row) == without_mark(sent.assumed):
+        return None  # the device has heard why, and nobody has edited it since
+    stored = _stored(draft, incoming.key, draft.head(incoming.key))
+    if stored is None or not stored.deleted:
+        known = stored.row if stored is not None else without_mark(incoming.row)
+        row = {**known, "notes": joined_notes(known.get("notes"), incoming.row.get("notes"))}
+        row = {name: value for name, value in row.items() if value is not None}
+        joined = Incoming(incoming.key, row, msgspec.json.encode(row), None, None)
+        verdict = Verdict("store", row)
+        no = _store(draft, collection, joined, verdict, links(collection, row), stored, limits)
+        if no is not None and "syncError" in no:
+            return {**sent.row, "syncError": no["syncError"]}
+    if draft.life(sent.key) != "dead":
+        draft.bury(sent.key, sent.row)
+    return draft.row(sent.key)
 
 
 def _judged(draft: Draft, collection: Collection, incoming: Incoming, limits: Limits) -> Json | None:

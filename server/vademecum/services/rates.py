@@ -51,7 +51,7 @@ class Limiter:
 
     def failed(self, who: str) -> None:
         count = self._failures.pop(who, (0, 0.0))[0] + 1
-        delay = 0.0 if count < 3 else min(DELAY_MAX_S, 2.0 ** (count - 3))
+        delay = 0.0 if count < 3 else min(DELAY_MAX_S, 2.0 ** min(count - 3, 10))
         self._failures[who] = (count, self._clock() + delay)
         if len(self._failures) > BUCKETS_MAX:
             self._failures.popitem(last=False)

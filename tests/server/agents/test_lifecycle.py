@@ -84,7 +84,7 @@ def test_a_merged_project_is_a_part_of_the_other_and_its_folder_means_that_one(t
             assert [row["projectId"] for row in (await ada.live(name)).values()] == [site], name
         entities = (await ada.live("entities")).values()
         assert {(row["name"], row["notes"], row["projectId"]) for row in entities} == {
-            ("Ada", "site", site),
+            ("Ada", "site\napp", site),
             ("Bea", "app", site),
         }
         (edge,) = (await ada.live("relationships")).values()

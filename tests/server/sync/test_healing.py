@@ -1,7 +1,8 @@
 """References to dead rows leave what is accepted, however it comes in."""
 
-from property.rows import dead, document, fact, memory, project, session
+from property.rows import dead, document, entity, fact, memory, project, session
 from property.wire import alone, send, seqs, stored
+from vademecum.model.names import entity_id
 
 
 def test_references_to_dead_rows_leave_what_is_accepted_and_the_healed_row_is_answered(tmp_path):
@@ -120,5 +121,41 @@ def test_what_was_made_offline_in_a_project_comes_to_the_one_that_it_has_become_
         assert "projectId" not in await stored(ada, "sessions", "known"), "to leave it is a change of its own"
         await send(ada, "projects", (dead(project("town")), None))
         assert await send(ada, "sessions", (session("late", projectId="flat"), None)) == [session("late")]
+
+    alone(tmp_path, scenario)
+
+
+def test_an_entity_of_a_project_that_is_a_part_of_another_joins_the_one_of_its_name_there(tmp_path):
+    async def scenario(ada):
+        def known_as(row_id, project_id, name, notes):
+            return entity(row_id, project_id, name=name, type="person", notes=notes)
+
+        def here(name):
+            return entity_id("house", "person", name)
+
+        old = known_as("old", "flat", "Ann", "eats no nuts")
+        there = known_as(here("Ann"), "house", "Ann", "has a boat")
+        gone = known_as(here("Bob"), "house", "Bob", "a neighbour")
+        await send(ada, "projects", (project("flat"), None), (project("house"), None))
+        await send(ada, "entities", (old, None), (there, None), (gone, None))
+        answer = await ada.call("POST", "/v1/projects/flat/merge", json={"into": "house"})
+        assert answer.status_code == 200, answer.text
+        assert (await stored(ada, "entities", here("Ann")))["notes"] == "has a boat\neats no nuts"
+
+        await send(ada, "entities", (dead(gone), gone))
+        edited = {**old, "notes": "eats no nuts, nor eggs"}
+        new = known_as("new", "flat", "Eve", "plays chess")
+        late = known_as("late", "flat", "Bob", "a friend")
+        for _ in range(2):  # the answer may get lost
+            answers = await send(ada, "entities", (edited, old), (new, None), (late, None))
+            assert [(row["id"], row["_deleted"]) for row in answers] == [
+                ("old", True),
+                ("new", True),
+                ("late", True),
+            ]
+        ann, eve = await stored(ada, "entities", here("Ann")), await stored(ada, "entities", here("Eve"))
+        assert ann["notes"].split("\n") == ["has a boat", "eats no nuts", "eats no nuts, nor eggs"]
+        assert (eve["notes"], eve["projectId"]) == ("plays chess", "house")
+        assert set(await ada.live("entities")) == {ann["id"], eve["id"]}, "what was deleted there stays so"
 
     alone(tmp_path, scenario)

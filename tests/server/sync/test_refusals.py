@@ -103,9 +103,10 @@ def test_a_refusal_never_blocks_the_rows_after_it(tmp_path):
 
 def test_ids_are_what_the_design_allows(tmp_path):
     async def scenario(ada):
-        good = ["a", "A-9._~z", "x" * 100]
+        good = ["a", "A-9._~z", "x" * 100, "constructors", "..."]
         assert await send(ada, "facts", *((fact(i), None) for i in good)) == []
-        for bad in ("", "x" * 101, "a b", "é", "a/b", "a\n"):
+        # a client in JavaScript loses rows by the last: its objects have such a thing by birth
+        for bad in ("", "x" * 101, "a b", "é", "a/b", "a\n", ".", "..", "constructor", "__proto__"):
             assert codes(await send(ada, "facts", (fact(bad), None))) == ["INVALID"]
         assert {r["createdAt"] for r in await ada.pull("facts")} == {OLD}
 

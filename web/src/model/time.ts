@@ -8,3 +8,9 @@ export function nowAfter(moment = "", now = Date.now()): string {
   const least = Date.parse(moment) + 1;
   return new Date(least > now ? least : now).toISOString();
 }
+
+/** Whether rows may have this as a time: as `toISOString` writes it, of a day that there is. */
+export function isMoment(value: unknown): boolean {
+  const at = typeof value === "string" ? new Date(value) : undefined;
+  return at !== undefined && !Number.isNaN(at.getTime()) && at.toISOString() === value;
+}

@@ -13,6 +13,7 @@ import { fits, type Schema } from "../model/fits.ts";
 import { references, renamed } from "../model/references.ts";
 import type { Collections } from "../model/rows.ts";
 import { Lines, WAITING } from "../model/takeout.ts";
+import { isMoment } from "../model/time.ts";
 import { decode } from "../model/vectors.ts";
 import type { House } from "./house.ts";
 
@@ -31,6 +32,7 @@ export const BOUNDS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 
 const PORTION = 200;
 const PIECE = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
 const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
+const TIMES = ["createdAt", "updatedAt", "lastAccessedAt"];
 
 export async function bringIn(house: House, zip: Blob, bounds = BOUNDS): Promise<BroughtIn> {
   if (zip.size > bounds.zipBytes) throw new Coded("ZIP_TOO_LARGE");
@@ -104,7 +106,8 @@ class Writer {
     delete row["_deleted"]; // false: the server's export has it as devices send it
     delete row["syncError"];
     if (collection === "documents") row["userId"] = this.#house.account.userId;
-    if (!ID.test(row["id"]) || !fits(row, schemas[collection] as Schema) || !isReadable(row)) {
+    const isSound = ID.test(row["id"]) && TIMES.every((name) => !(name in row) || isMoment(row[name]));
+    if (!isSound || !fits(row, schemas[collection] as Schema) || !isReadable(row)) {
       return void this.told.leftOut++;
     }
     const { forgottenAt = "" } = this.#house.account;

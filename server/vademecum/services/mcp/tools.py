@@ -15,15 +15,13 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import BadRequest, NotFound, VademecumError
-from vademecum.model.collections import ID_PATTERN, Json, ObservationKind, Time
+from vademecum.model.collections import Id, Json, ObservationKind, Time
 
 Said = str | None | UnsetType  # of a project
 Project = Annotated[
     str | None,
     Meta(description="Leave it out for the project you work in; null for all projects; else a name or id."),
 ]
-# `.` and `..` are ids, too, but in an address they lead to other addresses.
-Id = Annotated[str, Meta(pattern=rf"^(?!\.\.?$)(?:{ID_PATTERN})", max_length=100)]
 Around = Annotated[int, Meta(ge=0, le=50)]
 
 

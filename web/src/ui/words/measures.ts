@@ -39,6 +39,7 @@ const SPANS = [
 /** "today", "3 weeks ago": in the largest unit of which there are two, or else in days. */
 export function since(at: string, now: number): string {
   const days = Math.max(0, Math.floor((now - Date.parse(at)) / DAY_MS));
+  if (Number.isNaN(days)) return at; // no calendar has it, but it may have come here before that was asked
   const [unit, length] = SPANS.find(([, length]) => days >= 2 * length) ?? (["day", 1] as const);
   return new Intl.RelativeTimeFormat(undefined, { numeric: "auto" }).format(-Math.floor(days / length), unit);
 }

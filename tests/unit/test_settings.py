@@ -1,0 +1,42 @@
+"""Settings as an operator gives them: part of one is enough, and what would make no sense is refused with a sentence."""
+
+import pytest
+
+from vademecum.errors import BadRequest
+from vademecum.services.rates import DELAY_MAX_S, Limiter
+from vademecum.settings import Rates, default_tiers, from_environment
+
+
+def test_what_is_not_named_of_a_tier_keeps_the_default_of_that_tier(tmp_path):
+    settings = from_environment({"VADEMECUM_TIERS": '{"FREE": {"documents": 20}}'}, data=tmp_path)
+    before = default_tiers()
+    free = settings.tiers["FREE"]
+    assert (free.documents, free.file_bytes) == (20, before["FREE"].file_bytes)
+    assert not free.authoritative and not free.searches_documents
+    assert {name: settings.tiers[name] for name in ("JIVE", "JIGGA")} == {
+        name: before[name] for name in ("JIVE", "JIGGA")
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TIERS", '{"FREE": {"document": 20}}'),
+        ("TIERS", '{"GOLD": {"documents": 20}}'),
+        ("TIERS", '{"FREE": 20}'),
+        ("TIERS", "[]"),
+        ("RATES", '{"answer": 0}'),
+        ("RATES", '{"answers": 5}'),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(tmp_path, name, value):
+    with pytest.raises(BadRequest, match="A setting does not fit"):
+        from_environment({f"VADEMECUM_{name}": value}, data=tmp_path)
+
+
+def test_whoever_fails_for_ever_waits_the_longest_time_and_no_longer():
+    limiter = Limiter(Rates(), lambda: 0.0)
+    for _ in range(2000):
+        limiter.failed("somebody")
+    with pytest.raises(Exception, match=f"Try again in {DELAY_MAX_S:.0f} s"):
+        limiter.check_failures("somebody")
