@@ -209,6 +209,7 @@ test("of a long conversation the last turns are drawn; earlier ones when they ar
   await page.goto(`${harness.url}/s/long`);
   await page.getByText("Answer 59.").waitFor();
   expect(await drawn()).toBe(50);
+  expect(await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)).toBe(0); // the log alone scrolls
   const earlier = page.getByRole("button", { name: "Show earlier turns (10)" });
   await earlier.scrollIntoViewIfNeeded();
   const placeOfFirst = () => page.getByText("Question 10?").evaluate((it) => it.getBoundingClientRect().top);

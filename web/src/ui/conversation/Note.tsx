@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { QUOTES } from "../../model/citation.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import type { AssistantState, Writing } from "../../services/ask.ts";
-import { useDesk } from "../desk.tsx";
+import { useDesk, useSync } from "../desk.tsx";
 import { words } from "../words.ts";
 
 /** After so long without a word, nobody is writing an answer any more. */
@@ -53,7 +53,7 @@ function Quoted({ turn, assistant }: Omit<Props, "writing">) {
   const { desk } = useDesk();
   const waits = assistant?.later.includes(turn.id) ?? false;
   const available = assistant?.known?.available;
-  const noAnswer = words.conversation.noAnswer(available, turn.citations.length);
+  const noAnswer = words.conversation.noAnswer(available, turn.citations.length, useSync()?.kind);
   if (!available) return <Said text={noAnswer} />;
   return (
     <>

@@ -1,6 +1,6 @@
 /** Where an answer comes from: each place once. */
 
-import { Button, Group } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import type { Citation } from "../../model/citation.ts";
 import { words } from "../words.ts";
 
@@ -26,7 +26,9 @@ export function Sources({ citations, onCitation }: Props) {
           title={label}
           onClick={() => onCitation(citation)}
         >
-          {label}
+          <Text span inherit truncate>
+            {label}
+          </Text>
         </Button>
       ))}
     </Group>

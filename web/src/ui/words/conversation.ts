@@ -1,6 +1,7 @@
 /** Sentences of a conversation. Short and concrete: what happened, what is safe, what to do. */
 
 import type { Citation } from "../../model/citation.ts";
+import type { SyncKind } from "../../model/headline.ts";
 import { count } from "./count.ts";
 
 export const conversation = {
@@ -13,13 +14,8 @@ export const conversation = {
   answer: "Answer",
   quoted: "Quoted from your documents",
   /** Why there are quotations, or not even those. `available`: whether an assistant is set up, where it is known. */
-  noAnswer: (available: boolean | undefined, citations: number) =>
-    (available
-      ? "The assistant cannot be reached now"
-      : available === false
-        ? "No assistant is set up"
-        : "The server has not said yet whether an assistant is set up") +
-    (citations ? ", so here are the passages that fit best." : "."),
+  noAnswer: (available: boolean | undefined, citations: number, kind?: SyncKind) =>
+    whyNone(available, kind) + (citations ? ", so here are the passages that fit best." : "."),
   kept: "No new answer came, so this one is kept.",
   stopped: "Stopped. What came is kept.",
   failed: "This answer broke off. What came is kept.",
@@ -77,3 +73,11 @@ export const conversation = {
     close: "Close",
   },
 } as const;
+
+/** The server may have got an assistant since it last spoke with this browser. */
+function whyNone(available: boolean | undefined, kind: SyncKind | undefined): string {
+  if (kind === "signed-out") return "This browser is signed out, so no assistant can be asked";
+  if (available) return "The assistant cannot be reached now";
+  if (available === false) return "No assistant is set up";
+  return "The server has not said yet whether an assistant is set up";
+}

@@ -11,7 +11,7 @@ export function bytes(n: number): string {
   return new Intl.NumberFormat(undefined, {
     style: "unit",
     unit,
-    unitDisplay: "short",
+    unitDisplay: step === 0 ? "long" : "short", // the short one of 520 is "520 byte"
     maximumFractionDigits: digits,
   }).format(value);
 }
