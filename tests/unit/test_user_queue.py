@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from soon import soon
+from vademecum.services import user_queue
 from vademecum.services.user_queue import UserQueue
 
 SOON, LATE = 0.2, 600.0
@@ -13,13 +14,16 @@ class Works:
     """A job's work, counted. It goes on while `gate` is shut."""
 
     def __init__(self):
-        self.done = 0
+        self.done = self.failures = 0
         self.under_way = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
 
     async def work(self, user_id):
         self.under_way.set()
+        if self.failures:
+            self.failures -= 1
+            raise RuntimeError("not today")
         await self.gate.wait()
         self.under_way.clear()
         self.done += 1
@@ -94,6 +98,22 @@ def test_who_hurries_while_the_work_runs_is_served_right_after(tmp_path):
             works.gate.set()
             await ended(job)
             assert works.done == 2
+
+    asyncio.run(scenario())
+
+
+def test_who_hurries_does_not_wait_until_work_that_failed_is_tried_again(tmp_path, monkeypatch):
+    async def scenario():
+        monkeypatch.setattr(user_queue, "RETRY_S", (LATE,))
+        async with begun(tmp_path) as (job, works):
+            works.failures = 1
+            job.hurry("ada")
+            await soon(lambda: works.failures == 0)
+            await asyncio.sleep(0.05)
+            assert job.is_asked("ada") and works.done == 0
+            job.hurry("ada")
+            await ended(job)
+            assert works.done == 1
 
     asyncio.run(scenario())
 

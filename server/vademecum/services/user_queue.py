@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -65,7 +66,7 @@ class UserQueue:
         """This user has work, due after `delay_s` if not after the job's own delay. Of several asks the one that is due
         first counts. One that comes while the work runs makes it run once more."""
         due = time.monotonic() + (self._delay_s if delay_s is None else delay_s)
-        if due >= self._due.get(user_id, float("inf")):
+        if due >= self._due.get(user_id, math.inf):
             return
         self._due[user_id] = due
         if user_id not in self._tasks:
@@ -129,7 +130,8 @@ class UserQueue:
                 wait = RETRY_S[min(failures, len(RETRY_S) - 1)]
                 failures += 1
                 _log.error("job failed", job=self.name, retry_s=wait, exc_info=error)
-                await asyncio.sleep(wait)
+                self._due[user_id] = min(self._due.get(user_id, math.inf), time.monotonic() + wait)
+                await self._wait(user_id)  # or until somebody asks for it sooner
 
     def is_asked(self, user_id: str) -> bool:
         """Is there work for this user, waiting or under way?"""
