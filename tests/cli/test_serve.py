@@ -17,6 +17,7 @@ import pytest
 
 from cli.home import Home, live, small_model, upload
 from soon import soon_outside
+from vademecum.cli.lock import locked
 from vademecum.cli.serve import greeting
 from vademecum.services import local
 from vademecum.settings import Settings
@@ -78,6 +79,17 @@ def test_one_folder_has_one_server_and_a_killed_one_blocks_nobody(home):
     with home.serving() as server, server.client(token) as ada:
         assert document["id"] in live(ada, "documents"), "acknowledged, so it is here"
         assert local.read(home.data).url == server.url
+
+
+def test_a_start_waits_for_a_server_that_is_stopping(home):
+    with locked(home.data) as mine:
+        assert mine
+        process, log = home.spawn()
+        time.sleep(1)
+        assert process.poll() is None, log.read_text()
+    soon_outside(lambda: "listens on" in log.read_text())
+    process.kill()
+    process.wait(60)
 
 
 def test_a_port_in_use_or_out_of_range_ends_the_start_and_is_named(home):

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from vademecum.cli.lock import locked
+from vademecum.cli.lock import PAUSE_S, TURN_S, locked
 from vademecum.errors import Broken, VademecumError
 from vademecum.services import local
 from vademecum.settings import Settings
@@ -25,8 +25,6 @@ from vademecum.settings import Settings
 T = TypeVar("T")
 TIMEOUT_S = 600.0
 PATIENCE_S = 120.0  # with a server that says that it is busy
-TURN_S = 20.0  # until another command gives the data folder back
-PAUSE_S = 0.2
 
 
 class FolderInUse(Broken):

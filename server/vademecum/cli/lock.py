@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from vademecum.errors import Broken
 from vademecum.services import local
+
+TURN_S = 20.0  # until another process gives the data folder back
+PAUSE_S = 0.2
 
 
 @contextmanager
@@ -32,6 +36,19 @@ def locked(data: Path) -> Iterator[bool]:
         yield True
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def in_turn(data: Path) -> Iterator[bool]:
+    """`locked`, when whoever has the folder for a moment is done: a command, or a server that is stopping. One that
+    serves is not waited for."""
+    end = time.monotonic() + TURN_S
+    while True:
+        with locked(data) as mine:
+            if mine or local.read(data) is not None or time.monotonic() > end:
+                yield mine
+                return
+        time.sleep(PAUSE_S)
 
 
 def serving(data: Path) -> local.Door | None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import click
 import uvicorn
 
-from vademecum.cli.lock import locked
+from vademecum.cli.lock import in_turn
 from vademecum.cli.options import data_option, settings_to_begin
 from vademecum.errors import BadRequest, Broken
 from vademecum.model.folders import OWNER
@@ -199,7 +199,7 @@ def serve(data: Path, **flags: object) -> None:
     from vademecum.services import logs
 
     logs.configure()
-    with locked(settings.data) as mine:
+    with in_turn(settings.data) as mine:
         if not mine:
             raise Broken(
                 f"Another process is serving {settings.data}. Stop that one first, or choose another --data."
