@@ -65,13 +65,14 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
         async with house(tmp_path) as h:
             await h.parts.inference.get()
             ada, bob = await with_a_long_log(h), await h.person()
+            await with_a_long_log(h)
             before = await seq(h, ada)
             log = log_of(tmp_path, ada)
             with full():
                 await h.parts.users.checkpoint_idle()
                 assert log.stat().st_size > FULL
                 status, store = await ready(h)
-                assert status == 503 and "the disk did not take what 1 accounts" in store
+                assert status == 503 and "the disk did not take what 2 accounts" in store
                 assert len(await ada.pull("facts")) == 10 * LOG
                 batch = [{"newDocumentState": fact("late")}]
                 answer = await ada.call("POST", "/v1/sync/facts/0/push", json=batch)
@@ -86,6 +87,28 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
         async with house(tmp_path) as h:
             ada.client._transport.app = h.app  # type: ignore[attr-defined]
             assert len(await ada.live("facts")) == 10 * LOG + 1
+
+    run(scenario)
+
+
+def test_what_cannot_be_begun_or_erased_for_want_of_room_is_told_so_and_done_when_there_is_some(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await with_a_long_log(h), await h.person()
+            with full(20_000):
+                batch = [{"newDocumentState": fact("b")}]
+                answer = await bob.call("POST", "/v1/sync/facts/0/push", json=batch)
+                assert "it may be full" in refused(answer, 503, "BUSY")["detail"]
+                with pytest.raises(Busy, match="it may be full"):
+                    await h.parts.users.rewrite(ada.id)
+            await bob.add("facts", fact("b"))
+            await h.parts.users.rewrite(ada.id)
+            assert len(await ada.live("facts")) == 10 * LOG
+            with full(20_000), pytest.raises(Busy, match="it may be full"):
+                await h.parts.users.rewrite(ada.id)
+            assert len(await ada.live("facts")) == 10 * LOG
 
     run(scenario)
 

@@ -25,9 +25,9 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb import migrate
-from vademecum.engines.duckdb.instance import NOT_NOW, RETRY_S, Cursor, Instance
+from vademecum.engines.duckdb.instance import Cursor, Instance, not_now
 from vademecum.engines.duckdb.userfile import rewrite_file
-from vademecum.errors import Busy, Conflict, NotFound
+from vademecum.errors import Conflict, NotFound
 from vademecum.model.limits import Tier
 
 TokenKind = Literal["api", "cookie", "link"]
@@ -369,7 +369,7 @@ class Accounts:
                 self._fold(cursor)
             cursor.execute(f"SELECT count(*) FROM {self._attached()}.main.accounts").fetchall()
             if self._unfolded:
-                raise Busy(NOT_NOW, retry_after_s=RETRY_S)
+                raise not_now()
 
 
 def _stored(cursor: Cursor, alias: str, table: str, kind: type[S]) -> list[S]:

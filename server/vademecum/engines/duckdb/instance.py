@@ -9,6 +9,7 @@ can be looked for in the bytes.
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
 import re
@@ -22,10 +23,11 @@ from typing import TypeVar
 import duckdb
 import structlog
 
-from vademecum.errors import Broken, Busy
+from vademecum.errors import Broken, Busy, VademecumError
 
 T = TypeVar("T")
 Cursor = duckdb.DuckDBPyConnection
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 RETRY_S = 15
 NOT_NOW = (
     "The server could not write its disk just now, or not read it: it may be full. Nothing that was acknowledged is lost. "
@@ -79,7 +81,7 @@ class Instance:
             return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(self.cursor()))
         except duckdb.OperationalError as error:
             _log.error("a statement failed", exc_info=error)
-            raise Busy(NOT_NOW, retry_after_s=RETRY_S) from error
+            raise not_now() from error
 
     def cursor(self) -> Cursor:
         cursor: Cursor | None = getattr(self._local, "cursor", None)
@@ -88,7 +90,8 @@ class Instance:
         return cursor
 
     def attach(self, path: Path, cure: str = RESTORE) -> str:
-        """Attach a file that was left in order; returns its alias. Raises Broken, which names the `cure`."""
+        """Attach a file that was left in order; returns its alias. Raises Broken, which names the `cure`, or
+        Busy when the disk is full."""
         try:
             return self._attach(path)
         except duckdb.Error as error:
@@ -141,7 +144,13 @@ def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> Broken:
+def not_now() -> Busy:
+    return Busy(NOT_NOW, retry_after_s=RETRY_S)
+
+
+def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumError:
+    if any(os.strerror(number) in str(error) for number in FULL):
+        return not_now()
     return Broken(
         f"The file {path.name} of folder {path.parent.name} cannot be opened ({error}). If another process holds it, "
         f"stop that one; {cure}."

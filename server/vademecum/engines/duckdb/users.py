@@ -20,7 +20,7 @@ from typing import TypeVar
 
 import structlog
 
-from vademecum.engines.duckdb.instance import Cursor
+from vademecum.engines.duckdb.instance import FULL, Cursor, not_now
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.userfile import Files, Opened, new_id_key, publish_file, rewrite_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
@@ -165,6 +165,8 @@ class Users:
         try:
             opened = await self._opened(folder / RECORDS, ledger, known)
         except OSError as error:
+            if error.errno in FULL:
+                raise not_now() from error
             raise Broken(
                 f"The account {user_id} cannot be opened: {error.filename or folder} cannot be used ({error.strerror}). "
                 "Nothing was changed, and other accounts go on. It must be its folder or file again, which the server can "
