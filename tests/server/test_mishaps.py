@@ -77,9 +77,9 @@ def test_a_push_is_answered_also_when_the_work_behind_it_cannot_be_noted(tmp_pat
 def test_who_gives_up_while_the_file_is_opened_locks_nobody_out(tmp_path, monkeypatch):
     opening = Files.open
 
-    def slow(self, path):
+    def slow(self, path, known):
         time.sleep(0.2)
-        return opening(self, path)
+        return opening(self, path, known)
 
     monkeypatch.setattr(Files, "open", slow)
 

@@ -12,6 +12,7 @@ from property.rows import fact
 from property.wire import send
 from server.house import house, run
 from vademecum.engines.duckdb import recent
+from vademecum.model import cascade
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +116,22 @@ def test_an_erasure_drops_every_stale_row_and_keeps_the_index(tmp_path):
         assert [count for _, count, _ in await packs(h, ada)] == [29, 1]
         plan = await raw(h, ada, "EXPLAIN ANALYZE SELECT bodies FROM {} WHERE first IN (1, 31)")
         assert "Index Scan" in str(plan)
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_seq_does_not_go_back_when_tombstones_go_while_a_rewrite_waits_for_the_file(tmp_path):
+    async def scenario(h, ada):
+        await send(ada, "facts", *((row, None) for row in rows(3)))
+        async with h.parts.users.open(ada.id) as store:
+            rewriting = asyncio.create_task(h.parts.users.rewrite(ada.id))
+            await asyncio.sleep(0.3)
+            await store.write(lambda draft: cascade.kill(draft, "facts/f2"))
+            await store.write(lambda draft: draft.drop("facts/f2"))
+            given = store.seq
+        await rewriting
+        async with h.parts.users.open(ada.id) as store:
+            assert store.seq == given > 3
 
     in_a_house(tmp_path, scenario)
 

@@ -1,6 +1,8 @@
 """A restore that fails half-way has changed nothing; one that is done showed nobody what was erased."""
 
 import asyncio
+import os
+import stat
 import threading
 
 import pytest
@@ -227,6 +229,36 @@ def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatc
             assert [p.name for p in tmp_path.iterdir() if "second" in p.name] == []
 
     run(scenario)
+
+
+def names(folder):
+    with os.scandir(folder) as found:
+        return {entry.name for entry in found}
+
+
+def test_all_of_a_backup_is_on_the_disk_when_it_is_made(tmp_path, monkeypatch):
+    synced = {}  # by inode: is a file on the disk as long as it is now?
+    fsync, made = os.fsync, tmp_path / "second"
+
+    def noted(descriptor):
+        fsync(descriptor)
+        found = os.fstat(descriptor)
+        synced[found.st_ino] = names(descriptor) if stat.S_ISDIR(found.st_mode) else found.st_size
+
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            await written(h, tmp_path)
+            monkeypatch.setattr(os, "fsync", noted)
+            await backups.backup(h.parts, made)
+            monkeypatch.undo()
+
+    run(scenario)
+    files = [path for path in made.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"backup.json", "accounts.duckdb", "records.duckdb"}
+    for path in files:
+        assert synced.get(path.stat().st_ino) == path.stat().st_size, path
+    for folder in (made.parent, made, *(path for path in made.rglob("*") if path.is_dir())):
+        assert synced.get(folder.stat().st_ino) == names(folder), folder
 
 
 def test_a_restore_from_before_all_was_forgotten_brings_no_key_back_by_which_ids_tell_words(tmp_path):

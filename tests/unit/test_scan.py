@@ -1,7 +1,9 @@
 """The scan of a folder for what was erased, while an index beside it comes and goes."""
 
 import shutil
+import tracemalloc
 
+from vademecum.services import erase
 from vademecum.services.erase import files_below, scan
 
 
@@ -28,3 +30,23 @@ def test_text_is_found_as_it_is_and_as_utf_16_and_bytes_as_they_are(tmp_path):
     assert scan(tmp_path, ["über uns".encode()]) == 1
     assert scan(tmp_path, [bytes(range(200, 216))]) == 1
     assert scan(tmp_path, [b"not there at all"]) == 0
+
+
+def test_what_stands_across_two_pieces_is_found(tmp_path, monkeypatch):
+    short, long = b"a secret", b"a long and well kept secret indeed"
+    for size in range(1, 50):
+        monkeypatch.setattr(erase, "PIECE", size)
+        (tmp_path / "file").write_bytes(b"x" * 40 + short + b"y" * 40 + long + b"z")
+        assert scan(tmp_path, [short, long, b"another secret"]) == 2, size
+
+
+def test_a_large_file_is_not_read_into_memory_as_a_whole(tmp_path):
+    with (tmp_path / "large").open("wb") as file:
+        file.seek(64 * 2**20)
+        file.write(b"at the very end")
+    tracemalloc.start()
+    try:
+        assert scan(tmp_path, [b"the very end"]) == 1
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()

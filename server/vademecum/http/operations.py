@@ -9,7 +9,7 @@ from litestar import Request, Response, get
 from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 
-from vademecum.errors import Forbidden
+from vademecum.errors import Busy, Forbidden
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.rates import address_of, is_loopback
 from vademecum.services.parts import Parts
@@ -53,7 +53,7 @@ async def health_route() -> Health:
 async def ready_route(state: State) -> Response[Readiness]:
     """503 with the part that is not ready. The checks are real: a read of the store, a write to its disk."""
     parts: Parts = state.parts
-    store = await _attempt(parts.instance.run(parts.accounts.ping))
+    store = await _attempt(_check_store(parts))
     index = await _attempt(asyncio.to_thread(_write_probe, parts))
     loaded = parts.inference.settled()
     embedder = parts.inference.now()
@@ -62,9 +62,17 @@ async def ready_route(state: State) -> Response[Readiness]:
     return Response(Readiness(ready, store, index, model), status_code=200 if ready else 503)
 
 
+async def _check_store(parts: Parts) -> None:
+    await parts.instance.run(parts.accounts.ping)
+    if count := parts.users.unfolded():
+        raise Busy(f"the disk did not take what {count} accounts have written; it is safe in their logs")
+
+
 async def _attempt(check: Any) -> str:
     try:
         await check
+    except Busy as error:
+        return f"failed: {error.message}"
     except Exception as error:
         return f"failed: {type(error).__name__}"
     return "ok"

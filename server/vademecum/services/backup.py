@@ -12,10 +12,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from vademecum.durable import sync_folder
 from vademecum.engines.duckdb.ledger import LedgerLine, newest
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
 from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
@@ -58,7 +60,7 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
     target.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        await parts.accounts.copy_to(staging / ACCOUNTS)
+        await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
         users = sorted(parts.accounts.accounts)
         for user_id in users:
             if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
@@ -71,7 +73,9 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
         files = await asyncio.to_thread(_checksums, staging)
         manifest = BackupManifest(parts.clock(), users, files)
         (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+        await asyncio.to_thread(_settle, staging)
         staging.rename(target)
+        sync_folder(target.parent)
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         raise
@@ -94,6 +98,14 @@ def _copy(source: Path, target: Path) -> None:
         raise Broken(
             f"The copy of {source.name} is not what was copied: is the disk of the backup sound? No backup was made."
         )
+
+
+def _settle(staging: Path) -> None:
+    """The manifest and the names of all that was copied are on the disk."""
+    with (staging / MANIFEST).open("rb") as file:
+        os.fsync(file.fileno())
+    for top, _, _ in os.walk(staging):
+        sync_folder(Path(top))
 
 
 def _hash(path: Path) -> str:

@@ -17,6 +17,7 @@ from vademecum.model.draft import Change
 from vademecum.services.index import Indexer
 
 NEEDLE_MIN = 8  # bytes; shorter ones are found by chance
+PIECE = 2**20  # bytes that a scan looks at together: a file may be larger than memory
 
 
 class Eraser:
@@ -78,11 +79,21 @@ def scan(folder: Path, needles: Iterable[bytes]) -> int:
     found: set[bytes] = set()
     for path in files_below(folder):
         try:
-            data = path.read_bytes()
+            for piece in _pieces(path, max(map(len, wanted), default=1)):
+                found |= {n for n in wanted - found if n in piece}
         except FileNotFoundError:
             continue  # an index gave it up meanwhile; what took its place was written after the erasure
-        found |= {n for n in wanted - found if n in data}
     return len(found)
+
+
+def _pieces(path: Path, longest: int) -> Iterator[bytes]:
+    """The file's bytes, so that each run of `longest` is whole in some piece. (Not mapped: DuckDB may cut the file
+    meanwhile, and to read what is no longer there would end the process.)"""
+    with path.open("rb") as file:
+        piece = b""
+        while more := file.read(PIECE):
+            piece = piece[max(0, len(piece) - longest + 1) :] + more
+            yield piece
 
 
 def files_below(folder: Path) -> Iterator[Path]:

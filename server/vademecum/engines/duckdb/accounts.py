@@ -15,7 +15,8 @@ import asyncio
 import shutil
 import threading
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -24,7 +25,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb import migrate
-from vademecum.engines.duckdb.instance import Cursor, Instance
+from vademecum.engines.duckdb.instance import Cursor, Instance, not_now
 from vademecum.engines.duckdb.userfile import rewrite_file
 from vademecum.errors import Conflict, NotFound
 from vademecum.model.limits import Tier
@@ -91,7 +92,8 @@ class Accounts:
         self._path = path
         self._migrations = migrations
         self._on_notice = on_notice
-        self._alias = self._attach()
+        self._alias = self._attach()  # empty while the file is not attached
+        self._unfolded = False  # the disk did not take what is in the log; it is tried again
         self._lock = threading.Lock()  # one statement at a time: the file may be rewritten between two
         self._turn = asyncio.Lock()  # one change at a time, with the memory of it
         self._ids: dict[str, str] = {}  # by email_key
@@ -117,9 +119,9 @@ class Accounts:
         cursor = instance.cursor()
         accounts._check_record_migrations(cursor, migrate.load(record_migrations))
         accounts._fold(cursor)
-        for account in _stored(cursor, accounts._alias, "accounts", Account):
+        for account in _stored(cursor, accounts._attached(), "accounts", Account):
             accounts._remember(account)
-        for token in _stored(cursor, accounts._alias, "tokens", Token):
+        for token in _stored(cursor, accounts._attached(), "tokens", Token):
             accounts._remember_token(token)
         return accounts
 
@@ -130,6 +132,22 @@ class Accounts:
         if notice:
             self._on_notice(f"{notice} {REPAIRED}")
         return alias
+
+    def _attached(self) -> str:
+        """The file's alias; attached anew, if need be."""
+        self._alias = self._alias or self._attach()
+        return self._alias
+
+    @contextmanager
+    def _detached(self) -> Iterator[None]:
+        """The file is whole, and nobody has it open, inside this block. Raises duckdb.Error when its log cannot be folded."""
+        with self._lock:
+            alias, self._alias = self._attached(), ""
+            try:
+                self._instance.detach(alias)
+                yield
+            finally:
+                self._attached()
 
     def _check_record_migrations(self, cursor: Cursor, known: tuple[migrate.Migration, ...]) -> None:
         """Users' files are opened on demand; their migrations are checked here once, at the start."""
@@ -259,10 +277,11 @@ class Accounts:
     async def _execute(self, works: list[Work]) -> None:
         def work(cursor: Cursor) -> None:
             with self._lock:
+                alias = self._attached()
                 cursor.execute("BEGIN")
                 try:
                     for statement, values in works:
-                        cursor.execute(statement.format(self._alias), values)
+                        cursor.execute(statement.format(alias), values)
                     cursor.execute("COMMIT")
                 except BaseException:
                     cursor.execute("ROLLBACK")
@@ -272,11 +291,16 @@ class Accounts:
         await self._instance.run(work)
 
     def _fold(self, cursor: Cursor) -> None:
-        """Take what the log holds into the file. If that fails, the change stands all the same: the log holds it."""
+        """Take what the log holds into the file. If that fails, the change stands all the same: the log holds it. The file
+        is then of no use until it is attached anew."""
+        alias = self._attached()
         try:
-            cursor.execute(f"CHECKPOINT {self._alias}")
+            cursor.execute(f"CHECKPOINT {alias}")
+            self._unfolded = False
         except duckdb.Error as error:
             _log.error("the accounts' log is not folded into their file", exc_info=error)
+            self._unfolded, self._alias = True, ""
+            self._instance.let_go(alias)
 
     async def rewrite(self) -> None:
         """Write the file anew, so that what was removed leaves the disk too."""
@@ -284,25 +308,17 @@ class Accounts:
             await self._instance.run(self._rewrite)
 
     def _rewrite(self, _: Cursor) -> None:
-        with self._lock:
-            self._instance.detach(self._alias)
-            try:
-                rewrite_file(self._instance, self._path)
-            finally:
-                self._alias = self._attach()
+        with self._detached():
+            rewrite_file(self._instance, self._path)
 
-    async def copy_to(self, target: Path) -> None:
-        """A consistent copy of the file."""
+    async def copied(self, copy: Callable[[Path], None]) -> None:
+        """Have `copy` take a consistent copy of the file."""
 
-        def copy(_: Cursor) -> None:
-            with self._lock:
-                self._instance.detach(self._alias)
-                try:
-                    shutil.copy2(self._path, target)
-                finally:
-                    self._alias = self._attach()
+        def work(_: Cursor) -> None:
+            with self._detached():
+                copy(self._path)
 
-        await self._instance.run(copy)
+        await self._instance.run(work)
 
     async def adopt(self, path: Path, left: set[str], empty: set[str]) -> Adopted:
         """Take over from a backup the accounts that are missing here, with their API tokens, but not those that left
@@ -347,9 +363,13 @@ class Accounts:
                     staged.with_name(staged.name + end).unlink(missing_ok=True)
 
     def ping(self, cursor: Cursor) -> None:
-        """A real read, for /ready."""
+        """A real read, for /ready, and, if the disk did not take the log, another try. Raises Busy if it still does not."""
         with self._lock:
-            cursor.execute(f"SELECT count(*) FROM {self._alias}.main.accounts").fetchall()
+            if self._unfolded:
+                self._fold(cursor)
+            cursor.execute(f"SELECT count(*) FROM {self._attached()}.main.accounts").fetchall()
+            if self._unfolded:
+                raise not_now()
 
 
 def _stored(cursor: Cursor, alias: str, table: str, kind: type[S]) -> list[S]:

@@ -9,6 +9,7 @@ can be looked for in the bytes.
 from __future__ import annotations
 
 import asyncio
+import errno
 import itertools
 import os
 import re
@@ -20,11 +21,19 @@ from pathlib import Path
 from typing import TypeVar
 
 import duckdb
+import structlog
 
-from vademecum.errors import Broken
+from vademecum.errors import Broken, Busy, VademecumError
 
 T = TypeVar("T")
 Cursor = duckdb.DuckDBPyConnection
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+RETRY_S = 15
+NOT_NOW = (
+    "The server could not write its disk just now, or not read it: it may be full. Nothing that was acknowledged is lost. "
+    "Try again in a moment; if that does not help, tell whoever runs the server."
+)
+_log = structlog.get_logger("vademecum.duckdb")
 
 # Statements here are few and simple: what the optimizer's other fifty passes cost is a quarter of a push.
 OPTIMIZERS = ("expression_rewriter", "filter_pushdown", "in_clause", "row_group_pruner", "statistics_propagation",
@@ -66,8 +75,13 @@ class Instance:
         )
 
     async def run(self, work: Callable[[Cursor], T]) -> T:
-        """Run blocking `work` with this engine's cursor of some thread. Not cancelled half-way."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(self.cursor()))
+        """Run blocking `work` with this engine's cursor of some thread. Not cancelled half-way. Raises Busy when it is the
+        disk that failed, and not the statement."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(self.cursor()))
+        except duckdb.OperationalError as error:
+            _log.error("a statement failed", exc_info=error)
+            raise not_now() from error
 
     def cursor(self) -> Cursor:
         cursor: Cursor | None = getattr(self._local, "cursor", None)
@@ -76,7 +90,8 @@ class Instance:
         return cursor
 
     def attach(self, path: Path, cure: str = RESTORE) -> str:
-        """Attach a file that was left in order; returns its alias. Raises Broken, which names the `cure`."""
+        """Attach a file that was left in order; returns its alias. Raises Broken, which names the `cure`, or
+        Busy when the disk is full."""
         try:
             return self._attach(path)
         except duckdb.Error as error:
@@ -99,7 +114,23 @@ class Instance:
         return alias
 
     def detach(self, alias: str) -> None:
+        """Raises duckdb.Error when the log could not be folded into the file. Detached it is all the same."""
         self.cursor().execute(f"DETACH {alias}")
+
+    def let_go(self, alias: str) -> None:
+        """Detach; a log that cannot be folded into its file stays beside it, with all that it holds."""
+        try:
+            self.detach(alias)
+        except duckdb.Error as error:
+            _log.error("a log is not folded into its file", exc_info=error)
+
+    def is_usable(self, alias: str) -> bool:
+        """Not after a CHECKPOINT that failed, as on a full disk: such a file must be detached and attached anew."""
+        try:
+            self.cursor().execute(f"SELECT name FROM {alias}.main.migrations LIMIT 1").fetchall()
+        except duckdb.Error:
+            return False
+        return True
 
     def copy_database(self, source: str, target: str) -> None:
         self.cursor().execute(f"COPY FROM DATABASE {source} TO {target}")
@@ -113,7 +144,13 @@ def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> Broken:
+def not_now() -> Busy:
+    return Busy(NOT_NOW, retry_after_s=RETRY_S)
+
+
+def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumError:
+    if any(os.strerror(number) in str(error) for number in FULL):
+        return not_now()
     return Broken(
         f"The file {path.name} of folder {path.parent.name} cannot be opened ({error}). If another process holds it, "
         f"stop that one; {cure}."

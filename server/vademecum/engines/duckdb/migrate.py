@@ -75,7 +75,7 @@ def attach_current(
     try:
         late = pending(known, applied_in(instance.cursor(), alias), where)
     except BaseException:
-        instance.detach(alias)
+        instance.let_go(alias)
         raise
     if late:
         instance.detach(alias)

@@ -113,12 +113,13 @@ class Files:
     migrations: tuple[migrate.Migration, ...]
     template: Path
 
-    def open(self, path: Path) -> Opened:
-        """Attach, creating or migrating first if need be, and load the heads."""
+    def open(self, path: Path, known: int = 0) -> Opened:
+        """Attach, creating or migrating first if need be, and load the heads. `known`: the seq at which this process let go
+        of the file, if it has had it: what log it has then is no sign of a crash."""
         if not path.exists():
             self._create(path)
         log = path.with_name(path.name + ".wal")
-        crashed = log.exists()
+        crashed = log.exists() and not known
         where = f"the file of {path.parent.name}"
         alias, notice = migrate.attach_current(self.instance, path, self.migrations, where)
         cursor = self.instance.cursor()
@@ -135,18 +136,18 @@ class Files:
                 meta |= new
             heads, shelves = packs.load(cursor, alias, self.collections)
             heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
-            if crashed:
+            if crashed or notice:
                 # What the damaged log had is newer on devices, as after a restore.
-                known = {"restored_seq": str(heads.seq)} if notice else {}
+                before = {"restored_seq": str(heads.seq)} if notice else {}
                 heads.seq += SEQ_JUMP
-                set_meta(cursor, alias, {"seq_floor": str(heads.seq), **known})
-                meta |= known
+                set_meta(cursor, alias, {"seq_floor": str(heads.seq), **before})
+                meta |= before
             forgotten_at = meta.get("forgotten_at", "")
             stored = jobs.load(cursor, alias, meta)
             told = meta["epoch"], forgotten_at, notice, meta["id_key"]
             return Opened(alias, heads, shelves, *told, stored, int(meta.get("restored_seq", "0")))
         except BaseException:
-            self.instance.detach(alias)
+            self.instance.let_go(alias)
             raise
 
     def _create(self, path: Path) -> None:
@@ -179,21 +180,10 @@ class Files:
         finally:
             self.instance.detach(alias)
 
-    def rewrite(self, path: Path, seq_floor: int) -> None:
-        """Write the live content into a new file and put it in place: the only way bytes leave a DuckDB file.
-
-        The file must be detached. `seq_floor`: the highest seq ever given, so that none is given twice.
-        """
-        source = self.instance.attach(path)
-        try:
-            set_meta(self.instance.cursor(), source, {"seq_floor": str(seq_floor)})
-        finally:
-            self.instance.detach(source)
-        rewrite_file(self.instance, path)
-
 
 def rewrite_file(instance: Instance, path: Path) -> None:
-    """Copy what lives in a detached file into a new one, put that in its place, remove old logs."""
+    """Copy what lives in a detached file into a new one, put that in its place, remove old logs: the only way bytes leave
+    a DuckDB file."""
     with staged(path) as new:
         source = instance.attach(path)
         try:

@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from vademecum.engines.duckdb.instance import Cursor
+import structlog
+
+from vademecum.engines.duckdb.instance import FULL, Cursor, not_now
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.userfile import Files, Opened, new_id_key, publish_file, rewrite_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
@@ -31,10 +33,16 @@ T = TypeVar("T")
 RECORDS = "records.duckdb"
 PATIENCE_S = 30
 LOG_MAX = 4 * 2**20  # bytes of a write-ahead log that are left for later
+_log = structlog.get_logger("vademecum.users")
 
 
 def user_folder(data: Path, user_id: str) -> Path:
     return data / "users" / hashlib.sha256(user_id.encode()).hexdigest()[:2] / user_id
+
+
+def _has_long_log(store: UserStore | None) -> bool:
+    log = store.folder / f"{RECORDS}.wal" if store is not None else None
+    return log is not None and log.exists() and log.stat().st_size > LOG_MAX
 
 
 def user_ledger(data: Path, user_id: str) -> Ledger:
@@ -68,11 +76,13 @@ async def _to_the_end(work: Awaitable[T]) -> T:
 
 @dataclass(slots=True)
 class _Entry:
-    """`seq`: how far the records had come when they were last detached."""
+    """`seq`: how far the records had come when they were last detached. `unfolded`: the disk did not take what is in the
+    log; it is tried again."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     store: UserStore | None = None
     seq: int = 0
+    unfolded: bool = False
 
 
 class Users:
@@ -134,7 +144,7 @@ class Users:
             if entry is None:
                 entry = self._entries[user_id] = _Entry()
             self._entries.move_to_end(user_id)
-            if entry.store is not None and not entry.lock.locked():
+            if entry.store is not None and not entry.store.lost and not entry.lock.locked():
                 entry.store.pin()
                 return entry.store
             # In a task of its own: who asked may give up meanwhile, and a file half attached would lock its owner out.
@@ -142,16 +152,21 @@ class Users:
 
     async def _fill(self, user_id: str, entry: _Entry) -> None:
         async with entry.lock:
-            gone = self._entries.get(user_id) is not entry or not self._knows(user_id)
-            if not gone and entry.store is None:  # else evicted, left or filled while we waited
-                entry.store = await self._attach(user_id)
+            if self._entries.get(user_id) is not entry or not self._knows(user_id):
+                return  # evicted, or left, while we waited
+            if entry.store is not None and entry.store.lost:
+                await self._detach(entry)
+            if entry.store is None:
+                entry.store = await self._attach(user_id, entry.seq)
 
-    async def _attach(self, user_id: str) -> UserStore:
+    async def _attach(self, user_id: str, known: int) -> UserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
         try:
-            opened = await self._opened(folder / RECORDS, ledger)
+            opened = await self._opened(folder / RECORDS, ledger, known)
         except OSError as error:
+            if error.errno in FULL:
+                raise not_now() from error
             raise Broken(
                 f"The account {user_id} cannot be opened: {error.filename or folder} cannot be used ({error.strerror}). "
                 "Nothing was changed, and other accounts go on. It must be its folder or file again, which the server can "
@@ -172,7 +187,7 @@ class Users:
         await store.extract(extracts=self._extracts)
         return store
 
-    async def _opened(self, path: Path, ledger: Ledger) -> Opened:
+    async def _opened(self, path: Path, ledger: Ledger, known: int) -> Opened:
         erased = [] if path.exists() else await asyncio.to_thread(ledger.read)
         if erased:
             raise Broken(
@@ -180,11 +195,11 @@ class Users:
                 f"would let that come back. Put the file back, restore a backup with `vademecum restore`, or, to begin "
                 f"with nothing, remove {ledger.path}."
             )
-        opened = await self.files.instance.run(lambda _: self.files.open(path))
+        opened = await self.files.instance.run(lambda _: self.files.open(path, known))
         try:
             await asyncio.to_thread(ledger.catch_up, opened.heads, opened.forgotten_at)
         except BaseException:
-            await self.files.instance.run(lambda _: self.files.instance.detach(opened.alias))
+            await self.files.instance.run(lambda _: self.files.instance.let_go(opened.alias))
             raise
         return opened
 
@@ -218,7 +233,7 @@ class Users:
             while store.pins:
                 await store.idle.wait()
             entry.store, entry.seq = None, store.seq
-            await _to_the_end(self.files.instance.run(lambda _: self.files.instance.detach(store.alias)))
+            await _to_the_end(self.files.instance.run(lambda _: self.files.instance.let_go(store.alias)))
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
@@ -247,9 +262,10 @@ class Users:
         """Erase from the disk what was deleted: the file is written anew from its live content."""
         async with self.open(user_id) as store:
             await store.tidy()
-            floor = store.seq
         async with self.detached(user_id) as folder:
-            await _to_the_end(self.files.instance.run(lambda _: self.files.rewrite(folder / RECORDS, floor)))
+            await _to_the_end(
+                self.files.instance.run(lambda _: rewrite_file(self.files.instance, folder / RECORDS))
+            )
 
     async def replace(
         self,
@@ -320,13 +336,25 @@ class Users:
 
     async def checkpoint_idle(self) -> None:
         """Shorten the logs of files that nobody uses now: a long one makes the start after a crash slow."""
-        for user_id in list(self._entries):
-            entry = self._entries.get(user_id)
-            if entry is None or entry.store is None or entry.store.pins or entry.lock.locked():
-                continue
-            log = entry.store.folder / f"{RECORDS}.wal"
-            if log.exists() and log.stat().st_size > LOG_MAX:
-                await entry.store.checkpoint()
+        for user_id, entry in list(self._entries.items()):
+            in_use = entry.lock.locked() or (entry.store is not None and entry.store.pins)
+            if not in_use and (entry.unfolded or _has_long_log(entry.store)):
+                await self._fold(user_id, entry)
+
+    async def _fold(self, user_id: str, entry: _Entry) -> None:
+        """A disk that does not take it costs the file its place; whoever opens it next gives it back."""
+        try:
+            async with self.open(user_id) as store:
+                try:
+                    await store.checkpoint()
+                finally:
+                    entry.unfolded = store.lost
+        except Exception as error:
+            _log.error("an account's log is not folded into its file", exc_info=error)
+
+    def unfolded(self) -> int:
+        """How many users have a log that the disk did not take."""
+        return sum(entry.unfolded for entry in self._entries.values())
 
     def attached(self) -> list[UserStore]:
         return [entry.store for entry in self._entries.values() if entry.store is not None]

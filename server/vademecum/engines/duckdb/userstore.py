@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import duckdb
 import structlog
 
 from vademecum.engines.duckdb import jobs, packs, taken
@@ -54,7 +55,8 @@ class _Write:
 
 
 class UserStore:
-    """Reads and writes of one user. `pins` keeps the file attached while anything of it is under way."""
+    """Reads and writes of one user. `pins` keeps the file attached while anything of it is under way. `lost`: it is of
+    use to nobody until it is attached anew."""
 
     def __init__(
         self,
@@ -71,6 +73,7 @@ class UserStore:
         self.folder = folder
         self.collections = collections
         self.pins = 0
+        self.lost = False
         self.idle = asyncio.Event()
         self.idle.set()
         self._opened = opened
@@ -228,7 +231,7 @@ class UserStore:
 
     async def _write_group(self, group: list[_Write]) -> None:
         try:
-            draft, plans, results = await self._instance.run(lambda c: self._commit(c, group))
+            draft, plans, results = await self._attempt(lambda c: self._commit(c, group))
         except BaseException as error:
             for write in group:
                 if not write.answer.done():
@@ -262,6 +265,8 @@ class UserStore:
             undo = draft.savepoint()
             try:
                 results.append(write.work(draft))
+            except duckdb.Error:  # no fault of this work's: the file cannot be read
+                raise
             except Exception as error:
                 undo()
                 results.append(error)
@@ -303,9 +308,19 @@ class UserStore:
     async def _run(self, work: Callable[[Cursor], T]) -> T:
         """Run blocking `work`, keeping the file attached until it is really over, even if the caller gave up."""
         self.pin()
-        task = asyncio.ensure_future(self._instance.run(work))
+        task = asyncio.ensure_future(self._attempt(work))
         task.add_done_callback(lambda _: self.unpin())
         return await asyncio.shield(task)
+
+    async def _attempt(self, work: Callable[[Cursor], T]) -> T:
+        def attempt(cursor: Cursor) -> T:
+            try:
+                return work(cursor)
+            except duckdb.Error:
+                self.lost = not self._instance.is_usable(self.alias)
+                raise
+
+        return await self._instance.run(attempt)
 
     def pin(self) -> None:
         self.pins += 1

@@ -1,0 +1,189 @@
+"""A disk that is full for a moment: who is refused is told so, nothing is lost, and all goes on when there is room again.
+
+DuckDB gives up a file whose log it could not fold (CHECKPOINT), until that is detached and attached anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from property.rows import fact
+from server.house import House, Person, browser, house, refused, run
+from vademecum.engines.duckdb.userfile import SEQ_JUMP
+from vademecum.errors import Busy
+from vademecum.services import accounts
+from vademecum.services.backup import backup, restore
+
+LOG = 5  # pushes of a megabyte
+FULL = 3 * 2**20
+
+
+@contextmanager
+def full(at: int = FULL) -> Iterator[None]:
+    """No file grows beyond `at` bytes."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (at, limit[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+
+async def with_a_long_log(h: House) -> Person:
+    ada = await h.person()
+    for number in range(LOG):
+        await ada.add("facts", *(fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)))
+    return ada
+
+
+async def seq(h: House, person: Person) -> int:
+    async with h.parts.users.open(person.id) as store:
+        return store.seq
+
+
+def log_of(data: Path, person: Person) -> Path:
+    [log] = data.glob(f"users/*/{person.id}/records.duckdb.wal")
+    return log
+
+
+async def ready(h: House) -> tuple[int, str]:
+    async with browser(h) as anyone:
+        answer = await anyone.get("/ready")
+        return answer.status_code, answer.json()["store"]
+
+
+def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_written_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            await h.parts.inference.get()
+            ada, bob = await with_a_long_log(h), await h.person()
+            await with_a_long_log(h)
+            before = await seq(h, ada)
+            log = log_of(tmp_path, ada)
+            with full():
+                await h.parts.users.checkpoint_idle()
+                assert log.stat().st_size > FULL
+                status, store = await ready(h)
+                assert status == 503 and "the disk did not take what 2 accounts" in store
+                assert len(await ada.pull("facts")) == 10 * LOG
+                batch = [{"newDocumentState": fact("late")}]
+                answer = await ada.call("POST", "/v1/sync/facts/0/push", json=batch)
+                assert "disk" in refused(answer, 503, "BUSY")["detail"]
+                assert int(answer.headers["retry-after"]) > 0
+                await bob.add("facts", fact("b"))
+            await ada.add("facts", fact("late"))
+            assert await seq(h, ada) == before + 1, "it was no crash"
+            await h.parts.users.checkpoint_idle()
+            assert not log.exists() or log.stat().st_size < 100_000
+            assert await ready(h) == (200, "ok")
+        async with house(tmp_path) as h:
+            ada.client._transport.app = h.app  # type: ignore[attr-defined]
+            assert len(await ada.live("facts")) == 10 * LOG + 1
+
+    run(scenario)
+
+
+def test_what_cannot_be_begun_or_erased_for_want_of_room_is_told_so_and_done_when_there_is_some(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await with_a_long_log(h), await h.person()
+            with full(20_000):
+                batch = [{"newDocumentState": fact("b")}]
+                answer = await bob.call("POST", "/v1/sync/facts/0/push", json=batch)
+                assert "it may be full" in refused(answer, 503, "BUSY")["detail"]
+                with pytest.raises(Busy, match="it may be full"):
+                    await h.parts.users.rewrite(ada.id)
+            await bob.add("facts", fact("b"))
+            await h.parts.users.rewrite(ada.id)
+            assert len(await ada.live("facts")) == 10 * LOG
+            with full(4096), pytest.raises(Busy, match="it may be full"):
+                await h.parts.users.rewrite(ada.id)
+            assert len(await ada.live("facts")) == 10 * LOG
+
+    run(scenario)
+
+
+def test_who_holds_the_file_when_its_log_is_not_taken_is_told_so_and_the_next_may_go_on(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await with_a_long_log(h)
+            async with asyncio.timeout(60):
+                async with h.parts.users.open(ada.id) as store:
+                    with full(), pytest.raises(Busy):
+                        await store.checkpoint()
+                    waiting = asyncio.create_task(ada.pull("facts"))
+                    with pytest.raises(Busy, match="Nothing that was acknowledged is lost"):
+                        await store.bodies(["facts/f0-0"])
+                    with pytest.raises(Busy):
+                        await store.write(lambda draft: draft.row("facts/f0-1"))
+                assert len(await waiting) == 10 * LOG
+            assert await seq(h, ada) < SEQ_JUMP
+
+    run(scenario)
+
+
+def test_who_needs_the_place_of_a_file_whose_log_is_not_taken_is_answered_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, attached_max=1) as h:
+            ada, bob = await with_a_long_log(h), await h.person()
+            with full():
+                await bob.add("facts", fact("b"))
+                assert len(h.parts.users.attached()) == 1
+            assert len(await ada.live("facts")) == 10 * LOG and len(await bob.live("facts")) == 1
+
+    run(scenario)
+
+
+def test_accounts_change_again_after_the_disk_did_not_take_their_log(tmp_path: Path) -> None:
+    data, saved = tmp_path / "data", tmp_path / "backup"
+
+    async def scenario() -> None:
+        async with house(data) as h:
+            await h.parts.inference.get()
+            file = data / "accounts.duckdb"
+            with full(file.stat().st_size):
+                await accounts.create(h.parts, "ada@example.org", "FREE")
+                status, store = await ready(h)
+                assert status == 503 and "disk" in store
+                with pytest.raises(Busy, match="disk"):
+                    await backup(h.parts, saved)
+                assert not saved.exists(), "it would lack her"
+            assert await ready(h) == (200, "ok")
+            assert not file.with_name(f"{file.name}.wal").exists(), "the log is folded by now"
+            bob = await accounts.create(h.parts, "bob@example.org", "FREE")
+            await accounts.change_tier(h.parts, bob, "JIGGA")
+        async with house(data) as h:
+            found = h.parts.accounts
+            assert found.by_email("ada@example.org") and (again := found.by_email("bob@example.org"))
+            assert again.tier == "JIGGA"
+
+    run(scenario)
+
+
+def test_a_backup_that_is_made_before_the_log_is_folded_holds_all_accounts(tmp_path: Path) -> None:
+    saved = tmp_path / "backup"
+
+    async def scenario() -> None:
+        async with house(tmp_path / "data") as h:
+            with full((tmp_path / "data" / "accounts.duckdb").stat().st_size):
+                await accounts.create(h.parts, "ada@example.org", "FREE")
+            await backup(h.parts, saved)
+        async with house(tmp_path / "other") as h:
+            await restore(h.parts, saved)
+            assert h.parts.accounts.by_email("ada@example.org")
+
+    run(scenario)
