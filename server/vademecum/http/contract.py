@@ -36,7 +36,7 @@ MEANINGS = {
     "RATE_LIMITED": "Too often: wait `Retry-After` seconds.",
     "STREAM_LIMIT": "The account has all the live streams open that it may have. Pull and push go on without one.",
     "TOO_NEW": "Your schema version is newer than the one served: wait `Retry-After` seconds.",
-    "BUSY": "Too much at once: wait `Retry-After` seconds.",
+    "BUSY": "Too much at once, or a disk that takes nothing now: wait `Retry-After` seconds.",
     "EMBEDDER_BUSY": "As `BUSY`: too many questions at once.",
     "EMBEDDER_CLOSED": "The server is stopping: try again.",
     "STOPPING": "The server is being stopped: try again.",
