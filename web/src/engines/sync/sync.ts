@@ -14,6 +14,7 @@ import { isFull } from "../../model/full.ts";
 import { reunite, type Row } from "../../model/reunite.ts";
 import { Forgetting } from "./forgotten.ts";
 import { latest, type Write } from "./latest.ts";
+import { push } from "./push.ts";
 import { Quiet } from "./quiet.ts";
 import { SILENCE_MS, STREAM_SILENCE_MS } from "../silence.ts";
 import { follow, pause, type EmbeddingProgress, type Page } from "./stream.ts";
@@ -236,12 +237,9 @@ export class Sync {
         batchSize: 100,
         handler: (writes) => {
           return this.#guarded(epoch, signal, async () => {
-            const body = JSON.stringify(await latest(collection, writes as Write[]));
-            const silenceMs = patience.pushMs + body.length / SLOWEST;
-            const init = { method: "POST", body, signal };
             const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
-            const answer = await request<WithDeleted<Row>[]>(wire, path, init, silenceMs);
-            if (!Array.isArray(answer)) throw foreign();
+            const send = (body: string) => this.#send(path, body, epoch, signal);
+            const answer = await push(await latest(collection, writes as Write[]), send);
             // The server is back, but what was forgotten there a pull alone tells.
             if (!this.#isLive) pull(this.#replications.get(name)!);
             return answer;
@@ -268,6 +266,25 @@ export class Sync {
       this.#onError(error, epoch);
       await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
       throw error;
+    }
+  }
+
+  /** Sent again by itself once a wait that the server asks for is over: what went before it is not to be repeated. */
+  async #send(path: string, body: string, epoch: string, signal: AbortSignal): Promise<WithDeleted<Row>[]> {
+    const { wire, patience, retryMs } = this.#options;
+    const silenceMs = patience.pushMs + body.length / SLOWEST;
+    for (;;) {
+      await this.#quiet.over(signal);
+      try {
+        const init = { method: "POST", body, signal };
+        const answer = await request<WithDeleted<Row>[]>(wire, path, init, silenceMs);
+        if (!Array.isArray(answer)) throw foreign();
+        return answer;
+      } catch (error) {
+        if (!isBusy(error) || signal.aborted) throw error;
+        this.#onError(error, epoch);
+        await pause(retryMs, AbortSignal.any([signal, this.#wake.signal]));
+      }
     }
   }
 
