@@ -54,15 +54,17 @@ async function offer(pieces: Piece[], send: Send): Promise<Answer> {
   } catch (error) {
     if (!isForGood(error)) throw error;
     const left = pieces.filter(({ write }) => !isRepeated(write));
-    const middle = left.length >> 1;
-    if (middle)
-      return [...(await offer(left.slice(0, middle), send)), ...(await offer(left.slice(middle), send))];
-    const [piece] = left;
-    if (!piece) return [];
-    const lighter = withoutRefused(piece.write);
+    if (left.length < pieces.length) return left.length ? offer(left, send) : [];
+    const middle = pieces.length >> 1;
+    if (middle) {
+      const first = await offer(pieces.slice(0, middle), send);
+      return [...first, ...(await offer(pieces.slice(middle), send))];
+    }
+    const { write } = pieces[0]!;
+    const lighter = withoutRefused(write);
     if (lighter) return offer([pieceOf(lighter)], send);
-    if (piece.write.newDocumentState._deleted) throw error; // it is blank: what hinders it is not what is in it
-    return [await marked(piece.write, send)];
+    if (write.newDocumentState._deleted) throw error; // it is blank: what hinders it is not what is in it
+    return [await marked(write, send)];
   }
 }
 

@@ -238,7 +238,8 @@ export class Sync {
         handler: (writes) => {
           return this.#guarded(epoch, signal, async () => {
             const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
-            const send = (body: string) => this.#send(path, body, epoch, signal);
+            let sent = 0;
+            const send = (body: string) => this.#send(path, body, epoch, signal, sent++ === 0);
             const answer = await push(await latest(collection, writes as Write[]), send);
             // The server is back, but what was forgotten there a pull alone tells.
             if (!this.#isLive) pull(this.#replications.get(name)!);
@@ -269,8 +270,11 @@ export class Sync {
     }
   }
 
-  /** Sent again by itself once a wait that the server asks for is over: what went before it is not to be repeated. */
-  async #send(path: string, body: string, epoch: string, signal: AbortSignal): Promise<WithDeleted<Row>[]> {
+  /**
+   * All but the first of a batch are sent again by themselves once a wait that the server asks for is over: what went
+   * before is not to be repeated. The first is repeated by RxDB, as the rows are by then.
+   */
+  async #send(path: string, body: string, epoch: string, signal: AbortSignal, isFirst: boolean) {
     const { wire, patience, retryMs } = this.#options;
     const silenceMs = patience.pushMs + body.length / SLOWEST;
     for (;;) {
@@ -281,7 +285,7 @@ export class Sync {
         if (!Array.isArray(answer)) throw foreign();
         return answer;
       } catch (error) {
-        if (!isBusy(error) || signal.aborted) throw error;
+        if (isFirst || !isBusy(error) || signal.aborted) throw error;
         this.#onError(error, epoch);
         await pause(retryMs, AbortSignal.any([signal, this.#wake.signal]));
       }
