@@ -1,6 +1,7 @@
 /** Pushes that cannot go as one, or not at all: the app's own client, and the real server behind the gate. */
 
 import { push } from "../../web/src/engines/sync/push.ts";
+import type { KnownStore } from "../../web/src/engines/sync/sync.ts";
 import { Refusal } from "../../web/src/engines/sync/wire.ts";
 import { written } from "../../web/src/model/written.ts";
 import { kindOf } from "../../web/src/services/sync.ts";
@@ -17,12 +18,12 @@ const MIB = 2 ** 20;
 
 let gate: Gate;
 let device: Device;
-const known = new WeakMap<Device, ReturnType<typeof memory>>();
+let known: KnownStore;
 
 beforeEach(async () => {
   gate = await Gate.open(harness);
   device = await Device.make(harness, user, ["sessions", "facts", "documents"], true);
-  known.set(device, memory());
+  known = memory();
 });
 
 afterEach(async () => {
@@ -39,7 +40,7 @@ const error = async (id: string) => (await device.row("sessions", id)).syncError
 
 /** Does not wait: what never ends is to fail, and not to hang. */
 function online(): void {
-  void device.own(known.get(device)!, undefined, gate.url);
+  void device.own(known, undefined, gate.url);
 }
 
 async function nothingWaits(): Promise<void> {
@@ -195,7 +196,7 @@ test("what the server has since another device changed it is not overwritten", a
   gate.refuses = (path, body) =>
     path.includes("/pull") || body.includes(BAD) ? { status: 400, code: "BAD_REQUEST" } : undefined;
   await device.edit("documents", "d", () => ({ statusDetail: "mended", syncError: undefined }));
-  const again = device.own(known.get(device)!, undefined, gate.url);
+  const again = device.own(known, undefined, gate.url);
   await eventually(
     "it is answered",
     async () => (await device.row("documents", "d")).filename === "theirs.txt",
