@@ -77,7 +77,7 @@ function isForGood(error: unknown): boolean {
   return error.status >= 400 && error.status < 500 && !FOR_NOW.includes(error.status);
 }
 
-/** RxDB sends a row once more right after it was marked. */
+/** RxDB can send a row once more after it was marked; marked anew, with another time, it would have no end. */
 function isRepeated({ newDocumentState, assumedMasterState }: Write): boolean {
   if (!assumedMasterState) return false;
   return defaultConflictHandler.isEqual(newDocumentState, assumedMasterState, "push");
