@@ -104,27 +104,36 @@ test("a push that goes through after it failed makes it live again, each time", 
   }
 });
 
-test("a block that was embedded while it waited is sent with its vectors, and was never there without", async () => {
-  const own = await Device.make(harness, user, ["documents", "vectorEmbeddings"], true);
-  own.sync = syncing(memory(), 100, own);
-  onTestFinished(() => own.close());
-  await own.insert("documents", document("d", user));
-  await own.sync.start();
-  await eventually("the document is there", async () => (await harness.rows(user, "documents")).length === 1);
-  gate.refuses = (path) => (path.includes("/push") ? { status: 502 } : undefined);
-  await own.insert("vectorEmbeddings", block("d", 0, ["one"], { dims: 0, model: "", embedding: null }));
-  await eventually("it failed", () => kindOf(own.sync!.state$.value) === "offline");
-  const embedding = Buffer.from(new Float32Array([1, 0]).buffer).toString("base64");
-  await own.edit("vectorEmbeddings", "d.0", () => ({ dims: 2, model: "m", embedding }));
-  const { checkpoint } = await harness.call<any>(user, "/v1/sync/documents/0/pull?lwt=0&id=&limit=1000");
-  gate.refuses = () => undefined;
-  await eventually("it is there", async () => (await harness.rows(user, "vectorEmbeddings")).length === 1);
-  await eventually("nothing waits", async () => !("vectorEmbeddings" in (await own.sync!.waiting(10))));
-  const [row] = await harness.rows(user, "vectorEmbeddings");
-  expect(row!["embedding"]).toBe(embedding);
-  const end = await harness.call<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");
-  expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // the only time that it was written
-});
+test.each<[string, Refused]>([
+  ["offline", { status: 502 }],
+  ["busy", { status: 429, retryAfter: "1" }],
+])(
+  "a block that was embedded while it waited (%s) is sent with its vectors, and was never there without",
+  async (is, refused) => {
+    const own = await Device.make(harness, user, ["documents", "vectorEmbeddings"], true);
+    own.sync = syncing(memory(), 100, own);
+    onTestFinished(() => own.close());
+    await own.insert("documents", document("d", user));
+    await own.sync.start();
+    await eventually(
+      "the document is there",
+      async () => (await harness.rows(user, "documents")).length === 1,
+    );
+    gate.refuses = (path) => (path.includes("/push") ? refused : undefined);
+    await own.insert("vectorEmbeddings", block("d", 0, ["one"], { dims: 0, model: "", embedding: null }));
+    await eventually("it failed", () => kindOf(own.sync!.state$.value) === is);
+    const embedding = Buffer.from(new Float32Array([1, 0]).buffer).toString("base64");
+    await own.edit("vectorEmbeddings", "d.0", () => ({ dims: 2, model: "m", embedding }));
+    const { checkpoint } = await harness.call<any>(user, "/v1/sync/documents/0/pull?lwt=0&id=&limit=1000");
+    gate.refuses = () => undefined;
+    await eventually("it is there", async () => (await harness.rows(user, "vectorEmbeddings")).length === 1);
+    await eventually("nothing waits", async () => !("vectorEmbeddings" in (await own.sync!.waiting(10))));
+    const [row] = await harness.rows(user, "vectorEmbeddings");
+    expect(row!["embedding"]).toBe(embedding);
+    const end = await harness.call<any>(user, "/v1/sync/vectorEmbeddings/0/pull?lwt=0&id=&limit=1000");
+    expect(end.checkpoint.lwt - checkpoint.lwt).toBe(1); // the only time that it was written
+  },
+);
 
 test("a server that is older than the app says so, and is not called busy", async () => {
   refusal = { status: 503, retryAfter: "60", code: "TOO_NEW" };

@@ -1,12 +1,20 @@
 /** Stands before the real server: notes what is asked, and refuses or holds back what a test says. */
 
-import { createServer, request as ask, type RequestOptions, type Server } from "node:http";
+import {
+  createServer,
+  request as ask,
+  type IncomingMessage,
+  type RequestOptions,
+  type Server,
+  type ServerResponse,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Harness } from "./harness.ts";
 
 export interface Asked {
   at: number;
   path: string;
+  body: string;
 }
 
 /** An answer in the server's place. */
@@ -24,31 +32,38 @@ export interface Refused {
 export class Gate {
   readonly asked: Asked[] = [];
   /** What a request is refused with; undefined: it is let through. */
-  refuses: (path: string) => Refused | undefined = () => undefined;
+  refuses: (path: string, body: string) => Refused | undefined = () => undefined;
   /** What is answered in the server's place, with status 200. */
   forges: (path: string) => Forged | undefined = () => undefined;
   readonly #server: Server;
+  readonly #harness: Harness;
 
   private constructor(harness: Harness) {
     this.#server = createServer((request, response) => {
-      const path = request.url!;
-      this.asked.push({ at: performance.now(), path });
-      const refused = this.refuses(path);
-      if (refused) {
-        const { status, retryAfter, code = "BUSY" } = refused;
-        response.writeHead(status, retryAfter === undefined ? {} : { "retry-after": retryAfter });
-        return void response.end(JSON.stringify({ code, detail: "Later." }));
-      }
-      const forged = this.forges(path);
-      if (forged) return void response.writeHead(200, { "content-type": forged.type }).end(forged.body);
-      const { method, headers } = request;
-      const onward = ask(harness.url + path, { method, headers } as RequestOptions, (answer) => {
-        response.writeHead(answer.statusCode!, answer.headers);
-        answer.pipe(response);
-      });
-      request.pipe(onward);
-      for (const end of [response, onward]) end.on("close", () => onward.destroy()).on("error", () => {});
+      const read: Buffer[] = [];
+      request.on("data", (bytes: Buffer) => read.push(bytes));
+      request.on("end", () => this.#answer(request, response, Buffer.concat(read).toString()));
     });
+    this.#harness = harness;
+  }
+
+  #answer({ url, method, headers }: IncomingMessage, response: ServerResponse, body: string): void {
+    const path = url!;
+    this.asked.push({ at: performance.now(), path, body });
+    const refused = this.refuses(path, body);
+    if (refused) {
+      const { status, retryAfter, code = "BUSY" } = refused;
+      response.writeHead(status, retryAfter === undefined ? {} : { "retry-after": retryAfter });
+      return void response.end(JSON.stringify({ code, detail: "Later." }));
+    }
+    const forged = this.forges(path);
+    if (forged) return void response.writeHead(200, { "content-type": forged.type }).end(forged.body);
+    const onward = ask(this.#harness.url + path, { method, headers } as RequestOptions, (answer) => {
+      response.writeHead(answer.statusCode!, answer.headers);
+      answer.pipe(response);
+    });
+    onward.end(body);
+    for (const end of [response, onward]) end.on("close", () => onward.destroy()).on("error", () => {});
   }
 
   static async open(harness: Harness): Promise<Gate> {

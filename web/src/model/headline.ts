@@ -5,6 +5,7 @@ export type SyncKind =
   | "live" // the server answers
   | "offline" // it does not; tried again by itself
   | "busy" // it asked to be left alone for a while
+  | "denied" // it answers, and does not accept what it is asked; tried again by itself
   | "signed-out" // it answers, but not to this browser
   | "outdated" // it wants a newer app
   | "behind" // it is older than the app

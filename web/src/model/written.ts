@@ -12,5 +12,7 @@ export const written = {
     `This answer is without ${names.join(", ")}: not read when it was given.`,
   partly: (names: readonly string[]) =>
     `Not wholly ready when this answer was given, so something in it may have been missed: ${names.join(", ")}.`,
+  refused:
+    "The server cannot take this as it is: it is too large, or has broken characters in it. It is kept on this device only; change it, then try again.",
   remembered: "Remembered, not from your documents:",
 } as const;

@@ -17,7 +17,7 @@ import {
 import type { EmbeddingProgress } from "../engines/sync/stream.ts";
 import { Sync, type Known, type SyncState } from "../engines/sync/sync.ts";
 import { isOurs } from "../engines/sync/waiting.ts";
-import { isBusy, Refusal, TOO_NEW } from "../engines/sync/wire.ts";
+import { FOREIGN, isBusy, Refusal, TOO_NEW } from "../engines/sync/wire.ts";
 import { isFull } from "../model/full.ts";
 import { isAway, type SyncKind } from "../model/headline.ts";
 import { newId } from "../model/ids.ts";
@@ -205,5 +205,6 @@ export function kindOf(state: SyncState): SyncKind {
   if (error.code === "OUTDATED") return "outdated";
   if (error.code === TOO_NEW) return "behind";
   if (error.status === 401) return "signed-out";
-  return isBusy(error) ? "busy" : "offline";
+  if (isBusy(error)) return "busy";
+  return error.status < 500 && error.code !== FOREIGN ? "denied" : "offline";
 }

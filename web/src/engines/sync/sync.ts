@@ -8,22 +8,19 @@
 
 import type { RxCollection, RxConflictHandler, WithDeleted } from "rxdb/plugins/core";
 import { defaultConflictHandler } from "rxdb/plugins/core";
-import { replicateRxCollection, type RxReplicationState } from "rxdb/plugins/replication";
+import { replicateRxCollection } from "rxdb/plugins/replication";
 import { BehaviorSubject, Subject } from "rxjs";
 import { isFull } from "../../model/full.ts";
 import { reunite, type Row } from "../../model/reunite.ts";
 import { Forgetting } from "./forgotten.ts";
 import { latest, type Write } from "./latest.ts";
+import { pull, requestPage, type Checkpoint, type Replication } from "./pull.ts";
+import { push } from "./push.ts";
 import { Quiet } from "./quiet.ts";
 import { SILENCE_MS, STREAM_SILENCE_MS } from "../silence.ts";
 import { follow, pause, type EmbeddingProgress, type Page } from "./stream.ts";
 import { waitingRows } from "./waiting.ts";
 import { foreign, isBusy, Refusal, request, type Wire } from "./wire.ts";
-
-export interface Checkpoint {
-  lwt: number;
-  id: string;
-}
 
 /** What a device knows of an account's records on the server. */
 export interface Known {
@@ -69,8 +66,6 @@ export type SyncState =
   | { kind: "waiting"; error: unknown } // tried again by itself
   | { kind: "stopped"; error: Refusal | undefined }; // this app is too old for the server, or was stopped
 
-type PullAnswer = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint; forgottenAt?: string };
-type Replication = RxReplicationState<Row, Checkpoint>;
 type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC";
 
 /** For collections that are synced: give it to `addCollections`. */
@@ -236,12 +231,10 @@ export class Sync {
         batchSize: 100,
         handler: (writes) => {
           return this.#guarded(epoch, signal, async () => {
-            const body = JSON.stringify(await latest(collection, writes as Write[]));
-            const silenceMs = patience.pushMs + body.length / SLOWEST;
-            const init = { method: "POST", body, signal };
             const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
-            const answer = await request<WithDeleted<Row>[]>(wire, path, init, silenceMs);
-            if (!Array.isArray(answer)) throw foreign();
+            let sent = 0;
+            const send = (body: string) => this.#send(path, body, epoch, signal, sent++ === 0);
+            const answer = await push(await latest(collection, writes as Write[]), send);
             // The server is back, but what was forgotten there a pull alone tells.
             if (!this.#isLive) pull(this.#replications.get(name)!);
             return answer;
@@ -268,6 +261,28 @@ export class Sync {
       this.#onError(error, epoch);
       await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
       throw error;
+    }
+  }
+
+  /**
+   * All but the first of a batch are sent again by themselves once a wait that the server asks for is over: what went
+   * before is not to be repeated. The first is repeated by RxDB, as the rows are by then.
+   */
+  async #send(path: string, body: string, epoch: string, signal: AbortSignal, isFirst: boolean) {
+    const { wire, patience, retryMs } = this.#options;
+    const silenceMs = patience.pushMs + body.length / SLOWEST;
+    for (;;) {
+      await this.#quiet.over(signal);
+      try {
+        const init = { method: "POST", body, signal };
+        const answer = await request<WithDeleted<Row>[]>(wire, path, init, silenceMs);
+        if (!Array.isArray(answer)) throw foreign();
+        return answer;
+      } catch (error) {
+        if (isFirst || !isBusy(error) || signal.aborted) throw error;
+        this.#onError(error, epoch);
+        await pause(retryMs, AbortSignal.any([signal, this.#wake.signal]));
+      }
     }
   }
 
@@ -374,20 +389,4 @@ export class Sync {
     }
     return "";
   }
-}
-
-/** RxDB trusts what it is given: it would tire the server, or stand still, over JSON that is not the server's. */
-async function requestPage(wire: Wire, path: string, signal: AbortSignal, silenceMs?: number) {
-  const page = await request<PullAnswer | null>(wire, path, { signal }, silenceMs);
-  if (!Array.isArray(page?.documents) || typeof page.checkpoint?.id !== "string") throw foreign();
-  return page;
-}
-
-/**
- * RxDB drops what asks for a pull right behind a row of the stream, as after each push, whose row comes back. It is asked
- * twice: the second is dropped when the first was heeded.
- */
-function pull(replication: Replication): void {
-  replication.reSync();
-  replication.reSync();
 }

@@ -88,12 +88,15 @@ export function isBusy(error: unknown): error is Refusal & { retryAfterS: number
   return [429, 503].includes(error.status) && error.code !== TOO_NEW;
 }
 
+/** A refusal that is not in the server's words: something before it has spoken. */
+export const FOREIGN = "ERROR";
+
 async function refusal(answer: Response): Promise<Refusal> {
   const problem = (await answer.json().catch(() => ({}))) as { code?: string; detail?: string };
   const wait = Number(answer.headers.get("retry-after") ?? Number.NaN);
   return new Refusal(
     answer.status,
-    problem.code ?? "ERROR",
+    problem.code ?? FOREIGN,
     problem.detail ?? `The server answered ${answer.status}.`,
     ...(Number.isFinite(wait) ? ([wait] as const) : ([] as const)),
   );

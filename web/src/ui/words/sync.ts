@@ -21,6 +21,8 @@ export const sync = {
       n
         ? `The server is busy: everything works, ${changes(n)} waiting`
         : "The server is busy: everything works",
+    denied: (n: number) =>
+      n ? `Not accepted by the server: ${changes(n)} waiting` : "Not accepted by the server",
     "only-here": (n: number) => `${count(n, "document", "documents")} only on this device`,
     refused: (n: number) => `${changes(n)} only on this device`,
     lost: (n: number) => `${count(n, "text", "texts")} kept from another version`,
@@ -38,6 +40,8 @@ export const sync = {
     full: "This browser has no room left for what comes from the server. Everything here is safe, and so is the rest on the server. Delete a document, or free space on this device; then look again.",
     offline: "The server does not answer. Everything works; changes are sent when it is back.",
     busy: "The server has too much to do and asked to wait. Everything works; changes are sent when the wait is over.",
+    denied:
+      "The server did not accept what this app asked. Everything here is safe and works; it is tried again by itself.",
     sending: "What was changed here is being sent.",
     synced: "Everything here is on the server, and the other way round.",
     never: "Nothing has been synced yet.",
