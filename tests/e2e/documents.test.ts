@@ -83,7 +83,7 @@ test("the first visit: three things to try, and a document to try them with", as
   await sample.waitFor({ state: "detached" }); // who has a document finds the place as calm as ever
   await page.getByText("Ask something, or drop a file here.").waitFor();
   const [{ activeSessions }] = (await phone.rows("documents")) as [DocumentDoc];
-  expect(page.url()).toContain(`/s/${activeSessions.join()}`);
+  expect(new URL(page.url()).pathname).toBe(`/s/${activeSessions.join()}`);
   await go(page, "/documents");
   expect(await tray(page).innerText()).toContain("The file itself is not.");
   await row(page, TIDES).getByText("On this device and the server").waitFor();
