@@ -76,6 +76,9 @@ test("the first visit: three things to try, and a document to try them with", as
   await page.getByRole("heading", { name: "What would you like to know?" }).waitFor();
   await sample.waitFor();
   expect(await things.count()).toBe(3);
+  const composer = page.getByRole("textbox", { name: "Ask about your documents" });
+  const [shown, below] = await Promise.all([sample.boundingBox(), composer.boundingBox()]);
+  expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // in sight on a phone, without scrolling
   await page.getByText("on your devices and on your server").waitFor();
   expect(await violations(page, ["light", "dark"])).toEqual([]);
   await sample.click();

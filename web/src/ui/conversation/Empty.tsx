@@ -14,7 +14,8 @@ export function Empty({ sessionId }: { sessionId: string }) {
   // A new device has none either, until it has heard from the server what there is.
   const isFirst = useSync()?.syncedAt && documents?.length === 0;
   return (
-    <Stack pt="20dvh" gap="xs">
+    // On a phone the sample would be out of sight below.
+    <Stack pt={isFirst ? { base: 0, sm: "20dvh" } : "20dvh"} gap="xs">
       <Title order={2}>{words.conversation.emptyTitle}</Title>
       {isFirst ? (
         <Suspense>
