@@ -76,6 +76,14 @@ test("all is taken out without a network, the device is wiped, and another accou
   await other.waitForURL("**/sign-in");
   await other.close();
   await visit.page.getByLabel("Email").waitFor();
+  const told = await visit.page.getByRole("main").innerText();
+  for (const part of [
+    "Set a password there, in Settings",
+    "signs you out on every device",
+    "owner@localhost",
+  ]) {
+    expect(told).toContain(part);
+  }
   expect(await databases()).not.toContain(ada.userId);
   await visit.accessible();
   await visit.signIn(bob);

@@ -2,6 +2,7 @@
 
 import type { Locator, Page } from "playwright-core";
 import { compare } from "../../web/src/model/compare.ts";
+import type { DocumentDoc } from "../../web/src/model/rows.ts";
 import type { NewUser } from "../sync/harness.ts";
 import { violations } from "./accessible.ts";
 import { Device, harness, withOwnServer } from "./app.ts";
@@ -65,12 +66,28 @@ async function settled(device: Device): Promise<void> {
 
 test("the first visit: three things to try, and a document to try them with", async () => {
   const { page } = phone;
+  const things = page.getByRole("main").getByRole("listitem");
+  const sample = page.getByRole("button", { name: "Add a sample document" });
   await go(page, "/documents");
   await page.getByRole("heading", { name: "Your documents come here" }).waitFor();
-  expect(await page.getByRole("main").getByRole("listitem").count()).toBe(3);
+  expect(await things.count()).toBe(3);
   expect(await violations(page, ["light", "dark"])).toEqual([]);
-  await page.getByRole("button", { name: "Add a sample document" }).click();
+  await go(page, "/");
+  await page.getByRole("heading", { name: "What would you like to know?" }).waitFor();
+  await sample.waitFor();
+  expect(await things.count()).toBe(3);
+  const composer = page.getByRole("textbox", { name: "Ask about your documents" });
+  const [shown, below] = await Promise.all([sample.boundingBox(), composer.boundingBox()]);
+  expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // in sight on a phone, without scrolling
+  await page.getByText("on your devices and on your server").waitFor();
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
+  await sample.click();
   await tray(page).getByText("Done").waitFor();
+  await sample.waitFor({ state: "detached" }); // who has a document finds the place as calm as ever
+  await page.getByText("Ask something, or drop a file here.").waitFor();
+  const [{ activeSessions }] = (await phone.rows("documents")) as [DocumentDoc];
+  expect(new URL(page.url()).pathname).toBe(`/s/${activeSessions.join()}`);
+  await go(page, "/documents");
   expect(await tray(page).innerText()).toContain("The file itself is not.");
   await row(page, TIDES).getByText("On this device and the server").waitFor();
   expect(await violations(page, ["light", "dark"])).toEqual([]);

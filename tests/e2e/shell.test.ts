@@ -1,6 +1,8 @@
 /** Everything around the conversations: places, finding, the line about sync, facts. */
 
 import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
+import type { Page } from "playwright-core";
+import { sync } from "../../web/src/ui/words/sync.ts";
 import { harness, withServer } from "./app.ts";
 import { fact, onServer, person, push, session, Visit, withRows, type Person } from "./people.ts";
 
@@ -12,8 +14,23 @@ let visit: Visit;
 beforeAll(async () => {
   ada = await person();
   await withRows(ada);
-  visit = await Visit.of(ada);
+  visit = await Visit.of(ada, { before: listen });
 });
+
+/** Notes all that the line about sync says, each with what is told beside it to who listens. */
+async function listen(page: Page): Promise<void> {
+  await page.addInitScript(() => {
+    const heard: [string, string][] = ((window as any).heard = []);
+    const note = () => {
+      const line = document.querySelector<HTMLElement>("[data-said]");
+      if (line) heard.push([line.dataset["said"]!, line.nextElementSibling!.textContent]);
+    };
+    const attributeFilter = ["data-said"];
+    new MutationObserver(note).observe(document, {
+      ...{ subtree: true, childList: true, characterData: true, attributeFilter },
+    });
+  });
+}
 
 test("Ctrl K finds a conversation by a few letters, ? shows the keys", async () => {
   await visit.page.getByRole("link", { name: "Lease of the flat" }).waitFor();
@@ -100,6 +117,13 @@ test("what the server refused is shown with its reason, and tried again", async 
   await visit.device.until(async () => (await onServer(ada, "sessions", "s-refused")) !== undefined);
   await visit.page.keyboard.press("Escape");
   await visit.said("synced");
+});
+
+test("who listens is told what the line says, or nothing, and never something else", async () => {
+  const heard = await visit.page.evaluate(() => (window as any).heard as [keyof typeof sync.said, string][]);
+  expect(heard.filter(([said, told]) => told && told !== sync.said[said])).toEqual([]);
+  const told = new Set(heard.filter(([, told]) => told).map(([said]) => said));
+  expect([...told]).toEqual(expect.arrayContaining(["starting", "synced", "offline", "lost", "refused"]));
 });
 
 test("a fact is added, confirmed and edited by hand", async () => {

@@ -44,3 +44,19 @@ export function headline({ kind, waiting, syncedAt, refused, lost }: Known): { s
   if (lost) return { said: "lost", n: lost };
   return { said: syncedAt ? "synced" : "never", n: 0 };
 }
+
+/** These mostly pass at once: who listens hears of them only if they last. */
+const PASSING: readonly Said[] = ["sending", "never"];
+
+/** What was told last to who listens, and whether it still holds. */
+export interface Told {
+  said: Said;
+  holds: boolean;
+}
+
+/** Never other than what is said. What passes takes back what was told and is itself told later, by who waits for it. */
+export function told(before: Told, said: Said): Told {
+  if (said === before.said) return before;
+  if (!PASSING.includes(said)) return { said, holds: true };
+  return before.holds ? { ...before, holds: false } : before;
+}

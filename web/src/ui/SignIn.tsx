@@ -45,14 +45,23 @@ export default function SignIn() {
               {problem}
             </Alert>
           )}
-          <TextInput label={signIn.email} name="email" type="email" autoComplete="username" required />
+          <TextInput
+            label={signIn.email}
+            description={signIn.emailHint}
+            name="email"
+            type="email"
+            autoComplete="username"
+            required
+          />
           <PasswordInput label={signIn.password} name="password" autoComplete="current-password" required />
           <Button type="submit" loading={busy}>
             {signIn.button}
           </Button>
-          <Text size="sm" c="dimmed">
-            {signIn.hint}
-          </Text>
+          {signIn.hints.map((hint) => (
+            <Text key={hint} size="sm" c="dimmed">
+              {hint}
+            </Text>
+          ))}
         </Stack>
       </form>
       <Kept />

@@ -1,9 +1,8 @@
 /** One line of truth about sync, always visible. A tap tells more. */
 
 import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
-import { useDebouncedValue } from "@mantine/hooks";
-import { Suspense, useState } from "react";
-import { headline, type Said } from "../model/headline.ts";
+import { Suspense, useEffect, useState } from "react";
+import { headline, told, type Said, type Told } from "../model/headline.ts";
 import { useLost, useRefused, useSync } from "./desk.tsx";
 import classes from "./SyncLine.module.css";
 import { useNow } from "./useNow.ts";
@@ -13,7 +12,7 @@ import { part } from "./part.ts";
 
 const SyncDetails = part(() => import("./sync/SyncDetails.tsx"));
 /** Who listens need not hear of each change that it is sent, which takes less. */
-const SETTLE_MS = 2_000;
+const LASTING_MS = 2_000;
 const ATTENTION: Said[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
 
 export function SyncLine() {
@@ -49,8 +48,17 @@ export function SyncLine() {
   );
 }
 
-/** Ages are left out: who listens need not hear every half minute. */
+/** Says nothing other than the line. Ages are left out: who listens need not hear every half minute. */
 function Announced({ said }: { said: Said }) {
-  const [settled] = useDebouncedValue(said, SETTLE_MS);
-  return <VisuallyHidden role="status">{words.sync.said[settled]}</VisuallyHidden>;
+  const [before, setBefore] = useState<Told>({ said, holds: true });
+  const now = told(before, said);
+  if (now !== before) setBefore(now);
+  useEffect(() => {
+    const timer = setTimeout(
+      () => setBefore((before) => (before.said === said ? before : { said, holds: true })),
+      LASTING_MS,
+    );
+    return () => clearTimeout(timer);
+  }, [said]);
+  return <VisuallyHidden role="status">{now.holds && words.sync.said[now.said]}</VisuallyHidden>;
 }

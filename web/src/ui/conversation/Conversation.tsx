@@ -80,7 +80,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
           className={style["log"]}
         >
           <Stack maw="var(--reading-width)" mx="auto" gap="xl" pb="md">
-            {turns?.length === 0 && <Empty />}
+            {turns?.length === 0 && <Empty sessionId={sessionId} />}
             {earlier > 0 && (
               <Button variant="subtle" onClick={drawEarlier}>
                 {words.conversation.earlier(earlier)}

@@ -1,13 +1,29 @@
-/** Before the first question. */
+/** Before the first question. Who has no document yet is shown what to begin with. */
 
 import { Stack, Text, Title } from "@mantine/core";
+import { Suspense } from "react";
+import { useDesk, useRows, useSync } from "../desk.tsx";
+import { part } from "../part.ts";
 import { words } from "../words.ts";
 
-export function Empty() {
+const Tries = part(() => import("../documents/Tries.tsx"));
+
+export function Empty({ sessionId }: { sessionId: string }) {
+  const { desk } = useDesk();
+  const documents = useRows("documents", { limit: 1 });
+  // A new device has none either, until it has heard from the server what there is.
+  const isFirst = useSync()?.syncedAt && documents?.length === 0;
   return (
-    <Stack pt="20dvh" gap="xs">
+    // On a phone the sample would be out of sight below.
+    <Stack pt={isFirst ? { base: 0, sm: "20dvh" } : "20dvh"} gap="xs">
       <Title order={2}>{words.conversation.emptyTitle}</Title>
-      <Text c="dimmed">{words.conversation.empty}</Text>
+      {isFirst ? (
+        <Suspense>
+          <Tries add={(files) => void desk.addFiles(files, sessionId)} />
+        </Suspense>
+      ) : (
+        <Text c="dimmed">{words.conversation.empty}</Text>
+      )}
     </Stack>
   );
 }

@@ -11,10 +11,10 @@ import { Controls } from "./Controls.tsx";
 import { DeleteDialog } from "./DeleteDialog.tsx";
 import { DocumentRow } from "./DocumentRow.tsx";
 import classes from "./documents.module.css";
-import { Empty } from "./Empty.tsx";
 import { Loading } from "./Loading.tsx";
 import { Meter, SUGGESTED } from "./Meter.tsx";
 import { SelectionBar } from "./SelectionBar.tsx";
+import Tries from "./Tries.tsx";
 import { useLibrary, type Library } from "./useLibrary.ts";
 import { useSelection } from "./useSelection.ts";
 
@@ -36,7 +36,12 @@ export function DocumentList() {
           </FileButton>
         </Group>
         {!library && <Loading />}
-        {library?.documents.length === 0 && <Empty add={add} />}
+        {library?.documents.length === 0 && (
+          <div>
+            <Title order={3}>{words.empty.title}</Title>
+            <Tries add={add} />
+          </div>
+        )}
         {library && library.documents.length > 0 && <Listed library={library} />}
       </Stack>
     </Container>

@@ -36,9 +36,11 @@ export function SignInAgain() {
         <Button type="submit" loading={busy}>
           {words.sync.signInAgain(account.email)}
         </Button>
-        <Text size="xs" c="dimmed">
-          {signIn.hint}
-        </Text>
+        {signIn.hints.map((hint) => (
+          <Text key={hint} size="xs" c="dimmed">
+            {hint}
+          </Text>
+        ))}
         <Anchor href="/sign-in" size="sm">
           {words.sync.otherAccount}
         </Anchor>

@@ -3,6 +3,7 @@
 import type { Citation } from "../../model/citation.ts";
 import type { SyncKind } from "../../model/headline.ts";
 import { count } from "./count.ts";
+import { kept } from "./kept.ts";
 
 export const conversation = {
   untitled: "New conversation",
@@ -50,7 +51,7 @@ export const conversation = {
   authoritativeHint: "Answers from the documents alone, with their pages",
   authoritativeTier: "Authoritative answers belong to JIGGA accounts",
   emptyTitle: "What would you like to know?",
-  empty: "Ask something, or drop a file here. Its text is kept on your devices; the file itself is not.",
+  empty: `Ask something, or drop a file here. ${kept}`,
   found: (names: readonly string[]) =>
     names.length === 1
       ? `Found '${names[0]}' among your documents. Include it?`

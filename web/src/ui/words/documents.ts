@@ -1,6 +1,7 @@
 /** Sentences of the documents. Short and concrete: what happened, what is safe, what to do. */
 
 import { ago, count } from "./count.ts";
+import { kept } from "./kept.ts";
 import { bytes, date, month } from "./measures.ts";
 
 const documentsOf = (n: number) => count(n, "document", "documents");
@@ -87,7 +88,7 @@ export const documents = {
 
   empty: {
     title: "Your documents come here",
-    kept: "The text of a file is kept, on your devices and on your server. The file itself is not.",
+    kept,
     tries: [
       {
         title: "Add a file",

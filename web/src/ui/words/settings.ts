@@ -17,7 +17,8 @@ export const settings = {
   bytes,
   usageOffline: "How much is used is known when the server answers.",
   password: "Password",
-  passwordHint: "Every other browser of this account is signed out.",
+  passwordHint:
+    "With it and your email you sign in on other devices. To set it signs every other browser of this account out.",
   current: "Current password",
   currentHint: "Leave it empty if there is none yet.",
   new: "New password",

@@ -1,15 +1,14 @@
-/** The first visit: what one can do here, and something to try it with. */
+/** The first visit, wherever it begins: what one can do here, and something to try it with. */
 
-import { Button, List, Stack, Text, Title } from "@mantine/core";
+import { Button, List, Stack, Text } from "@mantine/core";
 import { documents as words } from "../words/documents.ts";
 import { sample } from "../words/sample.ts";
 
-export function Empty({ add }: { add: (files: File[]) => void }) {
+export default function Tries({ add }: { add: (files: File[]) => void }) {
   const { empty } = words;
   const addSample = () => add([new File([sample.text], sample.filename, { type: "text/markdown" })]);
   return (
     <Stack maw="var(--reading-width)" gap="lg" py="md">
-      <Title order={3}>{empty.title}</Title>
       <List type="ordered" spacing="md" withPadding>
         {empty.tries.map(({ title, text }) => (
           <List.Item key={title}>

@@ -1,0 +1,28 @@
+/** What is told to who listens, next to the line about sync. */
+
+import { told, type Said, type Told } from "../../web/src/model/headline.ts";
+
+/** What is heard at each step, from the first on. */
+function heard(first: Said, ...then: Said[]): string[] {
+  let now: Told = { said: first, holds: true };
+  return then.map((said) => {
+    now = told(now, said);
+    return now.holds ? now.said : "";
+  });
+}
+
+test("what stands is told at once, and what hinders as well", () => {
+  expect(heard("starting", "synced", "offline", "signed-out")).toEqual(["synced", "offline", "signed-out"]);
+});
+
+test("a change that is sent at once is not heard of, nor that all is as before", () => {
+  expect(heard("synced", "sending", "synced", "sending", "synced")).toEqual(["", "", "", ""]);
+});
+
+test("while something passes, nothing older is told; what comes of it is", () => {
+  expect(heard("starting", "never", "sending", "synced")).toEqual(["", "", "synced"]);
+});
+
+test("what has lasted and was told is followed by what comes of it", () => {
+  expect(heard("sending", "sending", "synced")).toEqual(["sending", "synced"]);
+});
