@@ -23,7 +23,10 @@ _HEADERS = {"Cache-Control": "no-store", **allows_style(_STYLE)}
 _HEAD = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"><style>{_STYLE}</style>
 <h1>Vademecum</h1>"""
-_ASK = "Whoever runs the server makes a new one with <code>vademecum user link EMAIL</code>."
+_ASK = (
+    "Whoever runs the server makes a new one with <code>vademecum user link EMAIL</code>. It takes the password away, if "
+    "there is one, and signs out every browser."
+)
 _USED_UP = f"<p>This sign-in link was used already, or is older than 15 minutes. {_ASK}</p>"
 _SIGNED_OUT = f"<p>This browser is signed out. A sign-in link signs it in. {_ASK}</p>"
 
