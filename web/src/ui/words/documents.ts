@@ -96,7 +96,7 @@ export const documents = {
       },
       {
         title: "Ask about it",
-        text: "In a conversation, ask in your own words. Every answer names the page it is from.",
+        text: "In a conversation, ask in your own words. Every answer names where it is from.",
       },
       { title: "Go offline", text: "Reading, searching and asking go on without a network." },
     ],
