@@ -44,3 +44,18 @@ test("it says which file it waits for, and can be had without it", async () => {
   const { uploads } = await device.state();
   expect(uploads.find(({ name }) => name === "logbook.txt")!.stage).not.toBe("done"); // it was not waited for
 });
+
+test("a page that is closed while a question waits leaves it to the next, which answers it", async () => {
+  const { page } = device;
+  await page.getByRole("link", { name: "New conversation" }).first().click();
+  await device.drop("voyage.txt", LOGBOOK.replaceAll("ferry", "barge"));
+  await device.ask("How many people did the barge carry on day 3?");
+  await page.getByText("Reading voyage.txt. The answer waits for it.").waitFor();
+  const selector = { sessionId: page.url().split("/s/")[1]! };
+  await device.reopen();
+  device.page.setDefaultTimeout(30_000);
+  await device.until(async () => (await device.rows("episodes", { selector }))[0]!.status === "done");
+  const [turn, ...others] = await device.rows("episodes", { selector });
+  expect(others).toEqual([]);
+  expect(turn!.aiResponse).toContain("the barge carried");
+});

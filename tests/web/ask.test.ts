@@ -92,7 +92,8 @@ function deviceOf(wishes: Map<string, LaterQuestion>): Device {
     delete: async (id: string) => void wishes.delete(id),
   };
   const accounts = { get: async () => ACCOUNT, update: async () => 0 };
-  return { accounts, later } as unknown as Device;
+  const asked = { put: async () => {}, delete: async () => {} };
+  return { accounts, later, asked } as unknown as Device;
 }
 
 const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();

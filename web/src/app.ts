@@ -85,7 +85,7 @@ export class Desk {
     watchReplaced(house);
     this.#syncing.start();
     this.#embedding.start(this.#syncing);
-    void this.#uploads.resume();
+    void this.#uploads.resume().then(() => this.#asking.resume());
   }
 
   account(): KnownAccount {

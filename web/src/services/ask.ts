@@ -19,6 +19,7 @@ import { loaded } from "./loaded.ts";
 import { isForNow, patiently } from "./patience.ts";
 import type { Searcher } from "./search.ts";
 import type { Syncing } from "./sync.ts";
+import { Unanswered } from "./unanswered.ts";
 
 /** The answer that is being written, ahead of its row. */
 export interface Writing {
@@ -74,12 +75,14 @@ export class Asking {
   #saving: Promise<boolean> = Promise.resolve(true);
   /** What went into the last prompts. */
   readonly #told = new Map<string, Told>();
+  readonly #unanswered: Unanswered;
 
   constructor(house: House, syncing: Syncing, searcher: () => Promise<Searcher>, arrivals: Arrivals) {
     this.#house = house;
     this.#syncing = syncing;
     this.#searcher = searcher;
     this.#arrivals = arrivals;
+    this.#unanswered = new Unanswered(house);
     syncing.summary$
       .pipe(
         map(({ kind }) => kind),
@@ -106,11 +109,20 @@ export class Asking {
       citations: [],
       status: "queued",
     };
+    await this.#unanswered.add(row.id);
     await this.#begin(row.id, async () => {
       await this.#house.records.episodes.insert(row);
       return row;
     });
     return row.id;
+  }
+
+  /** Answers what a page that is gone has left without an answer. */
+  async resume(): Promise<void> {
+    for (const episodeId of await this.#unanswered.takeOver()) {
+      if (await this.#unanswered.isWaiting(episodeId)) void this.again(episodeId).catch(console.error);
+      else void this.#unanswered.remove(episodeId);
+    }
   }
 
   /** Answers a turn anew, with other words if they are given. What came after it stays. Resolves when it has begun. */
@@ -215,6 +227,7 @@ export class Asking {
         const { [episodeId]: _, ...others } = this.writing$.value;
         this.writing$.next(others);
         if (this.#answers.get(episodeId)?.stop === stop) this.#answers.delete(episodeId);
+        void this.#unanswered.remove(episodeId);
       }
     };
     const ended = write();

@@ -24,6 +24,8 @@ import { send } from "./send.ts";
 import type { Syncing } from "./sync.ts";
 import { Tasks } from "./tasks.ts";
 
+/** Whoever begins now has what a page left that was closed before, unless another tab has it. */
+const OTHERS_MS = 2_000;
 /** Refusals that say something about room, not about the file: its text is kept on this device. */
 const NO_ROOM = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 
@@ -81,13 +83,21 @@ export class Uploads {
   /** Resolves when each file that was chosen so far is a task. */
   readonly chosen = (): Promise<unknown> => this.#adding;
 
-  /** Goes on with what a tab leaves that is closed. One tab does it; when that is closed, the next. */
-  async resume(): Promise<void> {
+  /**
+   * Goes on with what a tab leaves that is closed. One tab does it; when that is closed, the next. Resolves when each file
+   * is a task, or when it seems that another tab is at them.
+   */
+  resume(): Promise<void> {
     const { account, device } = this.#house;
-    await navigator.locks.request(`vademecum-files-${account.userId}`, async () => {
-      device.watchFiles(account.userId, (ids) => ids.forEach((id) => void this.#takeUp(id)));
-      this.#finishing.start();
-      await new Promise(() => {}); // until this tab goes
+    return new Promise((resolve) => {
+      setTimeout(resolve, OTHERS_MS);
+      void navigator.locks.request(`vademecum-files-${account.userId}`, async () => {
+        device.watchFiles(account.userId, (ids) => {
+          void Promise.all(ids.map((id) => this.#takeUp(id))).then(() => resolve());
+        });
+        this.#finishing.start();
+        await new Promise(() => {}); // until this tab goes
+      });
     });
   }
 

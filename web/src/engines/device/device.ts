@@ -69,11 +69,20 @@ export interface LaterQuestion {
   at: string;
 }
 
+/** A question that has no answer yet, and the tab that is at it. */
+export interface AskedQuestion {
+  episodeId: string;
+  userId: string;
+  at: string;
+  tab: string;
+}
+
 export class Device extends Dexie {
   accounts!: EntityTable<KnownAccount, "userId">;
   files!: EntityTable<WaitingFile, "id">;
   lost!: EntityTable<LostText, "id">;
   later!: EntityTable<LaterQuestion, "episodeId">;
+  asked!: EntityTable<AskedQuestion, "episodeId">;
 
   constructor() {
     super("vademecum");
@@ -83,6 +92,7 @@ export class Device extends Dexie {
       lost: "id, userId, rowId",
       later: "episodeId, userId",
     });
+    this.version(2).stores({ asked: "episodeId, userId" });
   }
 
   /**
@@ -131,6 +141,7 @@ export class Device extends Dexie {
     await Promise.all([
       this.lost.where({ userId }).filter(isOlder).delete(),
       this.later.where({ userId }).filter(isOlder).delete(),
+      this.asked.where({ userId }).filter(isOlder).delete(),
       this.files
         .where({ userId })
         .filter(({ addedAt: at }) => isOlder({ at }))
@@ -140,7 +151,7 @@ export class Device extends Dexie {
 
   /** Everything of one account but its rows, which are a database of their own (see engines/records). */
   async forget(userId: string): Promise<void> {
-    const tables = [this.accounts, this.files, this.lost, this.later];
+    const tables = [this.accounts, this.files, this.lost, this.later, this.asked];
     await this.transaction("rw", tables, () =>
       Promise.all(tables.map((table) => table.where({ userId }).delete())),
     );

@@ -45,7 +45,8 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
     return () => clearTimeout(timer);
   }, [turn.updatedAt]);
   if (!silent) return <Said text={words.conversation.elsewhere} />;
-  return <Alert color="orange">{words.conversation.interrupted}</Alert>;
+  const { interrupted, unanswered } = words.conversation;
+  return <Alert color="orange">{turn.aiResponse ? interrupted : unanswered}</Alert>;
 }
 
 /** Quotations say why there is no more, and offer to ask the assistant later. */

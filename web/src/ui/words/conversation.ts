@@ -21,6 +21,7 @@ export const conversation = {
   stopped: "Stopped. What came is kept.",
   failed: "This answer broke off. What came is kept.",
   interrupted: "This answer was interrupted. What came is kept.",
+  unanswered: "This question was not answered. Ask it again.",
   elsewhere: "Being answered in another window or on another device…",
   thinking: "Reading your documents…",
   awaits: (names: readonly string[]) =>
