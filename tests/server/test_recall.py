@@ -267,12 +267,12 @@ def test_of_two_that_fit_the_newer_comes_first_and_age_never_outweighs_fit(tmp_p
             turns = (  # a session each: neighbours would lend to each other
                 episode("old", "s1", userMessage=said, updatedAt="2020-01-01T00:00:00.000Z"),
                 episode("new", "s2", userMessage=said, updatedAt="2098-01-01T00:00:00.000Z"),
-                episode("odd", "s3", userMessage=said, updatedAt="2020-99-99T99:99:99.999Z"),
+                episode("between", "s3", userMessage=said, updatedAt="2022-01-01T00:00:00.000Z"),
                 episode("far", "s1", userMessage=f"Who? {'Cats and dogs. ' * 40}", updatedAt="2098-01-01T00:00:00.000Z"),
             )  # fmt: skip
             assert await ada.push("episodes", *turns) == []
             results = (await look(ada, q=f"who plays the {WORD}", sessionId="s1"))["results"]
-            assert [result["id"] for result in results][:3] == ["new", "odd", "old"]
+            assert [result["id"] for result in results][:3] == ["new", "between", "old"]
             assert results[0]["score"] == pytest.approx(1.0) and results[1]["score"] == pytest.approx(0.7)
 
     run(scenario)

@@ -230,7 +230,7 @@ class Root(Row, kw_only=True):
     former: bool | UnsetType = UNSET
 
 
-class Merged(Row, kw_only=True):
+class FormerProject(Row, kw_only=True):
     """A project that is a part of another now, by its id: devices that have not heard of it still name it."""
 
     project_id: Id
@@ -351,7 +351,7 @@ COLLECTIONS: tuple[Collection, ...] = (
     Collection("summaries", Summary, parents={"sessionId": "sessions", "projectId": "projects"}),
     Collection("observations", Observation, synced=False, parents={"projectId": "projects"}),
     Collection("roots", Root, synced=False, parents={"projectId": "projects"}),
-    Collection("merged", Merged, synced=False, parents={"projectId": "projects"}),
+    Collection("merged", FormerProject, synced=False, parents={"projectId": "projects"}),
 )
 
 

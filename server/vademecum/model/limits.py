@@ -14,6 +14,12 @@ from vademecum.model.collections import Json
 Tier = Literal["FREE", "JIVE", "JIGGA"]
 DOCUMENTS = 100
 WARN_FROM = 90
+BORROWED = {
+    "activeSessions",
+    "accessCount",
+    "lastAccessedAt",
+    "updatedAt",
+}  # what a borrow changes of a document
 TOMBSTONES_FREE = 100_000
 TOMBSTONE_BYTES = 256  # about what the blanked row takes
 
@@ -96,9 +102,14 @@ def refusal(
         return Refusal(
             "TIER", "Authoritative mode belongs to JIGGA accounts. The change stays on this device."
         )
-    if collection == "documents" and before is not None:
+    if collection == "documents" and before is not None and _is_borrow(before, after):
         return None  # a full account borrows, too; how large the row may get was asked above
     return outgrown(usage.bytes, usage.bytes + growth, limits)
+
+
+def _is_borrow(before: Json, after: Json) -> bool:
+    fields = {*before, *after} - BORROWED
+    return all(before.get(field) == after.get(field) for field in fields)
 
 
 def outgrown(before: int, after: int, limits: Limits) -> Refusal | None:
