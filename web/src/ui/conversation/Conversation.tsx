@@ -7,6 +7,7 @@ import { useSearch } from "wouter";
 import type { Citation } from "../../model/citation.ts";
 import { useAssistant, useDesk, useRows, useWriting } from "../desk.tsx";
 import { Composer } from "./Composer.tsx";
+import { Deleted, useDeleted } from "./Deleted.tsx";
 import { Empty } from "./Empty.tsx";
 import { Head } from "./Head.tsx";
 import { Offer } from "./Offer.tsx";
@@ -30,6 +31,7 @@ const placeOf = ({ documentId, block, chunkIndex }: Citation) => [documentId, bl
 export function Conversation({ sessionId }: { sessionId: string }) {
   const { desk } = useDesk();
   const turns = useRows("episodes", { selector: { sessionId }, sort: [{ createdAt: "asc" }] });
+  const isDeleted = useDeleted(sessionId);
   const writing = useWriting() ?? {};
   const assistant = useAssistant();
   const [beside, setBeside] = useState<Beside>(null);
@@ -80,7 +82,8 @@ export function Conversation({ sessionId }: { sessionId: string }) {
           className={style["log"]}
         >
           <Stack maw="var(--reading-width)" mx="auto" gap="xl" pb="md">
-            {turns?.length === 0 && <Empty sessionId={sessionId} />}
+            {isDeleted && <Deleted />}
+            {!isDeleted && turns?.length === 0 && <Empty sessionId={sessionId} />}
             {earlier > 0 && (
               <Button variant="subtle" onClick={drawEarlier}>
                 {words.conversation.earlier(earlier)}
@@ -107,7 +110,9 @@ export function Conversation({ sessionId }: { sessionId: string }) {
             )}
           </Stack>
         </Box>
-        <Composer sessionId={sessionId} answering={answering?.id} last={turns?.at(-1)} onAsk={ask} />
+        {!isDeleted && (
+          <Composer sessionId={sessionId} answering={answering?.id} last={turns?.at(-1)} onAsk={ask} />
+        )}
       </Stack>
       <Suspense>
         {beside?.kind === "passage" && (

@@ -7,6 +7,7 @@ import { kept } from "./kept.ts";
 
 export const conversation = {
   untitled: "New conversation",
+  deleted: "This conversation was deleted, here or on another device.",
   earlier: (n: number) => (n === 1 ? "Show the earlier turn" : `Show earlier turns (${n.toLocaleString()})`),
   ask: "Ask about your documents",
   send: "Send",
