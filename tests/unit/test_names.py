@@ -5,7 +5,7 @@ import re
 import pytest
 
 from vademecum.model.collections import ID_PATTERN
-from vademecum.model.names import entity_id, normal_name, relationship_id
+from vademecum.model.names import entity_id, joined_notes, normal_name, relationship_id
 
 SPELLINGS = [
     ("Zoë Miller", " ZOE\tMILLER ", True),
@@ -42,3 +42,22 @@ def test_the_ids_are_those_that_devices_have_made_already() -> None:
     """Whoever changes the rule makes every entity twice."""
     assert entity_id("p1", "person", "Zoë Miller") == "09a8594ec0a91f11b72dbff830ea4983"
     assert relationship_id("a", "b", "knows") == "e923ff693c7e14e9451000cba00a0528"
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "before", "joined"),
+    [
+        ("has a boat", "eats no nuts", None, "has a boat\neats no nuts"),
+        ("has a boat", "has a boat", None, "has a boat"),
+        ("has a party", "art", None, "has a party\nart"),
+        (None, None, None, None),
+        ("", "a", None, "a"),
+        ("a", None, None, "a"),
+        ("secret\nboat", "boat", "secret\nboat", "boat"),
+        ("theirs\nold", "new", "old", "theirs\nnew"),
+    ],
+)
+def test_notes_of_two_are_joined_line_by_line(
+    known: str | None, said: str | None, before: str | None, joined: str | None
+) -> None:
+    assert joined_notes(known, said, before) == joined

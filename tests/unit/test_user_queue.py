@@ -111,6 +111,9 @@ def test_who_hurries_does_not_wait_until_work_that_failed_is_tried_again(tmp_pat
             await soon(lambda: works.failures == 0)
             await asyncio.sleep(0.05)
             assert job.is_asked("ada") and works.done == 0
+            job.ask("ada", 0)
+            await asyncio.sleep(0.05)
+            assert works.done == 0, "an ask like any other does not cut the waiting short"
             job.hurry("ada")
             await ended(job)
             assert works.done == 1

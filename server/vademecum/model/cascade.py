@@ -131,7 +131,11 @@ def merged_into(draft: Draft, row: Json) -> str | None:
 
 
 def welcome(draft: Draft, parent: str) -> None:
-    """A row came alive: those that waited for it come in, and those that waited for them."""
+    """A row came alive: those that waited for it come in, and those that waited for them. A project that was a part of
+    another is one by itself again."""
+    collection, _, row_id = parent.partition("/")
+    if collection == "projects":
+        kill(draft, f"merged/{row_id}")
     todo = [parent]
     while todo:
         arrived = todo.pop()

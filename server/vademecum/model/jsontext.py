@@ -17,7 +17,7 @@ _ESCAPE = re.compile(
     r"\\(?:u[Dd][89ABab][\dA-Fa-f]{2}\\u[Dd][C-Fc-f][\dA-Fa-f]{2}|(?P<lone>u[Dd][89A-Fa-f][\dA-Fa-f]{2})|.)",
     re.ASCII | re.DOTALL,
 )
-HALF = r"\ufffd"  # what stands for half a letter; nobody who writes the letter itself writes it like this
+HALF = r"\ufffd"  # what stands for half a letter
 
 
 def without_halves(text: str) -> str:

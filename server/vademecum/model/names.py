@@ -21,12 +21,13 @@ def entity_id(project_id: str, kind: str, name: str) -> str:
     return _derived(project_id, kind, normal_name(name))
 
 
-def joined_notes(first: str | None, second: str | None) -> str | None:
-    """What is known of an entity that was two, each thing once."""
-    one, other = (first or "").strip(), (second or "").strip()
-    if other in one:
-        return one or None
-    return other if one in other else f"{one}\n{other}"
+def joined_notes(known: str | None, said: str | None, before: str | None = None) -> str | None:
+    """What is known of an entity that was two, each line once. `before`: what `said` was made from; a line of that which
+    is not said any more was taken out on purpose."""
+    lines = [(text or "").strip().split("\n") for text in (known, said, before)]
+    gone = {*lines[2]} - {*lines[1]} - {""}
+    kept = dict.fromkeys([line for line in lines[0] if line not in gone] + lines[1])
+    return "\n".join(kept).strip() or None
 
 
 def relationship_id(from_id: str, to_id: str, label: str) -> str:

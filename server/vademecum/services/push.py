@@ -51,31 +51,32 @@ _rows = msgspec.json.Decoder(list[PushRow])
 def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incoming]:
     """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later."""
     try:
-        rows = _read(body)
+        rows, is_mended = _read(body)
         if len(rows) > ROWS_MAX:
             raise BadRequest(
                 f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
                 "lost: send them in smaller batches."
             )
-        return [read_row(collection, row, user_id) for row in rows]
+        return [read_row(collection, row, user_id, is_mended=is_mended) for row in rows]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"A push is a JSON array of {{newDocumentState, assumedMasterState?}}. Nothing was changed. ({error})"
         ) from error
 
 
-def _read(body: bytes) -> list[PushRow]:
-    """A title that was cut within an emoji is no JSON, and would keep all rows beside it from coming up."""
+def _read(body: bytes) -> tuple[list[PushRow], bool]:
+    """And whether it had to be mended: a title that was cut within an emoji is no JSON, and would keep all rows beside it
+    from coming up."""
     try:
-        return _rows.decode(body)
+        return _rows.decode(body), False
     except msgspec.DecodeError:
         mended = without_halves(body.decode()).encode()
         if mended == body:
             raise
-        return _rows.decode(mended)
+        return _rows.decode(mended), True
 
 
-def read_row(collection: Collection, sent: PushRow, user_id: str) -> Incoming:
+def read_row(collection: Collection, sent: PushRow, user_id: str, *, is_mended: bool = False) -> Incoming:
     row = msgspec.json.decode(sent.newDocumentState)
     assumed = msgspec.json.decode(sent.assumedMasterState)
     if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):
@@ -85,7 +86,7 @@ def read_row(collection: Collection, sent: PushRow, user_id: str) -> Incoming:
     key = f"{collection.name}/{row[collection.primary_key]}"
     body = bytes(sent.newDocumentState)
     problem = _problem(collection, row, sent, user_id)
-    return Incoming(key, row, body, assumed, problem, altered=HALF.encode() in body)
+    return Incoming(key, row, body, assumed, problem, altered=is_mended and HALF.encode() in body)
 
 
 def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> str | None:
@@ -142,6 +143,8 @@ def _push_row(draft: Draft, collection: Collection, sent: Incoming, limits: Limi
     if incoming.key != sent.key:
         return _received_elsewhere(draft, collection, sent, incoming, limits)
     answer = _judged(draft, collection, incoming, limits)
+    if answer is not None and "syncError" in answer and "projectId" in sent.row:
+        return {**answer, "projectId": sent.row["projectId"]}  # refused as it was sent
     is_repeated_mark = "syncError" in sent.row
     return draft.row(sent.key) if answer is None and incoming.altered and not is_repeated_mark else answer
 
@@ -172,9 +175,11 @@ def _received_elsewhere(
     if "syncError" in sent.row and sent.assumed and without_mark(sent.row) == without_mark(sent.assumed):
         return None  # the device has heard why, and nobody has edited it since
     stored = _stored(draft, incoming.key, draft.head(incoming.key))
-    if stored is None or not stored.deleted:
+    is_forgotten = sent.row["createdAt"] < draft.forgotten_at
+    if not is_forgotten and (stored is None or not stored.deleted):
         known = stored.row if stored is not None else without_mark(incoming.row)
-        row = {**known, "notes": joined_notes(known.get("notes"), incoming.row.get("notes"))}
+        before = (sent.assumed or {}).get("notes")
+        row = {**known, "notes": joined_notes(known.get("notes"), incoming.row.get("notes"), before)}
         row = {name: value for name, value in row.items() if value is not None}
         joined = Incoming(incoming.key, row, msgspec.json.encode(row), None, None)
         verdict = Verdict("store", row)
@@ -183,6 +188,7 @@ def _received_elsewhere(
             return {**sent.row, "syncError": no["syncError"]}
     if draft.life(sent.key) != "dead":
         draft.bury(sent.key, sent.row)
+        cascade.bereave(draft, [sent.key])
     return draft.row(sent.key)
 
 

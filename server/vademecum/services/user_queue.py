@@ -41,6 +41,7 @@ class UserQueue:
         self._work = work
         self._delay_s = delay_s
         self._slots = asyncio.Semaphore(parallel)
+        self._not_before: dict[str, float] = {}  # work that failed is tried again then, on the same clock
         self._due: dict[str, float] = {}  # asked for and not begun: when to begin, on the monotonic clock
         self._tasks: dict[str, asyncio.Task[None]] = {}  # waiting or under way
         self._sooner: dict[str, asyncio.Event] = {}  # wakes those that wait
@@ -66,6 +67,9 @@ class UserQueue:
         """This user has work, due after `delay_s` if not after the job's own delay. Of several asks the one that is due
         first counts. One that comes while the work runs makes it run once more."""
         due = time.monotonic() + (self._delay_s if delay_s is None else delay_s)
+        self._ask(user_id, max(due, self._not_before.get(user_id, due)))
+
+    def _ask(self, user_id: str, due: float) -> None:
         if due >= self._due.get(user_id, math.inf):
             return
         self._due[user_id] = due
@@ -76,8 +80,8 @@ class UserQueue:
             self._sooner[user_id].set()
 
     def hurry(self, user_id: str) -> None:
-        """Ask, and do not wait for the delay: somebody is waiting for the work."""
-        self.ask(user_id, 0)
+        """Ask, and do not wait for the delay, nor until work that failed would be tried again: somebody is waiting."""
+        self._ask(user_id, time.monotonic())
 
     def _begin(self, user_id: str) -> None:
         self._mark(user_id)
@@ -123,15 +127,17 @@ class UserQueue:
                 async with self._slots:
                     self._due.pop(user_id, None)  # who asks from now on may have come too late for this time
                     await self._work(user_id)
+                self._not_before.pop(user_id, None)
                 return
             except NotFound:
+                self._not_before.pop(user_id, None)
                 return  # the mark is of nobody, or of somebody who has left
             except Exception as error:
                 wait = RETRY_S[min(failures, len(RETRY_S) - 1)]
                 failures += 1
                 _log.error("job failed", job=self.name, retry_s=wait, exc_info=error)
-                self._due[user_id] = min(self._due.get(user_id, math.inf), time.monotonic() + wait)
-                await self._wait(user_id)  # or until somebody asks for it sooner
+                self._due[user_id] = self._not_before[user_id] = time.monotonic() + wait
+                await self._wait(user_id)  # or until somebody hurries
 
     def is_asked(self, user_id: str) -> bool:
         """Is there work for this user, waiting or under way?"""
@@ -151,6 +157,7 @@ class UserQueue:
         """The user is gone, or was served at once."""
         (self._folder / user_id).unlink(missing_ok=True)
         self._due.pop(user_id, None)
+        self._not_before.pop(user_id, None)
         task = self._tasks.get(user_id)
         if task is not None:
             task.cancel()

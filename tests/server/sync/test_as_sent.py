@@ -88,3 +88,14 @@ def test_half_a_letter_in_one_row_keeps_no_other_from_coming_up_and_whoever_sent
         assert answer.status_code == 400
 
     alone(tmp_path, scenario)
+
+
+def test_the_sign_for_half_a_letter_may_be_sent_like_any_other(tmp_path):
+    async def scenario(ada):
+        rows = [make.session("a", title="\\ufffd"), make.session("b", title="\ufffd")]
+        body = json.dumps([{"newDocumentState": row} for row in rows])  # in ASCII, with escapes
+        answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body.encode())
+        assert (answer.status_code, answer.json()) == (200, [])
+        assert [await stored(ada, "sessions", row["id"]) for row in rows] == rows
+
+    alone(tmp_path, scenario)

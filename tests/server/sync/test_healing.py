@@ -154,8 +154,22 @@ def test_an_entity_of_a_project_that_is_a_part_of_another_joins_the_one_of_its_n
                 ("late", True),
             ]
         ann, eve = await stored(ada, "entities", here("Ann")), await stored(ada, "entities", here("Eve"))
-        assert ann["notes"].split("\n") == ["has a boat", "eats no nuts", "eats no nuts, nor eggs"]
+        assert ann["notes"].split("\n") == ["has a boat", "eats no nuts, nor eggs"], "a line was edited"
         assert (eve["notes"], eve["projectId"]) == ("plays chess", "house")
         assert set(await ada.live("entities")) == {ann["id"], eve["id"]}, "what was deleted there stays so"
+
+    alone(tmp_path, scenario)
+
+
+def test_a_project_that_comes_alive_again_after_a_merge_is_one_by_itself(tmp_path):
+    async def scenario(ada):
+        await send(ada, "projects", (project("flat"), None), (project("house"), None))
+        answer = await ada.call("POST", "/v1/projects/flat/merge", json={"into": "house"})
+        assert answer.status_code == 200, answer.text
+        tombstone = await stored(ada, "projects", "flat")
+        await send(ada, "projects", (project("flat"), tombstone))
+        assert await send(ada, "sessions", (session("s", projectId="flat"), None)) == []
+        await send(ada, "projects", (dead(project("flat")), None))
+        assert await send(ada, "sessions", (session("t", projectId="flat"), None)) == [session("t")]
 
     alone(tmp_path, scenario)
