@@ -146,15 +146,12 @@ async def open_worker(
     def limits(user_id: str) -> Limits:
         return settings.tiers[accounts.accounts[user_id].tier]
 
-    def began(user_id: str) -> str:
-        return accounts.accounts[user_id].created_at
-
     longest_s = settings.assistant_whole_s
     endpoint = endpoint_of(settings, settings.extraction_model)
     summaries = Summaries(users, endpoint, limits, longest_s, places, again)
     doers: dict[Kind, Doer] = {}
     if endpoint is not None:
-        extraction = Extraction(users, endpoint, limits, began, known, longest_s)
+        extraction = Extraction(users, endpoint, limits, known, longest_s)
         doers = {"extract": extraction.work, "summarise": summaries.work}
     worker = Worker(users, doers, settings.extraction_daily, clock, again, lambda: backstage.closing)
     idle = not (doers and works)

@@ -34,7 +34,6 @@ from vademecum.settings import Settings
 
 MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", Path(__file__).parents[2] / ".cache" / "models"))
 T = "2026-01-01T00:00:00.000Z"
-BORN = "2020-01-01T00:00:00.000Z"  # of an account: before all that tests say in it
 # What a password costs has a test of its own; all others are spared it.
 HASHER = sign_in._hasher
 sign_in._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
@@ -122,9 +121,7 @@ class House:
     app: Any
 
     async def person(self, tier: str = "JIGGA", account_id: str = "") -> Person:
-        account = Account(
-            account_id or new_id(), f"{secrets.token_hex(4)}@example.org", tier, False, None, BORN
-        )  # type: ignore[arg-type]
+        account = Account(account_id or new_id(), f"{secrets.token_hex(4)}@example.org", tier, False, None, T)  # type: ignore[arg-type]
         secret = secrets.token_urlsafe(32)
         token = Token(new_id(), account.id, "api", "test", digest(secret), T)
         accounts = self.parts.accounts

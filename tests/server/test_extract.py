@@ -104,20 +104,6 @@ def test_two_extractions_of_the_same_make_one_row_and_known_names_are_offered(tm
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_what_is_older_than_its_account_was_brought_in_and_is_extracted_when_somebody_edits_it(tmp_path):
-    async def scenario(h, model, ada):
-        before = {"createdAt": "2019-12-31T23:59:59.999Z", "updatedAt": "2019-12-31T23:59:59.999Z"}
-        old = episode("e1", "s1", **before)
-        await talk(ada, old)
-        assert (await finished(ada))["jobs"] == [] and not model.asked
-        edited = {**old, "userMessage": "Who runs the mill now?", "updatedAt": "2020-01-02T00:00:00.000Z"}
-        assert await ada.push("episodes", edited, assumed=old) == []
-        await finished(ada)
-        assert len(model.asked) == 1
-
-    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
-
-
 def test_a_text_is_extracted_once_and_an_edited_one_again(tmp_path):
     async def scenario(h, model, ada):
         first = episode("e1", "s1")

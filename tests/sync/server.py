@@ -23,7 +23,7 @@ from vademecum.services.sign_in import digest, new_link
 from vademecum.settings import from_environment
 
 SECRET = os.environ["HARNESS_SECRET"]
-BORN = "2020-01-01T00:00:00.000Z"  # of an account: before all that tests say in it
+T = "2026-01-01T00:00:00.000Z"
 
 
 class Human(Row, kw_only=True):
@@ -51,10 +51,10 @@ async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     parts = request.app.state.parts
     body = await request.json()
-    account = Account(new_id(), f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, None, BORN)
+    account = Account(new_id(), f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, None, T)
     await parts.accounts.add_account(account)
     secret = secrets.token_urlsafe(32)
-    await parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), BORN))
+    await parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
     link = await new_link(parts, account)
     return {"userId": account.id, "token": secret, "link": link}
 

@@ -43,7 +43,6 @@ class _NewTurn(msgspec.Struct, rename="camel"):
     session_id: str
     user_message: str
     ai_response: str
-    updated_at: str
 
 
 class _Entity(msgspec.Struct):
@@ -63,12 +62,11 @@ _found = msgspec.json.Decoder(Believed)
 
 @dataclass(frozen=True)
 class Extraction:
-    """`limits`: of an account. `began`: when there was first such an account. `longest_s`: of a reply."""
+    """`limits`: of an account. `longest_s`: of a reply."""
 
     users: Users
     endpoint: Endpoint
     limits: Callable[[str], Limits]
-    began: Callable[[str], str]
     memories: Memories
     longest_s: float
 
@@ -82,8 +80,7 @@ class Extraction:
         """The job with the model's answer; None if it is another's by now. The file is not held open meanwhile."""
         async with self.users.open(user_id) as store:
             turn = await _read(store, job)
-            # What is older than the account was brought in from elsewhere, with all that it had become there.
-            if turn is None or turn.updated_at < self.began(user_id):
+            if turn is None:
                 await _drop(store, job)
                 return None
             known = await _known(store, home_of(store.heads.rows.get(f"sessions/{turn.session_id}")))
