@@ -74,7 +74,8 @@ export function openUploads(records: Records, { base = "http://127.0.0.1:1", mod
   const watchFiles = (_: string, listener: (ids: string[]) => void) => listener([...files.rows.keys()]);
   const accounts = { get: async () => account, update: async () => 0 };
   const later = { where: () => ({ first: async () => undefined, toArray: async () => [] }) };
-  const device = { accounts, files, later, watchFiles } as unknown as Device;
+  const asked = { put: async () => {}, delete: async () => {} };
+  const device = { accounts, files, later, asked, watchFiles } as unknown as Device;
   const house = new House(account, records, device, { base });
   const syncing = new Syncing(house);
   onTestFinished(() => syncing.stop());
