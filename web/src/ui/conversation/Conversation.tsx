@@ -5,7 +5,7 @@ import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useSearch } from "wouter";
 import type { Citation } from "../../model/citation.ts";
-import { useAssistant, useDesk, useRows, useWriting } from "../desk.tsx";
+import { useAssistant, useDesk, useRows, useSync, useWriting } from "../desk.tsx";
 import { Composer } from "./Composer.tsx";
 import { Deleted, useDeleted } from "./Deleted.tsx";
 import { Empty } from "./Empty.tsx";
@@ -34,6 +34,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   const isDeleted = useDeleted(sessionId);
   const writing = useWriting() ?? {};
   const assistant = useAssistant();
+  const kind = useSync()?.kind; // once for all turns: each that is watched takes memory
   const [beside, setBeside] = useState<Beside>(null);
   const [offered, setOffered] = useState<string | null>(null);
   const [drawn, setDrawn] = useState(DRAWN);
@@ -95,6 +96,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
                 turn={turn}
                 writing={writing[turn.id]}
                 assistant={assistant}
+                kind={kind}
                 isLast={at === some.length - 1}
                 onCitation={onCitation}
                 onPrompt={onPrompt}

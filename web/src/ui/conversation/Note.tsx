@@ -3,9 +3,10 @@
 import { Alert, Button, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { QUOTES } from "../../model/citation.ts";
+import type { SyncKind } from "../../model/headline.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import type { AssistantState, Writing } from "../../services/ask.ts";
-import { useDesk, useSync } from "../desk.tsx";
+import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
 
 /** After so long without a word, nobody is writing an answer any more. */
@@ -15,9 +16,10 @@ interface Props {
   turn: EpisodeDoc;
   writing: Writing | undefined;
   assistant: AssistantState | undefined;
+  kind: SyncKind | undefined;
 }
 
-export function Note({ turn, writing, assistant }: Props) {
+export function Note({ turn, writing, assistant, kind }: Props) {
   if (writing) return null;
   if (turn.syncError) return <Alert color="orange">{turn.syncError.message}</Alert>;
   const kept = assistant?.kept[turn.id];
@@ -26,7 +28,7 @@ export function Note({ turn, writing, assistant }: Props) {
   if (turn.status === "stopped") return <Said text={words.conversation.stopped} />;
   if (turn.status === "streaming" || (turn.status === "queued" && !turn.model))
     return <Unfinished turn={turn} />;
-  return turn.model === QUOTES ? <Quoted turn={turn} assistant={assistant} /> : null;
+  return turn.model === QUOTES ? <Quoted turn={turn} assistant={assistant} kind={kind} /> : null;
 }
 
 function Said({ text }: { text: string }) {
@@ -50,11 +52,11 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
 }
 
 /** Quotations say why there is no more, and offer to ask the assistant later. */
-function Quoted({ turn, assistant }: Omit<Props, "writing">) {
+function Quoted({ turn, assistant, kind }: Omit<Props, "writing">) {
   const { desk } = useDesk();
   const waits = assistant?.later.includes(turn.id) ?? false;
   const available = assistant?.known?.available;
-  const noAnswer = words.conversation.noAnswer(available, turn.citations.length, useSync()?.kind);
+  const noAnswer = words.conversation.noAnswer(available, turn.citations.length, kind);
   if (!available) return <Said text={noAnswer} />;
   return (
     <>

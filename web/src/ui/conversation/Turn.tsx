@@ -3,6 +3,7 @@
 import { Box, Button, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { memo, Suspense, useState } from "react";
 import { QUOTES, type Citation } from "../../model/citation.ts";
+import type { SyncKind } from "../../model/headline.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import type { AssistantState, Writing } from "../../services/ask.ts";
 import { useDesk } from "../desk.tsx";
@@ -20,12 +21,21 @@ interface Props {
   /** It is being answered in this tab. */
   writing: Writing | undefined;
   assistant: AssistantState | undefined;
+  kind: SyncKind | undefined;
   isLast: boolean;
   onCitation(citation: Citation): void;
   onPrompt(episodeId: string): void;
 }
 
-export const Turn = memo(function Turn({ turn, writing, assistant, isLast, onCitation, onPrompt }: Props) {
+export const Turn = memo(function Turn({
+  turn,
+  writing,
+  assistant,
+  kind,
+  isLast,
+  onCitation,
+  onPrompt,
+}: Props) {
   const [editing, setEditing] = useState(false);
   const { aiResponse, citations } = writing ?? turn;
   const awaits = writing?.awaits ?? [];
@@ -57,7 +67,7 @@ export const Turn = memo(function Turn({ turn, writing, assistant, isLast, onCit
           writing && <Thinking turn={turn} awaits={awaits} />
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
-        <Note turn={turn} writing={writing} assistant={assistant} />
+        <Note turn={turn} writing={writing} assistant={assistant} kind={kind} />
         {!writing && !editing && (
           <Group mt={4}>
             <Actions
