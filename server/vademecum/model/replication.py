@@ -59,6 +59,13 @@ def without_mark(row: Json) -> Json:
     return {k: v for k, v in row.items() if k != "syncError"} if "syncError" in row else row
 
 
+def repeats_mark(new: Json, assumed: Json | None) -> bool:
+    """A refused row, sent once more as RxDB does: the device has heard why, and nobody has edited it since."""
+    if assumed is None or "syncError" not in new or "syncError" not in assumed:
+        return False
+    return without_mark(new) == without_mark(assumed)
+
+
 def marked(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
     """A refused row, plus why. It stays on the device until it is edited."""
     mark: Json = {"code": code, "message": message, "at": at}
@@ -84,12 +91,7 @@ def decide(
     wanted = without_mark(new)
     if stored is not None and not stored.deleted and wanted == stored.row:
         return Verdict("answer", stored.row if "syncError" in new else None)
-    if (
-        "syncError" in new
-        and assumed is not None
-        and "syncError" in assumed
-        and wanted == without_mark(assumed)
-    ):
+    if repeats_mark(new, assumed):
         return Verdict("answer")
     if stored is None:
         return _decide_unknown(collection, wanted, parents, about)

@@ -18,7 +18,15 @@ from vademecum.model.jsontext import HALF, without_halves
 from vademecum.model.limits import Limits, has_free_tombstone, refusal
 from vademecum.model.misfit import sentence
 from vademecum.model.names import entity_id, joined_notes
-from vademecum.model.replication import Circumstances, Stored, Verdict, decide, marked, without_mark
+from vademecum.model.replication import (
+    Circumstances,
+    Stored,
+    Verdict,
+    decide,
+    marked,
+    repeats_mark,
+    without_mark,
+)
 
 ROWS_MAX = 1000  # of one push; RxDB sends 100
 ENTITIES = "entities"
@@ -143,10 +151,9 @@ def _push_row(draft: Draft, collection: Collection, sent: Incoming, limits: Limi
     if incoming.key != sent.key:
         return _received_elsewhere(draft, collection, sent, incoming, limits)
     answer = _judged(draft, collection, incoming, limits)
-    if answer is not None and "syncError" in answer and "projectId" in sent.row:
-        return {**answer, "projectId": sent.row["projectId"]}  # refused as it was sent
-    is_repeated_mark = "syncError" in sent.row
-    return draft.row(sent.key) if answer is None and incoming.altered and not is_repeated_mark else answer
+    if answer is None and incoming.altered and not repeats_mark(sent.row, sent.assumed):
+        return draft.row(sent.key)
+    return answer
 
 
 def _brought_along(draft: Draft, collection: Collection, sent: Incoming) -> Incoming:
@@ -172,8 +179,8 @@ def _received_elsewhere(
     draft: Draft, collection: Collection, sent: Incoming, incoming: Incoming, limits: Limits
 ) -> Json | None:
     """An entity joins the one of its name, if that was not deleted, and is gone where the device has it."""
-    if "syncError" in sent.row and sent.assumed and without_mark(sent.row) == without_mark(sent.assumed):
-        return None  # the device has heard why, and nobody has edited it since
+    if repeats_mark(sent.row, sent.assumed):
+        return None
     stored = _stored(draft, incoming.key, draft.head(incoming.key))
     is_forgotten = sent.row["createdAt"] < draft.forgotten_at
     if not is_forgotten and (stored is None or not stored.deleted):

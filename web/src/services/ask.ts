@@ -10,6 +10,7 @@ import { isAway } from "../model/headline.ts";
 import { QUOTED, quoted, type Quoted } from "../model/quotes.ts";
 import { edit } from "../engines/records/edit.ts";
 import type { EpisodeDoc } from "../model/rows.ts";
+import { worth } from "../model/worth.ts";
 import { written } from "../model/written.ts";
 import { lacking, type Task } from "../model/task.ts";
 import { aborted, arrived, type Arrivals } from "./arriving.ts";
@@ -53,13 +54,6 @@ interface Under {
 }
 
 type Answered = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
-
-/** An answer gives way to one that is worth as much: a model's, what came of one, quotations, nothing. */
-function worth({ aiResponse, status, model }: Answered): number {
-  if (model === QUOTES) return 1;
-  if (status === "done") return 3;
-  return aiResponse && model ? 2 : 0;
-}
 
 export class Asking {
   /** What is being written in this tab, by the id of its turn. */

@@ -3,9 +3,9 @@
  * are, and the next one answers them: a question is kept as well as the file that it waits for.
  */
 
+import { newId } from "../model/ids.ts";
 import type { EpisodeDoc } from "../model/rows.ts";
 import type { House } from "./house.ts";
-import { newId } from "../model/ids.ts";
 
 const lockOf = (tab: string) => `vademecum-tab-${tab}`;
 
