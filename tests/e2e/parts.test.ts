@@ -38,9 +38,16 @@ test("a page: its place stays empty until all is loaded again, when the server a
 });
 
 test("what of a page is not there hides nothing else, and can be put off", async () => {
-  await lose("**/assets/Uploads-*.js", "**/assets/Notices-*.js");
+  await lose("**/assets/Uploads-*.js");
+  let goOn!: () => void;
+  const late = new Promise<void>((resolve) => (goOn = resolve));
+  await context().route("**/assets/Notices-*.js", (route) => late.then(() => route.abort()));
   await device.reopen();
   await told().getByRole("button", { name: "Later" }).click();
+  const failed = device.page.waitForEvent("requestfailed");
+  goOn();
+  await failed;
+  await device.page.waitForTimeout(500); // what would tell it has had its time
   expect(await told().count()).toBe(0);
   await device.page.getByRole("button", { name: "Find" }).click();
   await words().waitFor();

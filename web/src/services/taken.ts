@@ -8,16 +8,18 @@ export type Loss = "cleared" | "closed";
 /** While a browser clears, it may still show what it is about to take, for seconds where much else is going on. */
 const LOOK_AFTER_MS = [1_000, 3_000, 10_000];
 
-/** Resolves when the app cannot go on with what it has open. What opens again by itself is no loss. */
-export function taken(house: House): Promise<Loss> {
-  return new Promise((resolve) => {
-    house.device.watchClosed(async () => {
-      for (const after of LOOK_AFTER_MS) {
-        await new Promise((settled) => setTimeout(settled, after));
-        const loss = await look(house);
-        if (loss) return resolve(loss);
-      }
-    });
+/**
+ * Tells when the app cannot go on with what it has open; what opens again by itself is no loss. `cleared` is the last
+ * word. `closed` may become it: what is still there at the first look may be gone at the next.
+ */
+export function watchTaken(house: House, listener: (loss: Loss) => void): void {
+  house.device.watchClosed(async () => {
+    for (const after of LOOK_AFTER_MS) {
+      await new Promise((settled) => setTimeout(settled, after));
+      const loss = await look(house);
+      if (loss) listener(loss);
+      if (loss === "cleared") return;
+    }
   });
 }
 

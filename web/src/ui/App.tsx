@@ -46,7 +46,7 @@ export function App() {
     });
   }, []);
   const desk = entered.kind === "open" ? entered.desk : undefined;
-  useEffect(() => void desk?.taken().then((kind) => setEntered({ kind })), [desk]);
+  useEffect(() => void desk?.watchTaken(proxy((kind) => setEntered({ kind }))), [desk]);
   if (entered.kind === "open") return <Opened {...entered} />;
   if (entered.kind === "nobody") {
     return (
@@ -101,6 +101,6 @@ async function enter(tell: Tell): Promise<Entered> {
   window.vademecum = desk;
   const account = await desk.account();
   void desk.watchDeleted(proxy((sessionId) => forgetDraft(account.userId, sessionId)));
-  void desk.watchUnloaded(proxy(tellUnloaded));
+  void desk.watchUnloaded(proxy(() => tellUnloaded()));
   return { kind: "open", desk, account };
 }

@@ -8,11 +8,12 @@ import { tellUnloaded } from "./unloaded.ts";
  * so. React would take the whole page away instead. To ask again would be in vain: see services/loaded.ts.
  */
 export function part<Part extends ComponentType<any>>(load: () => Promise<{ default: Part }>) {
-  return lazy(() =>
-    load().catch((error: unknown) => {
+  return lazy(() => {
+    const askedAt = performance.now();
+    return load().catch((error: unknown) => {
       console.error(error);
-      tellUnloaded();
+      tellUnloaded(askedAt);
       return new Promise<never>(() => {});
-    }),
-  );
+    });
+  });
 }

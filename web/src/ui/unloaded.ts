@@ -6,6 +6,7 @@ import { useSyncExternalStore } from "react";
 const ANSWER_MS = 10_000;
 
 let lacks = false;
+let putOffAt = -1;
 const listeners = new Set<() => void>();
 
 function set(value: boolean): void {
@@ -13,8 +14,15 @@ function set(value: boolean): void {
   listeners.forEach((tell) => tell());
 }
 
-export const tellUnloaded = () => set(true);
-export const dismissUnloaded = () => set(false);
+/** Of several parts that were asked for together, those that fail after somebody has put it off are put off, too. */
+export function tellUnloaded(askedAt = performance.now()): void {
+  if (askedAt > putOffAt) set(true);
+}
+
+export function dismissUnloaded(): void {
+  putOffAt = performance.now();
+  set(false);
+}
 
 /** Whether a part could not be loaded, and nobody has put that off since. */
 export function useUnloaded(): boolean {
