@@ -16,7 +16,7 @@ const HOSTILE = [
 const RULES: Rule[] = [
   { when: "rent", say: ["The rent is ", "**940 euros**", ", see [1]."] },
   { when: "slowly", say: Array.from({ length: 400 }, (_, n) => `word${n} `), pause_s: 0.02 },
-  { when: "think long", say: ["At last."], first_s: 60 },
+  { when: "think long", say: ["At last."], first_s: 8 },
   { when: "break off", say: ["It begins, ", "and then "], ends: "broken" },
   { when: "hurt me", say: [HOSTILE] },
 ];

@@ -39,7 +39,7 @@ test("a search index that was not made whole is, once somebody presses the butto
   await device.page.evaluate(() => (window as any).vademecum.syncNow());
   await device.until(async () => (await device.state()).sync.kind === "offline");
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
-  await device.drop("logbook.txt", Array.from({ length: 1_500 }, (_, n) => day(n)).join("\n\n"));
+  await device.drop("logbook.txt", Array.from({ length: 700 }, (_, n) => day(n)).join("\n\n"));
   const tray = device.page.getByRole("region", { name: "Files being added" });
   await tray.getByText(/^Embedding [\d,]+ of [\d,]+$/u).waitFor();
   await killWorkers(device);
