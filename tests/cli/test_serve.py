@@ -160,6 +160,12 @@ def test_a_data_folder_that_cannot_be_is_refused_in_one_sentence(home, tmp_path)
     assert (tmp_path / "file").read_text() == "not a folder"
 
 
+def test_what_stands_where_commands_look_for_the_server_is_named_in_one_sentence(home):
+    home.data.mkdir()
+    (home.data / "server.json").mkdir()
+    assert "server.json cannot be written" in home.run("serve", "--port", 0).refusal()
+
+
 def test_a_start_that_a_damaged_file_stops_ends_with_a_sentence_about_it(home):
     home.data.mkdir()
     (home.data / "reembed.json").write_text("{")

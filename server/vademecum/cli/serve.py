@@ -204,6 +204,7 @@ def serve(data: Path, **flags: object) -> None:
             raise Broken(
                 f"Another process is serving {settings.data}. Stop that one first, or choose another --data."
             )
+        local.withdraw(settings.data)
         _check_address(settings)
         app = create_app(settings)
         config = uvicorn.Config(

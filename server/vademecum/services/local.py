@@ -13,6 +13,8 @@ from pathlib import Path
 
 import msgspec
 
+from vademecum.errors import Broken
+
 
 class Door(msgspec.Struct):
     """`url` of the running server, its process, and the secret of the local door."""
@@ -38,6 +40,17 @@ def publish(data: Path, door: Door) -> None:
     with os.fdopen(descriptor, "wb") as file:
         file.write(msgspec.json.encode(door))
     new.replace(path(data))
+
+
+def withdraw(data: Path) -> None:
+    """Take away what an earlier start has left. Raises Broken when something else is in its place."""
+    try:
+        path(data).unlink(missing_ok=True)
+    except OSError as error:
+        raise Broken(
+            f"{path(data)} cannot be written ({error.strerror}): by it, commands find a running server. Nothing was "
+            "changed. Take away what stands in its place."
+        ) from error
 
 
 def read(data: Path) -> Door | None:
