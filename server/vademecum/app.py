@@ -16,9 +16,9 @@ from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.accounts import Accounts
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
-from vademecum.engines.duckdb.users import Users
+from vademecum.engines.duckdb.users import Users, without_accounts
 from vademecum.engines.lance import MatrixCache
-from vademecum.errors import VademecumError
+from vademecum.errors import Broken, VademecumError
 from vademecum.http import accounts as account_routes
 from vademecum.http import (
     agents,
@@ -123,6 +123,8 @@ def open_users(
 
 def open_accounts(settings: Settings, instance: Instance, migrations: Path) -> Accounts:
     path = settings.data / "accounts.duckdb"
+    if not path.exists() and (lost := without_accounts(settings.data)):
+        raise Broken(lost)
     return Accounts.open(instance, path, migrations / "accounts", migrations, say_repaired)
 
 

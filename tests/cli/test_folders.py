@@ -37,6 +37,25 @@ def test_the_doctor_makes_no_data_folder_either(tmp_path):
     assert done.code == 1 and f"there is no {home.data}" in done.out and not home.data.exists()
 
 
+def test_nothing_is_begun_in_a_folder_of_something_else(tmp_path):
+    home = Home(tmp_path / "photos")
+    home.data.mkdir()
+    (home.data / "photo.jpg").write_bytes(b"")
+    assert home.run("user", "list").refusal().startswith(f"There is no data folder {home.data}.")
+    assert [one.name for one in home.data.iterdir()] == ["photo.jpg"]
+
+
+def test_records_whose_accounts_are_gone_are_begun_anew_by_no_command(tmp_path):
+    home = Home(tmp_path / "data")
+    home.keep("ada@example.org")
+    (home.data / "accounts.duckdb").unlink()
+    for command in (["user", "list"], ["user", "add", "bob@example.org"]):
+        assert "accounts.duckdb is gone" in home.run(*command).refusal()
+    assert "accounts.duckdb is gone" in home.run("serve", "--port", 0).err.splitlines()[-1]
+    assert "accounts.duckdb is gone" in home.run("doctor").out
+    assert not (home.data / "accounts.duckdb").exists()
+
+
 def test_the_advice_for_a_folder_without_a_model_brings_that_folder_one_without_a_network(tmp_path):
     assert fetch.offline_folder() is not None, "the package belongs to the test environment"
     home = Home(tmp_path / "a folder", {"models": str(tmp_path / "a folder" / "models")})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_no_new_account_is_begun_with_a_damaged_file(tmp_path: Path, content: by
     run(scenario)
 
 
-def test_an_account_whose_file_is_gone_does_not_begin_anew_where_something_was_erased(tmp_path: Path) -> None:
+def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> None:
     data, saved = tmp_path / "data", tmp_path / "backup"
 
     async def scenario() -> None:
@@ -93,12 +94,12 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew_where_something_was_e
         async with house(data) as h:
             for one in (ada, bob):
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
-            said = refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")[
-                "detail"
-            ]
-            assert (await ada.call("GET", "/v1/me")).json()["problem"] == said, "the doctor hears of it, too"
-            assert "vademecum restore" in said and str(user_ledger(data, ada.id).path) in said
-            assert await bob.live("facts") == {}, "he has nothing that could come back"
+                said = refused(await one.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")
+                told = said["detail"]
+                assert (await one.call("GET", "/v1/me")).json()["problem"] == told, (
+                    "the doctor hears of it, too"
+                )
+                assert "vademecum restore" in told and str(user_ledger(data, one.id).path) in told
             with pytest.raises(Broken, match="vademecum restore"):
                 await backup(h.parts, tmp_path / "without her")
             assert not (tmp_path / "without her").exists(), "it would take the place of one that has her rows"
@@ -106,6 +107,41 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew_where_something_was_e
             async with h.parts.users.open(ada.id) as store:
                 assert store.seq > SEQ_JUMP, "no number is given twice"
             assert set(await ada.live("facts")) == {"f2"} and set(await bob.live("facts")) == {"f1"}
+
+    run(scenario)
+
+
+def test_who_never_erased_anything_does_not_begin_anew_either_until_the_ledger_is_taken_away(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            bob, carl = await h.person(), await h.person()
+            assert await bob.push("facts", fact("f1")) == []
+        shutil.rmtree(tmp_path / "users")  # a disk that is not there
+        async with house(tmp_path) as h:
+            for one in (bob, carl):
+                one.client._transport.app = h.app  # type: ignore[attr-defined]
+            assert "problem" in (await bob.call("GET", "/v1/me")).json()
+            with pytest.raises(Broken, match=r"records\.duckdb .* is gone"):
+                await backup(h.parts, tmp_path / "of nothing")
+            assert await carl.push("facts", fact("f2")) == [], "he had none"
+            user_ledger(tmp_path, bob.id).path.unlink()
+            assert await bob.live("facts") == {}
+
+    run(scenario)
+
+
+def test_records_without_the_accounts_file_are_not_given_a_new_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("facts", fact("f1")) == []
+        (tmp_path / "accounts.duckdb").unlink()
+        with pytest.raises(Broken, match=r"accounts\.duckdb is gone"):
+            async with house(tmp_path):
+                pass
+        assert not (tmp_path / "accounts.duckdb").exists()
 
     run(scenario)
 

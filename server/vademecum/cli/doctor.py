@@ -17,6 +17,7 @@ import msgspec
 from vademecum.cli.door import at_desk
 from vademecum.cli.lock import locked
 from vademecum.cli.options import data_option, json_option, settings_to_begin
+from vademecum.engines.duckdb.users import without_accounts
 from vademecum.engines.onnx import manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import Broken, VademecumError
@@ -59,7 +60,8 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("data folder", os.access(data, os.W_OK), str(data))
     if not (data / "accounts.duckdb").exists():
-        yield Finding("accounts", False, "none yet: `vademecum serve` begins this folder")
+        lost = without_accounts(data)
+        yield Finding("accounts", False, lost or "none yet: `vademecum serve` begins this folder")
         return
     free = shutil.disk_usage(data).free
     yield Finding("free disk", free > 2**30, f"{free / 2**30:.1f} GB free; a backup and an erasure need room")

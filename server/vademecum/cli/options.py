@@ -46,7 +46,7 @@ folder_option = click.option(
 def settings_for(data: Path, **flags: Any) -> Settings:
     """Settings of a data folder that is there: a mistyped one must not be made. Raises NotFound."""
     settings = settings_to_begin(data, **flags)
-    if not settings.data.is_dir():
+    if not any((settings.data / name).exists() for name in ("accounts.duckdb", "users", "models")):
         raise NotFound(f"There is no data folder {settings.data}. `vademecum serve` begins one.")
     return settings
 

@@ -151,8 +151,9 @@ def _stopped(email: str, error: Exception, done: list[str]) -> Broken:
 
 async def _is_empty(parts: Parts, account_id: str) -> bool:
     """Nothing was ever written here, as by the owner that a new server makes for itself."""
-    if not (user_folder(parts.settings.data, account_id) / RECORDS).exists():
-        return True
+    data = parts.settings.data
+    if not (user_folder(data, account_id) / RECORDS).exists():
+        return not user_ledger(data, account_id).path.exists()
     try:
         async with parts.users.open(account_id) as store:
             return not store.heads.rows
@@ -173,7 +174,7 @@ def _verified(source: Path) -> BackupManifest:
 async def _check_not_lost(parts: Parts, user_id: str) -> None:
     """A backup without an account that had a file would take the place of one that has it. Raises Broken: opening the
     account says what to do."""
-    if user_ledger(parts.settings.data, user_id).last_seq():
+    if user_ledger(parts.settings.data, user_id).path.exists():
         async with parts.users.open(user_id):
             return
 

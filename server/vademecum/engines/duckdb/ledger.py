@@ -104,6 +104,13 @@ class Ledger:
             if len(lines) + len(missing) > 2 * self._counting:
                 self._compact(counting)
 
+    def begin(self) -> None:
+        """From now on there is a file, if only an empty one: whoever finds no records beside it knows that they are lost."""
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch()
+            sync_folder(self.path.parent)
+
     def last_seq(self) -> int:
         return max((line.seq for line in self.read()), default=0)
 

@@ -49,6 +49,17 @@ def user_ledger(data: Path, user_id: str) -> Ledger:
     return Ledger(data / "ledger" / f"{user_id}.jsonl")
 
 
+def without_accounts(data: Path) -> str:
+    """What to say of records whose accounts' file is gone: a new one would lock everybody out. Empty: there are none."""
+    if not any((data / "users").glob(f"*/*/{RECORDS}")):
+        return ""
+    return (
+        f"{data / 'accounts.duckdb'} is gone, and there are records of people in {data / 'users'}. Nothing was changed: "
+        "a new one would lock them all out. Put it back, or move that folder away and restore a backup with "
+        "`vademecum restore`; without it, `vademecum serve` begins anew."
+    )
+
+
 def _remove_tree(folder: Path) -> None:
     """Also when the folder is a link to another disk. Raises Broken when something is left of it."""
     try:
@@ -188,16 +199,17 @@ class Users:
         return store
 
     async def _opened(self, path: Path, ledger: Ledger, known: int) -> Opened:
-        erased = [] if path.exists() else await asyncio.to_thread(ledger.read)
-        if erased:
+        if not path.exists() and ledger.path.exists():
             raise Broken(
-                f"The file {path.name} of folder {path.parent.name} is gone, and something was erased in it: an empty one "
-                f"would let that come back. Put the file back, restore a backup with `vademecum restore`, or, to begin "
-                f"with nothing, remove {ledger.path}."
+                f"The file {path.name} of folder {path.parent.name} is gone. Nothing was changed: an empty one would let "
+                f"come back what was erased, and the next backup would have nothing of it. Put the file back (is a disk "
+                f"missing?), restore a backup with `vademecum restore`, or, to begin with what devices bring, remove "
+                f"{ledger.path}."
             )
         opened = await self.files.instance.run(lambda _: self.files.open(path, known))
         try:
             await asyncio.to_thread(ledger.catch_up, opened.heads, opened.forgotten_at)
+            await asyncio.to_thread(ledger.begin)
         except BaseException:
             await self.files.instance.run(lambda _: self.files.instance.let_go(opened.alias))
             raise
