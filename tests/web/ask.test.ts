@@ -124,6 +124,18 @@ test("who wished for the assistant gets it, at the second time that the server i
     expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
 });
 
+test("what fails while the server is there is asked again by itself", async () => {
+  const id = await quoted("When is the rent due?");
+  refuses = () => 502;
+  summary$.next(summary("live"));
+  await soon(() => expect(asked).toBeGreaterThan(0));
+  await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
+  expect(wished()).toEqual([id]);
+  refuses = () => undefined;
+  await soon(() => expect(wished()).toEqual([]));
+  expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
+});
+
 test("a wish for a turn that is gone is gone with it", async () => {
   const id = await quoted("When is the rent due?");
   await (await records.episodes.findOne(id).exec())!.remove();

@@ -16,6 +16,7 @@ import { lacking, type Task } from "../model/task.ts";
 import { aborted, arrived, type Arrivals } from "./arriving.ts";
 import { answer, assistant, type Assistant, type Told } from "./assistant.ts";
 import { begun, now, type House } from "./house.ts";
+import { Later } from "./later.ts";
 import { loaded } from "./loaded.ts";
 import { isForNow, patiently } from "./patience.ts";
 import type { Searcher } from "./search.ts";
@@ -70,6 +71,7 @@ export class Asking {
   /** What went into the last prompts. */
   readonly #told = new Map<string, Told>();
   readonly #unanswered: Unanswered;
+  readonly #later: Later;
 
   constructor(house: House, syncing: Syncing, searcher: () => Promise<Searcher>, arrivals: Arrivals) {
     this.#house = house;
@@ -77,12 +79,18 @@ export class Asking {
     this.#searcher = searcher;
     this.#arrivals = arrivals;
     this.#unanswered = new Unanswered(house);
+    this.#later = new Later(house, {
+      isAway: () => isAway(syncing.summary$.value.kind),
+      isAvailable: () => this.#available(),
+      answer: (episodeId) => this.#answer(episodeId, () => this.#anew(episodeId)),
+      changed: () => this.#look(),
+    });
     syncing.summary$
       .pipe(
         map(({ kind }) => kind),
         distinctUntilChanged(),
       )
-      .subscribe((kind) => void (kind === "live" ? this.#askLater() : this.#look()));
+      .subscribe((kind) => void (kind === "live" ? this.#later.ask() : this.#look()));
     house.records.episodes.$.subscribe(({ documentId }) => {
       const { [documentId]: why, ...kept } = this.assistant$.value.kept;
       if (why !== undefined) this.#tell({ kept }); // another answer came, here or elsewhere
@@ -134,37 +142,13 @@ export class Asking {
   }
 
   /** Whether the assistant shall answer a turn of quotations once the server is back. */
-  async later(episodeId: string, wanted: boolean): Promise<void> {
-    const { account, device } = this.#house;
-    if (wanted) await device.later.put({ episodeId, userId: account.userId, at: this.#house.madeAt() });
-    else await device.later.delete(episodeId);
-    await this.#look();
-    if (wanted) void this.#askLater();
+  later(episodeId: string, wanted: boolean): Promise<void> {
+    return this.#later.want(episodeId, wanted);
   }
 
   /** What went into the prompt of a turn that was answered since the app was opened. */
   told(episodeId: string): Told | null {
     return this.#told.get(episodeId) ?? null;
-  }
-
-  /**
-   * One after the other, and in one tab: many questions at once the server would refuse. A turn that gets quotations
-   * once more goes on waiting, and those after it with it, until the server is back again.
-   */
-  async #askLater(): Promise<void> {
-    const { account, device } = this.#house;
-    await this.#look();
-    await navigator.locks.request(`vademecum-later-${account.userId}`, async () => {
-      while (await this.#available()) {
-        const next = await device.later.where({ userId: account.userId }).first();
-        if (!next) break;
-        const answered = await this.#answer(next.episodeId, () => this.#anew(next.episodeId));
-        if (answered?.model === QUOTES) break;
-        await device.later.delete(next.episodeId);
-        await this.#look();
-      }
-    });
-    await this.#look();
   }
 
   /** The turn, with the answer that it has until there is a better one; other words have none. Null: it is gone. */
@@ -184,8 +168,7 @@ export class Asking {
   async #look(): Promise<void> {
     const { account, device } = this.#house;
     const known = (await device.accounts.get(account.userId))?.assistant ?? null;
-    const waiting = await device.later.where({ userId: account.userId }).toArray();
-    this.#tell({ known, later: waiting.map(({ episodeId }) => episodeId) });
+    this.#tell({ known, later: await this.#later.ids() });
   }
 
   #tell(change: Partial<AssistantState>): void {
