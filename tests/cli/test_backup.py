@@ -177,6 +177,28 @@ def test_a_backup_never_writes_into_a_folder_that_has_something(home, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith("full")) == ["full"]
 
 
+@pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
+def test_a_backup_that_cannot_be_written_says_so_and_is_no_defect(home, ada, tmp_path, with_server):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "loop").symlink_to("loop")
+    nowhere = {
+        "file/copy": "Not a directory",
+        "file/deep/copy": "Not a directory",
+        "x" * 300: "File name too long",
+    }
+    with home.serving() if with_server else nullcontext() as server:
+        for name, why in {**nowhere, "loop/copy": "Too many levels of symbolic links"}.items():
+            said = home.run("backup", tmp_path / name).refusal()
+            assert said.startswith(f"{tmp_path / name} cannot be written ({why}). No backup was made"), said
+        records = next(home.data.glob(f"users/*/{ada}/records.duckdb"))
+        records.rename(tmp_path / "records")
+        records.mkdir()
+        said = home.run("backup", tmp_path / "copy").refusal()
+        assert said.startswith(f"{records} cannot be read (Is a directory). No backup was made"), said
+        assert server is None or "defect" not in server.said()
+    assert (tmp_path / "file").read_text() == "mine" and not list(tmp_path.glob("*copy*"))
+
+
 def test_a_document_deleted_before_a_backup_is_not_in_its_bytes(home, tmp_path):
     gone, kept = "The xylophone of Bartholomew is hidden beneath the oak.", "Forty apple trees stand here."
     with home.serving("--erase-delay-s", "60") as server:

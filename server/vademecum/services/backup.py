@@ -11,7 +11,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -54,13 +55,17 @@ class Restored(msgspec.Struct, rename="camel"):
 
 
 async def backup(parts: Parts, target: Path) -> BackupManifest:
-    """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten."""
-    if target.exists():
-        raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten. Raises Broken
+    when it cannot be written."""
+    with _writing(target):
+        if target.exists():
+            raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
+        with suppress(FileExistsError):  # a file is there: that it is no folder is said by what comes next
+            target.parent.mkdir(parents=True, exist_ok=True)
+        made = staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
+        with _writing(target):
+            await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
         users = sorted(parts.accounts.accounts)
         for user_id in users:
             if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
@@ -69,17 +74,31 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
             if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
                 await parts.users.rewrite(user_id)
             async with parts.users.detached(user_id) as folder:
-                await asyncio.to_thread(_copy_records, folder, user_folder(staging, user_id))
-        files = await asyncio.to_thread(_checksums, staging)
-        manifest = BackupManifest(parts.clock(), users, files)
-        (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
-        await asyncio.to_thread(_settle, staging)
-        staging.rename(target)
-        sync_folder(target.parent)
+                with _writing(target):
+                    await asyncio.to_thread(_copy_records, folder, user_folder(staging, user_id))
+        with _writing(target):
+            files = await asyncio.to_thread(_checksums, staging)
+            manifest = BackupManifest(parts.clock(), users, files)
+            (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+            await asyncio.to_thread(_settle, staging)
+            made = staging.rename(target)
+            sync_folder(target.parent)
     except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
         raise
     return manifest
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    """Raises Broken for what the disk of the backup does not take: no defect of ours, and a person can help it."""
+    try:
+        yield
+    except OSError as error:
+        raise Broken(
+            f"{target} cannot be written ({error.strerror or type(error).__name__}). No backup was made; all that was to "
+            "be copied is safe. Name a new folder on a disk that has room and that may be written to."
+        ) from error
 
 
 def _copy_records(source: Path, target: Path) -> None:
@@ -90,7 +109,14 @@ def _copy_records(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copied, on the disk, and read again. Raises Broken when the copy is not the same."""
+    """Copied, on the disk, and read again. Raises Broken when `source` cannot be read or the copy is not the same."""
+    try:
+        source.open("rb").close()
+    except OSError as error:  # no fault of the disk of the backup
+        raise Broken(
+            f"{source} cannot be read ({error.strerror}). No backup was made; nothing was changed. It must be a file that "
+            "the server can read."
+        ) from error
     shutil.copy2(source, target)
     with target.open("rb") as file:
         os.fsync(file.fileno())
