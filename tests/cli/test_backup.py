@@ -162,9 +162,13 @@ def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, ada, tmp_p
     assert "nowhere" in home.run("restore", tmp_path / "nowhere", "--yes").refusal()
     damaged = next(copy.glob("users/*/*/records.duckdb"))
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
-    assert "damaged" in home.run("restore", copy, "--yes").refusal()
+    name = damaged.relative_to(copy)
+    said = home.run("restore", copy, "--yes").refusal()
+    assert said.startswith(
+        f"The backup {copy} is damaged: {name} is not as it was written. Nothing was changed."
+    )
     damaged.unlink()
-    assert "damaged" in home.run("restore", copy, "--yes").refusal()
+    assert f"is damaged: {name} is missing. Nothing" in home.run("restore", copy, "--yes").refusal()
     assert records.read_bytes() == content and home.ok("user", "list").out == before
 
 
@@ -175,6 +179,19 @@ def test_a_backup_never_writes_into_a_folder_that_has_something(home, tmp_path):
     assert "exists" in home.run("backup", tmp_path / "full").refusal()
     assert digest(tmp_path / "full").keys() == {"mine.txt"}
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith("full")) == ["full"]
+
+
+def test_a_file_that_others_put_into_a_backup_is_no_damage_and_is_not_restored(home, ada, tmp_path):
+    copy = tmp_path / "copy"
+    home.ok("backup", copy)
+    folder = next(copy.glob(f"users/*/{ada}"))
+    for stray in (copy / ".DS_Store", copy / "users" / "Thumbs.db", folder / "._records.duckdb"):
+        stray.write_text("stray")
+    assert home.ok("restore", copy, "--yes", "--json").json["users"] == 1
+    assert not holds(home.data, "stray")
+    (folder / "records.duckdb.wal").write_text("stray")  # this one would be read as a part of the records
+    said = home.run("restore", copy, "--yes").refusal()
+    assert f"{folder.relative_to(copy)}/records.duckdb.wal is not of it. Nothing was changed." in said
 
 
 @pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])

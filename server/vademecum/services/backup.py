@@ -191,9 +191,37 @@ def _verified(source: Path) -> BackupManifest:
         manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=BackupManifest)
     except (OSError, msgspec.DecodeError) as error:
         raise BadRequest(f"{source} is not a backup of this program. Nothing was changed.") from error
-    if _checksums(source) != manifest.files:
-        raise Broken(f"The backup {source} is damaged: its checksums do not fit. Nothing was changed.")
+    flaws = _flaws(source, manifest)
+    if flaws:
+        more = f", and {len(flaws) - 1} more" if len(flaws) > 1 else ""
+        raise Broken(
+            f"The backup {source} is damaged: {flaws[0]}{more}. Nothing was changed. Restore another copy of it, or "
+            "another backup."
+        )
     return manifest
+
+
+def _flaws(source: Path, manifest: BackupManifest) -> list[str]:
+    """What is wrong with the files that the manifest names, and with those that a restore would take although it does
+    not. Others are none of the backup: a file manager or a disk puts its own in each folder."""
+    found = [
+        f"{name} {flaw}" for name, digest in manifest.files.items() if (flaw := _flaw(source / name, digest))
+    ]
+    if found:
+        return found
+    records = [str(user_folder(Path(), user_id) / RECORDS) for user_id in manifest.users]
+    unnamed = {ACCOUNTS, *records, *(f"{name}.wal" for name in records)} - manifest.files.keys()
+    return [f"{name} is not of it" for name in sorted(unnamed) if (source / name).exists()]
+
+
+def _flaw(path: Path, digest: str) -> str:
+    """What is wrong with a file that the manifest names; empty if nothing is."""
+    try:
+        if not path.is_file():
+            return "is missing"
+        return "" if _hash(path) == digest else "is not as it was written"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
 
 
 async def _check_not_lost(parts: Parts, user_id: str) -> None:
