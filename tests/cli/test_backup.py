@@ -151,6 +151,26 @@ def test_who_left_for_good_does_not_come_back_by_a_restore(home, tmp_path):
     assert not list(home.data.glob(f"users/*/{leaver}"))
 
 
+def test_a_restore_says_whom_it_leaves_out_because_they_were_removed(home, ada, tmp_path):
+    bob = home.add("bob@example.org")
+    home.ok("backup", tmp_path / "copy")
+    for email in ("ada@example.org", "bob@example.org"):
+        home.ok("user", "remove", email, "--yes")
+    home.add("Ada@Example.org")
+    restored = home.ok("restore", tmp_path / "copy", "--yes")
+    assert restored.out.startswith("Records of 0 accounts, as of ")
+    again, nameless = restored.err.splitlines()
+    assert again.startswith(
+        "Ada@Example.org was not restored: the account that the backup has was removed since"
+    )
+    assert nameless.startswith("Not restored, because they were removed since") and nameless.endswith(
+        f": {bob}."
+    )
+    told = home.ok("restore", tmp_path / "copy", "--yes", "--json").json
+    assert {one["id"]: one["email"] for one in told["removed"]} == {ada: "Ada@Example.org", bob: None}
+    assert told["skipped"] == []
+
+
 def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, ada, tmp_path):
     copy = tmp_path / "copy"
     home.ok("backup", copy)

@@ -26,7 +26,7 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, Broken
 from vademecum.model import cascade
 from vademecum.model.draft import WAITING, Draft
-from vademecum.services.left import read_left
+from vademecum.services.left import Left, look, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.project_merge import MOVED
 from vademecum.services.scope import PROJECTS, SESSIONS, project_of
@@ -43,15 +43,25 @@ class BackupManifest(msgspec.Struct, rename="camel"):
     files: dict[str, str]
 
 
+class Removed(msgspec.Struct, rename="camel"):
+    """An account of the backup that has left since. `email`: its address, if somebody has it here again; else it is known
+    no more."""
+
+    id: str
+    email: str | None
+
+
 class Restored(msgspec.Struct, rename="camel"):
     """`erased_again`: rows of the backup that had been erased since, and were not brought back. `skipped`: emails of
-    the backup that somebody else has here by now."""
+    the backup that somebody else has here by now. `removed`: whose records were left out because they are to stay
+    removed."""
 
     users: int
     accounts: int
     erased_again: int
     backup_at: str
     skipped: list[str]
+    removed: list[Removed]
 
 
 async def backup(parts: Parts, target: Path) -> BackupManifest:
@@ -154,6 +164,8 @@ async def restore(parts: Parts, source: Path) -> Restored:
     adopted = await parts.accounts.adopt(source / ACCOUNTS, read_left(parts.settings.data), empty)
     for account_id in adopted.replaced:
         await parts.users.remove(account_id)
+    emails = [account.email for account in parts.accounts.accounts.values()]
+    removed = await asyncio.to_thread(_removed, manifest, look(parts.settings.data), emails)
     erased = 0
     done: list[str] = []
     for user_id in manifest.users:
@@ -165,7 +177,12 @@ async def restore(parts: Parts, source: Path) -> Restored:
             except Exception as error:
                 raise _stopped(email, error, done) from error
             done.append(email)
-    return Restored(len(done), adopted.count, erased, manifest.at, adopted.skipped)
+    return Restored(len(done), adopted.count, erased, manifest.at, adopted.skipped, removed)
+
+
+def _removed(manifest: BackupManifest, left: Left, emails: list[str]) -> list[Removed]:
+    """Those of the backup who have left for good, perhaps to come again as somebody else."""
+    return [Removed(one, left.address_of(one, emails)) for one in manifest.users if one in left.digests]
 
 
 def _stopped(email: str, error: Exception, done: list[str]) -> Broken:
