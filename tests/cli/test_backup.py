@@ -151,6 +151,26 @@ def test_who_left_for_good_does_not_come_back_by_a_restore(home, tmp_path):
     assert not list(home.data.glob(f"users/*/{leaver}"))
 
 
+def test_a_restore_says_whom_it_leaves_out_because_they_were_removed(home, ada, tmp_path):
+    bob = home.add("bob@example.org")
+    home.ok("backup", tmp_path / "copy")
+    for email in ("ada@example.org", "bob@example.org"):
+        home.ok("user", "remove", email, "--yes")
+    home.add("Ada@Example.org")
+    restored = home.ok("restore", tmp_path / "copy", "--yes")
+    assert restored.out.startswith("Records of 0 accounts, as of ")
+    again, nameless = restored.err.splitlines()
+    assert again.startswith(
+        "Ada@Example.org was not restored: the account that the backup has was removed since"
+    )
+    assert nameless.startswith("Not restored, because they were removed since") and nameless.endswith(
+        f": {bob}."
+    )
+    told = home.ok("restore", tmp_path / "copy", "--yes", "--json").json
+    assert {one["id"]: one["email"] for one in told["removed"]} == {ada: "Ada@Example.org", bob: None}
+    assert told["skipped"] == []
+
+
 def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, ada, tmp_path):
     copy = tmp_path / "copy"
     home.ok("backup", copy)
@@ -162,9 +182,13 @@ def test_what_is_no_whole_backup_is_refused_and_changes_nothing(home, ada, tmp_p
     assert "nowhere" in home.run("restore", tmp_path / "nowhere", "--yes").refusal()
     damaged = next(copy.glob("users/*/*/records.duckdb"))
     damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
-    assert "damaged" in home.run("restore", copy, "--yes").refusal()
+    name = damaged.relative_to(copy)
+    said = home.run("restore", copy, "--yes").refusal()
+    assert said.startswith(
+        f"The backup {copy} is damaged: {name} is not as it was written. Nothing was changed."
+    )
     damaged.unlink()
-    assert "damaged" in home.run("restore", copy, "--yes").refusal()
+    assert f"is damaged: {name} is missing. Nothing" in home.run("restore", copy, "--yes").refusal()
     assert records.read_bytes() == content and home.ok("user", "list").out == before
 
 
@@ -175,6 +199,41 @@ def test_a_backup_never_writes_into_a_folder_that_has_something(home, tmp_path):
     assert "exists" in home.run("backup", tmp_path / "full").refusal()
     assert digest(tmp_path / "full").keys() == {"mine.txt"}
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith("full")) == ["full"]
+
+
+def test_a_file_that_others_put_into_a_backup_is_no_damage_and_is_not_restored(home, ada, tmp_path):
+    copy = tmp_path / "copy"
+    home.ok("backup", copy)
+    folder = next(copy.glob(f"users/*/{ada}"))
+    for stray in (copy / ".DS_Store", copy / "users" / "Thumbs.db", folder / "._records.duckdb"):
+        stray.write_text("stray")
+    assert home.ok("restore", copy, "--yes", "--json").json["users"] == 1
+    assert not holds(home.data, "stray")
+    (folder / "records.duckdb.wal").write_text("stray")  # this one would be read as a part of the records
+    said = home.run("restore", copy, "--yes").refusal()
+    assert f"{folder.relative_to(copy)}/records.duckdb.wal is not of it. Nothing was changed." in said
+
+
+@pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
+def test_a_backup_that_cannot_be_written_says_so_and_is_no_defect(home, ada, tmp_path, with_server):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "loop").symlink_to("loop")
+    nowhere = {
+        "file/copy": "Not a directory",
+        "file/deep/copy": "Not a directory",
+        "x" * 300: "File name too long",
+    }
+    with home.serving() if with_server else nullcontext() as server:
+        for name, why in {**nowhere, "loop/copy": "Too many levels of symbolic links"}.items():
+            said = home.run("backup", tmp_path / name).refusal()
+            assert said.startswith(f"{tmp_path / name} cannot be written ({why}). No backup was made"), said
+        records = next(home.data.glob(f"users/*/{ada}/records.duckdb"))
+        records.rename(tmp_path / "records")
+        records.mkdir()
+        said = home.run("backup", tmp_path / "copy").refusal()
+        assert said.startswith(f"{records} cannot be read (Is a directory). No backup was made"), said
+        assert server is None or "defect" not in server.said()
+    assert (tmp_path / "file").read_text() == "mine" and not list(tmp_path.glob("*copy*"))
 
 
 def test_a_document_deleted_before_a_backup_is_not_in_its_bytes(home, tmp_path):

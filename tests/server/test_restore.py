@@ -1,6 +1,7 @@
 """A restore that fails half-way has changed nothing; one that is done showed nobody what was erased."""
 
 import asyncio
+import errno
 import os
 import stat
 import threading
@@ -227,6 +228,37 @@ def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatc
             with pytest.raises(Exception, match="not what was copied"):
                 await backups.backup(h.parts, tmp_path / "second")
             assert [p.name for p in tmp_path.iterdir() if "second" in p.name] == []
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("step", ["copy2", "rename", "sync_folder"])
+def test_of_a_backup_that_the_disk_does_not_take_nothing_is_left(tmp_path, monkeypatch, step):
+    """Nor of one that has its name already, when the disk does not take that."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full_for_the_name(folder):
+        return full() if folder == tmp_path else None
+
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            with monkeypatch.context() as patch:
+                places = {
+                    "copy2": ("shutil.copy2", full),
+                    "rename": ("pathlib.Path.rename", full),
+                    "sync_folder": ("vademecum.services.backup.sync_folder", full_for_the_name),
+                }
+                patch.setattr(*places[step])
+                with pytest.raises(
+                    Broken, match=r"second cannot be written \(No space left on device\)\. No backup"
+                ):
+                    await backups.backup(h.parts, tmp_path / "second")
+            assert [p.name for p in tmp_path.iterdir() if "second" in p.name] == []
+            await send(ada, "sessions", (session("after"), None))
+            await backups.backup(h.parts, tmp_path / "second")
 
     run(scenario)
 

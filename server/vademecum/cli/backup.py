@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -20,7 +21,7 @@ def backup(target: Path, data: Path, as_json: bool) -> None:
 
     The search index and the models are not in it: they are made again.
     """
-    body = {"path": str(target.resolve())}
+    body = {"path": os.path.realpath(target)}  # `resolve` fails at a link that leads to itself
     done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/backup", json=body))
     records = sum(name.endswith("/records.duckdb") for name in done["files"])
     text = f"{_accounts(records)}, and all {len(done['users'])} accounts, verified: {target}"
@@ -52,6 +53,24 @@ def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
     )
     for email in done["skipped"]:
         click.echo(f"{email} was not restored: an account with that email and other data is here.", err=True)
+    for said in _removed(done["removed"]):
+        click.echo(said, err=True)
+
+
+def _removed(accounts: list[dict[str, str | None]]) -> list[str]:
+    """Who was left out because of a removal: by the address, if it is known, else by what the backup's folders say."""
+    said = [
+        f"{one['email']} was not restored: the account that the backup has was removed since, and that is for good. The "
+        "one here is a new one."
+        for one in accounts
+        if one["email"]
+    ]
+    nameless = [str(one["id"]) for one in accounts if not one["email"]]
+    if nameless:
+        said.append(
+            f"Not restored, because they were removed since, and that is for good: {', '.join(nameless)}."
+        )
+    return said
 
 
 def _accounts(number: int) -> str:

@@ -11,7 +11,8 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, Broken
 from vademecum.model import cascade
 from vademecum.model.draft import WAITING, Draft
-from vademecum.services.left import read_left
+from vademecum.services.left import Left, look, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.project_merge import MOVED
 from vademecum.services.scope import PROJECTS, SESSIONS, project_of
@@ -42,25 +43,39 @@ class BackupManifest(msgspec.Struct, rename="camel"):
     files: dict[str, str]
 
 
+class Removed(msgspec.Struct, rename="camel"):
+    """An account of the backup that has left since. `email`: its address, if somebody has it here again; else it is known
+    no more."""
+
+    id: str
+    email: str | None
+
+
 class Restored(msgspec.Struct, rename="camel"):
     """`erased_again`: rows of the backup that had been erased since, and were not brought back. `skipped`: emails of
-    the backup that somebody else has here by now."""
+    the backup that somebody else has here by now. `removed`: whose records were left out because they are to stay
+    removed."""
 
     users: int
     accounts: int
     erased_again: int
     backup_at: str
     skipped: list[str]
+    removed: list[Removed]
 
 
 async def backup(parts: Parts, target: Path) -> BackupManifest:
-    """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten."""
-    if target.exists():
-        raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten. Raises Broken
+    when it cannot be written."""
+    with _writing(target):
+        if target.exists():
+            raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
+        with suppress(FileExistsError):  # a file is there: that it is no folder is said by what comes next
+            target.parent.mkdir(parents=True, exist_ok=True)
+        made = staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
-        await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
+        with _writing(target):
+            await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
         users = sorted(parts.accounts.accounts)
         for user_id in users:
             if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
@@ -69,17 +84,31 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
             if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
                 await parts.users.rewrite(user_id)
             async with parts.users.detached(user_id) as folder:
-                await asyncio.to_thread(_copy_records, folder, user_folder(staging, user_id))
-        files = await asyncio.to_thread(_checksums, staging)
-        manifest = BackupManifest(parts.clock(), users, files)
-        (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
-        await asyncio.to_thread(_settle, staging)
-        staging.rename(target)
-        sync_folder(target.parent)
+                with _writing(target):
+                    await asyncio.to_thread(_copy_records, folder, user_folder(staging, user_id))
+        with _writing(target):
+            files = await asyncio.to_thread(_checksums, staging)
+            manifest = BackupManifest(parts.clock(), users, files)
+            (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
+            await asyncio.to_thread(_settle, staging)
+            made = staging.rename(target)
+            sync_folder(target.parent)
     except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
+        shutil.rmtree(made, ignore_errors=True)
         raise
     return manifest
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    """Raises Broken for what the disk of the backup does not take: no defect of ours, and a person can help it."""
+    try:
+        yield
+    except OSError as error:
+        raise Broken(
+            f"{target} cannot be written ({error.strerror or type(error).__name__}). No backup was made; all that was to "
+            "be copied is safe. Name a new folder on a disk that has room and that may be written to."
+        ) from error
 
 
 def _copy_records(source: Path, target: Path) -> None:
@@ -90,7 +119,14 @@ def _copy_records(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copied, on the disk, and read again. Raises Broken when the copy is not the same."""
+    """Copied, on the disk, and read again. Raises Broken when `source` cannot be read or the copy is not the same."""
+    try:
+        source.open("rb").close()
+    except OSError as error:  # no fault of the disk of the backup
+        raise Broken(
+            f"{source} cannot be read ({error.strerror}). No backup was made; nothing was changed. It must be a file that "
+            "the server can read."
+        ) from error
     shutil.copy2(source, target)
     with target.open("rb") as file:
         os.fsync(file.fileno())
@@ -128,6 +164,8 @@ async def restore(parts: Parts, source: Path) -> Restored:
     adopted = await parts.accounts.adopt(source / ACCOUNTS, read_left(parts.settings.data), empty)
     for account_id in adopted.replaced:
         await parts.users.remove(account_id)
+    emails = [account.email for account in parts.accounts.accounts.values()]
+    removed = await asyncio.to_thread(_removed, manifest, look(parts.settings.data), emails)
     erased = 0
     done: list[str] = []
     for user_id in manifest.users:
@@ -139,7 +177,12 @@ async def restore(parts: Parts, source: Path) -> Restored:
             except Exception as error:
                 raise _stopped(email, error, done) from error
             done.append(email)
-    return Restored(len(done), adopted.count, erased, manifest.at, adopted.skipped)
+    return Restored(len(done), adopted.count, erased, manifest.at, adopted.skipped, removed)
+
+
+def _removed(manifest: BackupManifest, left: Left, emails: list[str]) -> list[Removed]:
+    """Those of the backup who have left for good, perhaps to come again as somebody else."""
+    return [Removed(one, left.address_of(one, emails)) for one in manifest.users if one in left.digests]
 
 
 def _stopped(email: str, error: Exception, done: list[str]) -> Broken:
@@ -166,9 +209,37 @@ def _verified(source: Path) -> BackupManifest:
         manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=BackupManifest)
     except (OSError, msgspec.DecodeError) as error:
         raise BadRequest(f"{source} is not a backup of this program. Nothing was changed.") from error
-    if _checksums(source) != manifest.files:
-        raise Broken(f"The backup {source} is damaged: its checksums do not fit. Nothing was changed.")
+    flaws = _flaws(source, manifest)
+    if flaws:
+        more = f", and {len(flaws) - 1} more" if len(flaws) > 1 else ""
+        raise Broken(
+            f"The backup {source} is damaged: {flaws[0]}{more}. Nothing was changed. Restore another copy of it, or "
+            "another backup."
+        )
     return manifest
+
+
+def _flaws(source: Path, manifest: BackupManifest) -> list[str]:
+    """What is wrong with the files that the manifest names, and with those that a restore would take although it does
+    not. Others are none of the backup: a file manager or a disk puts its own in each folder."""
+    found = [
+        f"{name} {flaw}" for name, digest in manifest.files.items() if (flaw := _flaw(source / name, digest))
+    ]
+    if found:
+        return found
+    records = [str(user_folder(Path(), user_id) / RECORDS) for user_id in manifest.users]
+    unnamed = {ACCOUNTS, *records, *(f"{name}.wal" for name in records)} - manifest.files.keys()
+    return [f"{name} is not of it" for name in sorted(unnamed) if (source / name).exists()]
+
+
+def _flaw(path: Path, digest: str) -> str:
+    """What is wrong with a file that the manifest names; empty if nothing is."""
+    try:
+        if not path.is_file():
+            return "is missing"
+        return "" if _hash(path) == digest else "is not as it was written"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
 
 
 async def _check_not_lost(parts: Parts, user_id: str) -> None:

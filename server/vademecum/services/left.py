@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,11 @@ class Left:
         if not found and self.unsure:
             raise Broken(self.unsure)
         return found
+
+    def address_of(self, account_id: str, emails: Iterable[str]) -> str | None:
+        """Which of these addresses that account had, if any and if it can be told."""
+        digest = self.digests.get(account_id)
+        return next((one for one in emails if digest and _digest(account_id, one) == digest), None)
 
 
 def left_file(data: Path) -> Path:
