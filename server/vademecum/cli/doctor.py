@@ -17,7 +17,6 @@ import msgspec
 from vademecum.cli.door import at_desk
 from vademecum.cli.lock import locked
 from vademecum.cli.options import data_option, json_option, settings_to_begin
-from vademecum.engines.duckdb.users import without_accounts
 from vademecum.engines.onnx import manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import Broken, VademecumError
@@ -60,6 +59,8 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("data folder", os.access(data, os.W_OK), str(data))
     if not (data / "accounts.duckdb").exists():
+        from vademecum.engines.duckdb.users import without_accounts  # with all that it needs
+
         lost = without_accounts(data)
         yield Finding("accounts", False, lost or "none yet: `vademecum serve` begins this folder")
         return

@@ -212,7 +212,8 @@ def test_a_tombstone_stays_while_the_ledger_cannot_be_written(tmp_path):
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         await take(ada, event("read", kind="read", at=days_before(clock(), 61)))
         path = user_ledger(tmp_path / "data", ada.id).path
-        path.mkdir(parents=True)
+        path.unlink()
+        path.mkdir()
         retain = h.parts.backstage.jobs["retain"]._work
         await retain(ada.id)
         with pytest.raises(OSError, match="ledger"):
