@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -133,6 +135,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     )
 
     def __post_init__(self) -> None:
+        _check_origin(self.origin)
+        _check_proxies(self.trusted_proxies)
         if self.assistant_url:
             base_address(self.assistant_url)
             if not self.assistant_model.strip():
@@ -146,6 +150,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def models_folder(self) -> Path:
         return self.models or self.data / "models"
+
+
+def _check_origin(origin: str) -> None:
+    found = urlsplit(origin)
+    plain = f"{found.scheme}://{found.netloc}"
+    if origin and (found.scheme not in ("http", "https") or not found.hostname or origin != plain):
+        raise ValueError(
+            "The origin must be like https://docs.example.org: a scheme, a host, and nothing behind it"
+        )
+
+
+def _check_proxies(addresses: str) -> None:
+    for one in filter(None, (part.strip() for part in addresses.split(","))):
+        try:
+            one == "*" or ipaddress.ip_network(one, strict=False)
+        except ValueError as error:
+            raise ValueError(f"{one!r} is no address of a trusted proxy, nor a network of them") from error
 
 
 def from_environment(environment: Mapping[str, str], **flags: Any) -> Settings:

@@ -221,7 +221,9 @@ def signed_in_through_a_proxy(server, client_address):
 def test_headers_of_a_proxy_are_believed_only_when_it_is_trusted(tmp_path):
     trusting, strict = Home(tmp_path / "trusting"), Home(tmp_path / "strict")
     with strict.serving() as server:
-        assert signed_in_through_a_proxy(server, "203.0.113.9") == (200, False)
+        assert signed_in_through_a_proxy(server, "203.0.113.9") == (403, False)
+        with server.client() as here:
+            assert here.get("/metrics").status_code == 200
     with trusting.serving("--trusted-proxies", "127.0.0.1") as server:
         assert signed_in_through_a_proxy(server, "203.0.113.9") == (403, True)
         door = local.read(trusting.data)
@@ -232,7 +234,22 @@ def test_headers_of_a_proxy_are_believed_only_when_it_is_trusted(tmp_path):
             assert proxy.get("/v1/accounts", headers=forged).status_code == 401
     with trusting.serving("--trusted-proxies", "203.0.113.1") as server, server.client() as stranger:
         headers = {"X-Forwarded-For": "203.0.113.9"}
-        assert stranger.get("/metrics", headers=headers).status_code == 200, "not from the trusted address"
+        assert stranger.get("/metrics", headers=headers).status_code == 403, (
+            "somebody else's, whoever passed it on"
+        )
+
+
+def test_a_link_for_a_person_names_the_address_by_which_people_reach_the_server(home):
+    home.add("ada@example.org")
+    with home.serving("--origin", "https://docs.example.org") as server:
+        assert home.ok("user", "link", "ada@example.org").out.startswith(
+            "https://docs.example.org/v1/sign-in?link="
+        )
+        assert "no proxy is trusted" in server.said()
+    with home.serving("--origin", "https://docs.example.org", "--trusted-proxies", "127.0.0.1") as server:
+        assert "no proxy is trusted" not in server.said()
+    with home.serving() as server:
+        assert home.ok("user", "link", "ada@example.org").out.startswith(server.url)
 
 
 def test_a_stop_ends_streams_finishes_uploads_and_keeps_what_was_acknowledged(home):

@@ -51,6 +51,20 @@ def test_a_start_that_cannot_go_on_names_the_file_and_what_to_do(
     assert str(tmp_path / name) in said.value.message
 
 
+def test_what_cannot_be_swept_away_holds_up_no_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            for one in (ada, bob):
+                assert await one.push("facts", fact("f1")) == []
+        (user_folder(tmp_path, ada.id) / "records.duckdb.new").mkdir()
+        async with house(tmp_path) as h:
+            bob.client._transport.app = h.app  # type: ignore[attr-defined]
+            assert set(await bob.live("facts")) == {"f1"}
+
+    run(scenario)
+
+
 def test_marks_of_nobody_hold_up_no_start_and_go(tmp_path: Path) -> None:
     async def scenario() -> None:
         await _start(tmp_path)

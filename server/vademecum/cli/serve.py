@@ -49,6 +49,11 @@ def greeting(settings: Settings, url: str, address: str, link: str | None) -> It
             "Warning: this is not encrypted (no TLS): who shares the network can read passwords and documents. "
             "Use --tls-certificate, or a proxy that speaks HTTPS."
         )
+    if settings.origin.startswith("https:") and not (url.startswith("https:") or settings.trusted_proxies):
+        yield (
+            "Warning: no proxy is trusted, so everybody who comes through one counts as one caller, on this machine. "
+            "Name its address by --trusted-proxies."
+        )
     if link is not None:
         yield f"Sign in as {OWNER} (administrator), once, within 15 minutes: {settings.origin or url}{link}"
 
@@ -90,13 +95,14 @@ class Server(uvicorn.Server):
             address, port = self.servers[0].sockets[0].getsockname()[:2]
             host = self._settings.host
             here = LOOPBACK.get(host, host)
-            door = local.Door(_url(self.config.is_ssl, here, port), os.getpid(), parts.local_secret)
+            url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
+            public = self._settings.origin or url
+            door = local.Door(_url(self.config.is_ssl, here, port), os.getpid(), parts.local_secret, public)
             gc.freeze()
             gc.set_threshold(GC_EVERY, 20, 20)
             sys.setswitchinterval(SWITCH_S)
             local.publish(self._settings.data, door)
             link = await ensure_owner(parts)
-            url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
             click.echo(
                 "\n".join(greeting(self._settings, url, address, link)), err=True
             )  # at once or not at all

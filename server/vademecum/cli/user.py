@@ -98,7 +98,10 @@ def link(email: str, data: Path) -> None:
 
     settings = settings_for(data)
     running = serving(settings.data)
-    address = settings.origin or (running.url if running else f"http://{settings.host}:{settings.port}")
+    begun = (
+        settings.origin or f"http://{settings.host}:{settings.port}"
+    )  # as it would be, were it begun like this
+    address = (running.public or running.url) if running else begun
     click.echo(address + at_desk(settings, work)["link"])
 
 

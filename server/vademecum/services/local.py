@@ -17,11 +17,13 @@ from vademecum.errors import Broken
 
 
 class Door(msgspec.Struct):
-    """`url` of the running server, its process, and the secret of the local door."""
+    """`url` of the running server, its process, and the secret of the local door. `public`: by which other machines reach
+    it; an older server says nothing of that."""
 
     url: str
     pid: int
     secret: str
+    public: str = ""
 
 
 def path(data: Path) -> Path:

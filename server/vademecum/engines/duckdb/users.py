@@ -382,4 +382,7 @@ class Users:
         """At start: take away what a crash left half-made."""
         for pattern in ("*.new", "*.new.wal", "*.tmp"):
             for stale in (self._data / "users").glob(f"*/*/{pattern}"):
-                stale.unlink(missing_ok=True)
+                try:
+                    stale.unlink(missing_ok=True)
+                except OSError as error:  # one user's trouble; opening the account says it, if it matters
+                    _log.error("what a crash left stays", path=str(stale), exc_info=error)
