@@ -2,7 +2,6 @@
 
 import { violations } from "./accessible.ts";
 import { Device, harness, withServer } from "./app.ts";
-import { push, session } from "./people.ts";
 
 withServer();
 
@@ -59,21 +58,4 @@ test("a page that is closed while a question waits leaves it to the next, which 
   const [turn, ...others] = await device.rows("episodes", { selector });
   expect(others).toEqual([]);
   expect(turn!.aiResponse).toContain("the barge carried");
-});
-
-test("a file whose conversation is deleted while it is on its way is a document all the same", async () => {
-  const device = await Device.of(await harness.user());
-  await device.until(async () => (await device.state()).sync.kind === "live");
-  await push(device.user, "sessions", session("gone", "A short one"));
-  await device.until(async () => (await device.rows("sessions")).length === 1);
-  await harness.call(device.user, "/v1/sessions/gone", { method: "DELETE" });
-  await device.page.evaluate(() => {
-    const file = new File(["The ferry leaves at noon."], "ferry.txt");
-    void (window as any).vademecum.addFiles([file], "gone");
-  });
-  await device.until(async () => {
-    const [document] = await device.rows("documents");
-    return document?.status === "ready" && document.activeSessions.length === 0;
-  });
-  expect(device.browser.requests.filter((url) => url.endsWith("/v1/documents")).length).toBeGreaterThan(0);
 });

@@ -99,19 +99,6 @@ test("vectors that cannot be read, or are not as many as the chunks, are not tak
   expect((await records.vectorEmbeddings.find().exec()).map(({ id }) => id)).toEqual(["d.0", "d.3"]);
 });
 
-test("a ZIP without its end is not taken for a whole one, wherever it was cut", async () => {
-  const zip = zipOf("facts", { id: "a" }, { id: "b" });
-  const records = await openRows();
-  for (const size of [zip.size - 1, zip.size - 22, zip.size - 40, 10]) {
-    await expect(bringIn(houseOf(records), zip.slice(0, size))).rejects.toThrow("ZIP_CUT_OFF");
-  }
-  expect(await records.facts.find().exec()).toEqual([]);
-  const commented = new Uint8Array([...new Uint8Array(await zip.arrayBuffer()), ...new Uint8Array(9)]);
-  expect((await bringIn(houseOf(records), new Blob([commented]))).added).toBe(2);
-  const photo = new Blob([new Uint8Array(100)]);
-  await expect(bringIn(houseOf(records), photo)).rejects.toThrow("NOT_AN_EXPORT");
-});
-
 test("what is older than a forgetting is made anew after it, because the server would refuse it", async () => {
   const house = houseOf(await openRows());
   const forgottenAt = "2026-02-01T00:00:00.000Z";

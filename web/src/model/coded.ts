@@ -12,7 +12,6 @@ export type Code =
   | "ZIP_TOO_MANY_FILES"
   | "ZIP_INFLATES"
   | "ZIP_DAMAGED"
-  | "ZIP_CUT_OFF"
   | "NOT_AN_EXPORT";
 
 export class Coded extends Error {

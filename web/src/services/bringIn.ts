@@ -29,8 +29,6 @@ export interface BroughtIn {
 }
 
 export const BOUNDS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
-const END = [0x50, 0x4b, 5, 6];
-const [END_LEAST, END_MOST] = [22, 22 + 2 ** 16]; // with a comment
 const PORTION = 200;
 const PIECE = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
 const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
@@ -38,7 +36,6 @@ const TIMES = ["createdAt", "updatedAt", "lastAccessedAt"];
 
 export async function bringIn(house: House, zip: Blob, bounds = BOUNDS): Promise<BroughtIn> {
   if (zip.size > bounds.zipBytes) throw new Coded("ZIP_TOO_LARGE");
-  if (await isCutOff(zip)) throw new Coded("ZIP_CUT_OFF");
   const writer = new Writer(house);
   let files = 0;
   for await (const { name, lines } of linesOf(zip, bounds)) {
@@ -48,18 +45,6 @@ export async function bringIn(house: House, zip: Blob, bounds = BOUNDS): Promise
   await writer.end();
   if (!files) throw new Coded("NOT_AN_EXPORT");
   return writer.told;
-}
-
-/** A ZIP ends with the list of its files and a record of that. Without it the rest is missing, and nobody knows how much. */
-async function isCutOff(zip: Blob): Promise<boolean> {
-  const bytes = async (from: number, to?: number) => new Uint8Array(await zip.slice(from, to).arrayBuffer());
-  const [p, k] = await bytes(0, 2);
-  if (p !== 0x50 || k !== 0x4b) return false; // no ZIP at all
-  const end = await bytes(Math.max(0, zip.size - END_MOST));
-  for (let at = end.length - END_LEAST; at >= 0; at--) {
-    if (END.every((byte, n) => end[at + n] === byte)) return false;
-  }
-  return true;
 }
 
 interface Heard {

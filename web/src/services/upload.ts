@@ -275,9 +275,6 @@ export class Uploads {
       return true;
     } catch (error) {
       if (signal.aborted) throw error;
-      if (error instanceof Refusal && error.status === 404 && file.sessionId) {
-        return this.#byServer({ ...file, sessionId: null }, signal); // its conversation was deleted meanwhile
-      }
       if (
         error instanceof Refusal &&
         error.status < 500 &&

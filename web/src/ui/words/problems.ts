@@ -17,6 +17,5 @@ export const problems: Record<Code, string> = {
   ZIP_TOO_MANY_FILES: "There are too many files in this ZIP. What was read of it before is here.",
   ZIP_INFLATES: "What is in this ZIP is too large. What was read of it before is here.",
   ZIP_DAMAGED: "This ZIP is damaged. What was read of it before is here.",
-  ZIP_CUT_OFF: "The end of this ZIP is missing: it was not copied whole. Nothing was changed.",
   NOT_AN_EXPORT: "This is not an export of Vademecum. Nothing was changed.",
 };
