@@ -23,6 +23,9 @@ export const MODELS = resolve(process.env["VADEMECUM_TEST_MODELS"] ?? ".cache/mo
 /** One that makes vectors of no meaning, at once. */
 export const SMALL_MODEL = process.env["VADEMECUM_SMALL_MODEL"]!;
 
+/** Where its clock is read: where the tests' dates are written. */
+const PLACE = { timezoneId: "UTC" };
+
 /** For all devices of a process, which share nothing in it: to start one takes seconds. It ends with the process. */
 const inProcess = globalThis as { chromium?: Promise<Chromium> };
 
@@ -84,10 +87,10 @@ export class Browser {
 
   private static async opened(own?: readonly string[]): Promise<Browser> {
     if (!own) {
-      return new Browser(await (await shared()).newContext(), undefined);
+      return new Browser(await (await shared()).newContext(PLACE), undefined);
     }
     const profile = mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
-    const options = { executablePath: executable(), args: [...ARGUMENTS, ...own] };
+    const options = { ...PLACE, executablePath: executable(), args: [...ARGUMENTS, ...own] };
     return new Browser(await chromium.launchPersistentContext(profile, options), profile);
   }
 

@@ -111,9 +111,14 @@ test(
         [times, device.page.url().split("/").at(-1)!] as const,
       );
     await ask(20);
-    const before = await heap();
-    await ask(QUESTIONS);
-    expect((await heap()) / before).toBeLessThan(MOST);
+    const growth: number[] = [];
+    // A part of the page that loads late makes it larger once; what leaks does so every time.
+    for (let tries = 0; tries < 3 && !(Math.min(...growth) < MOST); tries++) {
+      const before = await heap();
+      await ask(QUESTIONS);
+      growth.push((await heap()) / before);
+    }
+    expect(Math.min(...growth), growth.join(" ")).toBeLessThan(MOST);
   },
   PATIENCE_MS,
 );

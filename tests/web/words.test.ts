@@ -1,6 +1,8 @@
 /** What a conflict took away, what a row is called, and why there are only quotations. */
 
 import { conversation } from "../../web/src/ui/words/conversation.ts";
+import { ago } from "../../web/src/ui/words/count.ts";
+import { since } from "../../web/src/ui/words/measures.ts";
 import { lostWords, nameOf } from "../../web/src/model/rowText.ts";
 
 const base = { id: "f", key: "user.name", value: "Ada", confirmed: false };
@@ -40,3 +42,15 @@ test.each([
     expect(conversation.noAnswer(available, citations, kind)).toBe(said);
   },
 );
+
+test("a day is over at midnight, not after 24 hours", () => {
+  const now = new Date(2026, 4, 14, 22, 40);
+  const at = (day: number, hour: number) => new Date(2026, 4, day, hour, 20).toISOString();
+  expect(ago(at(14, 0), +now)).toBe("22 hours ago");
+  expect(ago(at(12, 10), +now)).toBe("2 days ago"); // 60 hours and more, of which three days must not be made
+  expect(ago(at(13, 1), +now)).toBe("yesterday");
+  expect(ago(at(12, 23), +now)).toBe("2 days ago"); // 47 hours
+  expect(since(at(13, 23), +now)).toBe("yesterday"); // though it is not a day yet
+  expect(since(at(14, 1), +now)).toBe("today");
+  expect(since("not a time", +now)).toBe("not a time");
+});

@@ -5,6 +5,11 @@ export function count(n: number, one: string, many: string): string {
 
 const PLURAL = new Intl.PluralRules("en");
 
+/** How many midnights lie between: what was late yesterday was yesterday, however few hours ago that is. */
+export function daysBetween(from: number, to: number): number {
+  return Math.round((new Date(to).setHours(0, 0, 0, 0) - new Date(from).setHours(0, 0, 0, 0)) / 86_400_000);
+}
+
 /** "2 minutes ago" */
 export function ago(at: string, now = Date.now()): string {
   const minutes = Math.min(0, Math.round((Date.parse(at) - now) / 60_000));
@@ -12,7 +17,7 @@ export function ago(at: string, now = Date.now()): string {
   if (minutes === 0) return format.format(0, "second");
   if (minutes > -60) return format.format(minutes, "minute");
   if (minutes > -60 * 24) return format.format(Math.round(minutes / 60), "hour");
-  return format.format(Math.round(minutes / 60 / 24), "day");
+  return format.format(-daysBetween(Date.parse(at), now), "day");
 }
 
 /** "20 November 2026, 14:02" */

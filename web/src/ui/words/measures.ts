@@ -1,5 +1,7 @@
 /** Numbers and dates as they are read, in the person's locale. */
 
+import { daysBetween } from "./count.ts";
+
 const UNITS = ["byte", "kilobyte", "megabyte", "gigabyte"] as const;
 
 /** "1.2 MB": in steps of 1024, as the limits are. */
@@ -28,7 +30,6 @@ export function month(at: string): string {
   return when.toLocaleDateString(undefined, { month: "long", ...year });
 }
 
-const DAY_MS = 86_400_000;
 const SPANS = [
   ["year", 365],
   ["month", 30],
@@ -38,7 +39,7 @@ const SPANS = [
 
 /** "today", "3 weeks ago": in the largest unit of which there are two, or else in days. */
 export function since(at: string, now: number): string {
-  const days = Math.max(0, Math.floor((now - Date.parse(at)) / DAY_MS));
+  const days = Math.max(0, daysBetween(Date.parse(at), now));
   if (Number.isNaN(days)) return at; // no calendar has it, but it may have come here before that was asked
   const [unit, length] = SPANS.find(([, length]) => days >= 2 * length) ?? (["day", 1] as const);
   return new Intl.RelativeTimeFormat(undefined, { numeric: "auto" }).format(-Math.floor(days / length), unit);
