@@ -44,7 +44,7 @@ from vademecum.http import (
 from vademecum.http import jobs as job_routes
 from vademecum.http import local as local_routes
 from vademecum.http import reembed as reembed_routes
-from vademecum.http.asked import DEPENDENCIES
+from vademecum.http.asked import DEPENDENCIES, refuse_packed
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
 from vademecum.http.openapi import openapi_config, page_files
@@ -388,6 +388,7 @@ def create_app(
         dependencies=DEPENDENCIES,
         lifespan=[lambda app: serving(app, settings, served, clock, migrations, works=works)],
         middleware=[Authentication],
+        before_request=refuse_packed,
         before_send=[renew_cookie, protect],
         exception_handlers=HANDLERS,
         logging_config=None,

@@ -1,6 +1,7 @@
 """What a client can make the server keep is bounded: the rows of a push, and the tombstones it leaves behind."""
 
 import asyncio
+import gzip
 import itertools
 import json
 
@@ -47,6 +48,29 @@ def test_a_push_of_too_many_rows_is_refused_whole_and_the_queue_goes_on(tmp_path
         assert await ada.pull("facts") == []
         assert await send(ada, "facts", *((row, None) for row in rows[:ROWS_MAX])) == []
         assert len(await ada.pull("facts")) == ROWS_MAX
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("how", ["gzip", "br", "GZIP, identity"])
+@pytest.mark.parametrize("path", ["/v1/sync/facts/0/push", "/v1/search", "/v1/documents"])
+def test_a_packed_body_is_refused_by_that_name(tmp_path, path, how):
+    async def scenario(ada):
+        packed = gzip.compress(json.dumps([{"newDocumentState": fact("f1")}]).encode())
+        answer = await ada.call("POST", path, content=packed, headers={"Content-Encoding": how})
+        assert (answer.status_code, answer.json()["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+        assert "Nothing was changed" in answer.json()["detail"]
+        assert await ada.pull("facts") == []
+
+    alone(tmp_path, scenario)
+
+
+def test_a_body_that_says_it_is_not_packed_is_read(tmp_path):
+    async def scenario(ada):
+        body = json.dumps([{"newDocumentState": fact("f1")}])
+        path = "/v1/sync/facts/0/push"
+        answer = await ada.call("POST", path, content=body, headers={"Content-Encoding": "Identity"})
+        assert answer.json() == [] and len(await ada.pull("facts")) == 1
 
     alone(tmp_path, scenario)
 

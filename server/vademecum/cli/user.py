@@ -98,9 +98,8 @@ def link(email: str, data: Path) -> None:
 
     settings = settings_for(data)
     running = serving(settings.data)
-    begun = (
-        settings.origin or f"http://{settings.host}:{settings.port}"
-    )  # as it would be, were it begun like this
+    # With no server running: as it would be, were one begun like this.
+    begun = settings.origin or f"http://{settings.host}:{settings.port}"
     address = (running.public or running.url) if running else begun
     click.echo(address + at_desk(settings, work)["link"])
 

@@ -5,6 +5,7 @@ from typing import Annotated, NamedTuple
 from litestar import Request
 from litestar.datastructures import State
 from litestar.di import NamedDependency, Provide
+from litestar.exceptions import HTTPException
 from litestar.params import QueryParameter
 from msgspec import Meta
 
@@ -24,6 +25,17 @@ Results = Annotated[int, Meta(ge=1, le=RESULTS_MAX)]
 # Of an address Litestar wants to be told by its own means.
 ResultsInAddress = Annotated[int, QueryParameter(ge=1, le=RESULTS_MAX, description="The most results.")]
 RowsOfPage = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="The most rows of a page.")]
+
+
+async def refuse_packed(request: Req) -> None:
+    """Before anything of the body is read: a packed one would be taken for broken JSON or for a damaged file."""
+    how = request.headers.get("content-encoding", "").strip().lower()
+    if how not in ("", "identity"):
+        raise HTTPException(
+            f"The body is packed (Content-Encoding: {how}), and packed bodies are not read here. Nothing was changed: send "
+            "it as it is.",
+            status_code=415,
+        )
 
 
 class AskedScope(NamedTuple):

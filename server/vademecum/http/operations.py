@@ -89,9 +89,8 @@ def _write_probe(parts: Parts) -> None:
 @get("/metrics", opt={"public": True}, media_type="text/plain; version=0.0.4", include_in_schema=False)
 async def metrics_route(request: Request[Any, Any, State], state: State) -> bytes:
     """Prometheus. Numbers of the whole server; nothing of any user. From the loopback only."""
-    forwarded = request.headers.get(
-        "x-forwarded-for", ""
-    )  # by a proxy on this machine that nobody has told us of
+    # By a proxy on this machine that nobody has told us of.
+    forwarded = request.headers.get("x-forwarded-for", "")
     if not all(is_loopback(one.strip()) for one in (address_of(request), *forwarded.split(","))):
         raise Forbidden("Metrics are read from the server's own machine.")
     from prometheus_client import CollectorRegistry, Gauge, generate_latest  # not before the first sync
