@@ -148,6 +148,23 @@ def test_a_confirmed_fact_stays_alone_and_every_other_value_is_proposed_once(tmp
     )
 
 
+def test_a_proposed_fact_is_told_in_no_conversation_until_it_is_confirmed(tmp_path):
+    async def told(ada, session_id):
+        asked = {"query": "In which city am I?", "sessionId": session_id}
+        return "user.city: Bern" in (await ada.call("POST", "/v1/context", json=asked)).json()["prompt"]
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await ada.push("sessions", session("s2"))
+        await finished(ada)
+        (proposed,) = (await ada.live("facts")).values()
+        assert not await told(ada, "s2") and not await told(ada, "s1")
+        assert await ada.push("facts", {**proposed, "confirmed": True}, assumed=proposed) == []
+        assert await told(ada, "s2") and await told(ada, "s1")
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
 def test_what_a_person_deleted_is_not_extracted_again(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)

@@ -1,7 +1,8 @@
 """Text from outside, so that it cannot pass for a part of the prompt: neutral, and still readable.
 
 The prompt tells its parts by headers in brackets, lines of dashes and labels such as `Source:`. Text that people,
-files or models wrote may hold the same, by chance or by malice. What would be taken for a delimiter is changed as
+files or models wrote may hold the same, by chance or by malice, or the marks by which models themselves tell who is
+speaking, such as `<|eot_id|>`, which a tokenizer may read wherever they stand. What would be taken for a delimiter is changed as
 little as does it: brackets become parentheses, a line of dashes a line of dots, the colon of a label a dash. Letters
 are compared as the eye sees them: case, accents, widths, look-alikes of other alphabets and all that is invisible
 between them do not count. The browser mirrors this file; shared cases: tests/conformance/neutral.json.
@@ -27,7 +28,26 @@ _CLOSE = r"\]}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜"
 # It starts where a run of brackets starts, or a long run would be tried from each of its places.
 _BRACKETED = re.compile(f"(?<![{_OPEN}])[{_OPEN}]+([^{_OPEN}{_CLOSE}]*)[{_CLOSE}]+")
 _HEADER_WORDS = ("context", "system", "assistant", "instruction", "prompt", "imstart", "imend")
-_HEADERS = ("inst", "sys", "user", "human")
+_HEADERS = (
+    "inst",
+    "sys",
+    "user",
+    "human",
+    "toolcall",
+    "toolcalls",
+    "toolresponse",
+    "toolresults",
+    "availabletools",
+)
+_TURN_MARKS = (
+    "s",
+    "bos",
+    "eos",
+    "think",
+    "start_of_turn",
+    "end_of_turn",
+)  # as models are taught, letter by letter
+_BAR = "|｜"
 _HEADER_LETTERS = 60  # more is a sentence in brackets
 _LABELLED = re.compile("^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]", re.MULTILINE)
 _LABELS = ("source", "user", "human", "assistant", "system")
@@ -62,7 +82,15 @@ def quotation(text: str) -> str:
 
 
 def _without_brackets(found: re.Match[str]) -> str:
-    return f"({found[1]})" if _is_header(found[1]) else found[0]
+    inside = found[1]
+    is_mark = "<" in found[0] and _is_turn_mark(inside)
+    return f"({inside})" if is_mark or _is_header(inside) else found[0]
+
+
+def _is_turn_mark(inside: str) -> bool:
+    if inside.removeprefix("/") in _TURN_MARKS:
+        return True
+    return 2 < len(inside) <= _HEADER_LETTERS and inside[0] in _BAR and inside[-1] in _BAR
 
 
 def _is_header(inside: str) -> bool:

@@ -8,7 +8,9 @@ Sections, in this order, which is also that of their priority: the system prompt
 - What a section leaves unused goes to no other one: the same question finds as much room for passages in every
   session. Unused tokens only make up for a long system prompt.
 - State, memory and passages come best first; one that does not fit is skipped, and the next may fit. Turns are kept
-  from the newest back, without a gap; the newest one, if it alone is too large, is cut and says so.
+  from the newest back, without a gap. The newest one, if it alone is too large, is cut and says so. So is an older one
+  that would take more than half of the room, if half of it is left: one long text must not wipe out what was said
+  before it. It gets half of what is left.
 - Memory takes at most a third of what is volatile, and only what the turns have left.
 
 A count of tokens must not grow when two texts are joined. A word that the tokenizer does not know is one token to it,
@@ -299,17 +301,19 @@ def _best(frame: Frame, pieces: Sequence[PromptPiece], room: int, costs: Mapping
 async def _newest(
     turns: Sequence[PromptPiece], room: int, costs: Mapping[str, int], count: Count
 ) -> _Section:
-    """The newest turns that fit, with no gap between them. The last is told in part rather than not at all."""
+    """The newest turns that fit, with no gap between them. A very long one is told in part rather than not at all."""
     used = costs[CONVERSATION.opening] + costs[CONVERSATION.closing]
     kept: list[PromptPiece] = []
     for turn in reversed(turns):
-        if used + costs[turn.text] > room:
-            break
-        used += costs[turn.text]
-        kept.insert(0, turn)
-    if turns and not kept:
-        text, tokens = await _cut(turns[-1].text, room - used, count)
-        kept = [PromptPiece(turns[-1].id, text)] if text else []
+        piece, tokens = turn, costs[turn.text]
+        if used + tokens > room:
+            if kept and (tokens <= room // 2 or used > room // 2):
+                break
+            text, tokens = await _cut(turn.text, (room - used) // (2 if kept else 1), count)
+            if not text:
+                break
+            piece = PromptPiece(turn.id, text)
+        kept.insert(0, piece)
         used += tokens
     return _section(CONVERSATION, kept, used)
 

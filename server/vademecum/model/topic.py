@@ -1,8 +1,10 @@
 """Which facts belong to a question: those that share a telling word with it, or lie close in meaning.
 
-A fact whose source was removed never belongs to any. A word is a term as search knows it (`terms` is handed in), less
-the words that every question has: of a few languages only, since in the others nothing worse happens than a fact too
-many. Meaning is the caller's to judge, by a threshold that was fitted for the model; without one, words alone decide.
+A fact whose source was removed never belongs to any, nor does one that the assistant has proposed until a person has
+confirmed it: chat is never authoritative, and what is said in one project is not told in another. A word is a term as
+search knows it (`terms` is handed in), less the words that every question has: of a few languages only, since in the
+others nothing worse happens than a fact too many. Meaning is the caller's to judge, by a threshold that was fitted
+for the model; without one, words alone decide.
 The browser mirrors this file; shared cases: tests/conformance/prompt.json.
 """
 
@@ -32,6 +34,7 @@ _COMMON = (
 )
 COMMON = frozenset(_COMMON.split())
 _HUMP = re.compile("([a-z0-9])([A-Z])")
+_PROPOSED = re.compile("f[0-9a-f]{32}")
 
 
 class Fact(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,6 +47,11 @@ class Fact(msgspec.Struct, frozen=True, rename="camel"):
     confirmed: bool
     confidence: float
     source_removed: bool
+
+    @property
+    def is_proposal(self) -> bool:
+        """Drawn from a conversation, and confirmed by nobody: what the id tells, see `names.fact_id`."""
+        return not self.confirmed and _PROPOSED.fullmatch(self.id) is not None
 
 
 def telling(text: str, terms: Terms) -> set[str]:
@@ -60,7 +68,7 @@ def belonging(
     counted = (
         (len(asked & telling(f"{fact.key} {fact.value}", terms)), fact)
         for fact in facts
-        if not fact.source_removed
+        if not (fact.source_removed or fact.is_proposal)
     )
     return [(shared, fact) for shared, fact in counted if shared or fact.id in close]
 

@@ -224,14 +224,15 @@ async def _turns(store: UserStore, session_id: str, budget: Budget, end: Moment 
     """The latest turns that were answered, from old to new, before the moment `end`; hardly more are read than the
     budget can take."""
     keys = _newest(store, children(store, f"sessions/{session_id}", "episodes"))
-    enough = CHARACTERS * budget.volatile
+    enough = most = CHARACTERS * budget.volatile
     found: list[_Episode] = []
     while keys and len(found) < TURNS and enough >= 0:
         some = _first(store, keys, enough)
         keys = keys[len(some) :]
         async for portion in portions(store, some):
             turns = await asyncio.to_thread(_answered, [body for _, body in portion], end)
-            enough -= sum(len(turn.user_message) + len(turn.ai_response) for turn in turns)
+            # Of a very long turn no more than half of the room is told, and others come before it.
+            enough -= sum(min(len(turn.user_message) + len(turn.ai_response), most // 2) for turn in turns)
             found += turns
     return sorted(found, key=_moment)
 

@@ -13,7 +13,12 @@ const OPEN = "\\[\\{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛";
 const CLOSE = "\\]\\}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜";
 const BRACKETED = new RegExp(`(?<![${OPEN}])[${OPEN}]+([^${OPEN}${CLOSE}]*)[${CLOSE}]+`, "gu");
 const HEADER_WORDS = ["context", "system", "assistant", "instruction", "prompt", "imstart", "imend"];
-const HEADERS = ["inst", "sys", "user", "human"];
+const HEADERS = [
+  ...["inst", "sys", "user", "human"],
+  ...["toolcall", "toolcalls", "toolresponse", "toolresults", "availabletools"],
+];
+const TURN_MARKS = ["s", "bos", "eos", "think", "start_of_turn", "end_of_turn"];
+const BAR = "|｜";
 const HEADER_LETTERS = 60;
 const LABELLED = /^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]/gmu;
 const LABELS = ["source", "user", "human", "assistant", "system"];
@@ -34,7 +39,9 @@ export function neutral(text: string): string {
   return text
     .replace(LINE_END, "\n")
     .replace(HIDDEN, "")
-    .replace(BRACKETED, (whole, inside: string) => (isHeader(inside) ? `(${inside})` : whole))
+    .replace(BRACKETED, (whole: string, inside: string) =>
+      (whole.includes("<") && isTurnMark(inside)) || isHeader(inside) ? `(${inside})` : whole,
+    )
     .replace(LABELLED, (whole, label: string) => (LABELS.includes(letters(label)) ? `${label} -` : whole))
     .replace(RULE, DOTS);
 }
@@ -49,6 +56,13 @@ export function oneLine(text: string): string {
 /** Neutral, in double quotes. Those within become single ones, as in print, so that none ends it. */
 export function quotation(text: string): string {
   return `"${neutral(text).replace(QUOTE, "'")}"`;
+}
+
+function isTurnMark(inside: string): boolean {
+  if (TURN_MARKS.includes(inside.replace(/^\//u, ""))) return true;
+  const letters = [...inside];
+  const isFit = letters.length > 2 && letters.length <= HEADER_LETTERS;
+  return isFit && BAR.includes(letters[0]!) && BAR.includes(letters.at(-1)!);
 }
 
 function isHeader(inside: string): boolean {

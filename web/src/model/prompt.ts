@@ -260,20 +260,20 @@ function best(frame: Frame, pieces: readonly Piece[], room: number, costs: Costs
   return section(frame, kept, used);
 }
 
-/** The newest turns that fit, with no gap between them. The last is told in part rather than not at all. */
+/** The newest turns that fit, with no gap between them. A very long one is told in part rather than not at all. */
 async function newest(turns: readonly Piece[], room: number, costs: Costs, count: Count): Promise<Section> {
   let used = cost(costs, CONVERSATION.opening) + cost(costs, CONVERSATION.closing);
+  const half = Math.floor(room / 2);
   const kept: Piece[] = [];
-  for (const turn of turns.toReversed()) {
-    if (used + cost(costs, turn.text) > room) break;
-    used += cost(costs, turn.text);
-    kept.unshift(turn);
-  }
-  const last = turns.at(-1);
-  if (last && kept.length === 0) {
-    const { text, tokens } = await cut(last.text, room - used, count);
-    if (text) kept.push({ id: last.id, text });
-    used += tokens;
+  for (const { id, text: whole } of turns.toReversed()) {
+    let told = { text: whole, tokens: cost(costs, whole) };
+    if (used + told.tokens > room) {
+      if (kept.length > 0 && (told.tokens <= half || used > half)) break;
+      told = await cut(whole, Math.floor((room - used) / (kept.length > 0 ? 2 : 1)), count);
+      if (!told.text) break;
+    }
+    kept.unshift({ id, text: told.text });
+    used += told.tokens;
   }
   return section(CONVERSATION, kept, used);
 }

@@ -27,6 +27,7 @@ const COMMON = new Set(
   ).split(" "),
 );
 const HUMP = /([a-z0-9])([A-Z])/gu;
+const PROPOSED = /^f[0-9a-f]{32}$/u;
 
 /** The words of a text that say what it is about. */
 function telling(text: string, terms: Terms): Set<string> {
@@ -48,6 +49,7 @@ export function onTopic(
   return facts
     .map((fact) => ({ fact, shared: shared(asked, telling(`${fact.key} ${fact.value}`, terms)) }))
     .filter(({ fact, shared }) => !fact.sourceRemoved && (shared > 0 || close.has(fact.id)))
+    .filter(({ fact }) => fact.confirmed || !PROPOSED.test(fact.id)) // what nobody has confirmed is no more than said
     .sort(
       (a, b) =>
         Number(b.fact.confirmed) - Number(a.fact.confirmed) ||

@@ -15,7 +15,8 @@ interface Receipt {
 export const memory = {
   title: "Memory",
   facts: "Facts",
-  factsHint: "What the assistant takes as given, in every conversation.",
+  factsHint:
+    "What the assistant takes as given, in every conversation. What it proposes itself counts once you confirm it.",
   noFacts: "Nothing is noted yet. Facts come from your conversations, or you add them here.",
   add: "Add a fact",
   key: "About",
