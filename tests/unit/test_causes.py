@@ -7,6 +7,8 @@ from property.rows import episode, project, session
 from vademecum.model import causes, jobs, moments
 from vademecum.model.collections import Registry
 from vademecum.model.draft import Draft, Heads
+from vademecum.services.push import push, read_batch
+from vademecum.settings import default_tiers
 
 NOW = "2026-01-01T00:00:00.000Z"
 KEY, ID = "episodes/e1", "extract.episodes.e1"
@@ -102,6 +104,19 @@ def test_two_that_look_at_once_make_one_job_of_a_turn():
     made = dict(file.jobs)
     file.commit(lambda draft: causes.take_up(draft, [(1, KEY)]))
     assert (file.jobs, file.stored.followed) == (made, 2) and len(made) == 2
+
+
+def test_an_imported_turn_and_that_its_text_was_worked_on_are_one_commit():
+    file = File()
+    registry = Registry()
+    row = msgspec.json.encode(episode("e1", "s1")).decode()
+    body = f'[{{"newDocumentState": {row}, "imported": true}}]'.encode()
+    batch = read_batch(registry["episodes"], body, "u")
+    draft = file.commit(lambda draft: push(draft, registry["episodes"], batch, default_tiers()["JIGGA"]))
+    assert set(draft.changes) == {KEY} and draft.jobs[ID].state == "done"
+    file.put("episodes", episode("e1", "s1"))
+    file.take_up()
+    assert file.jobs[ID].state == "done"
 
 
 def test_a_turn_that_has_died_since_causes_none():

@@ -120,6 +120,13 @@ FORGOTTEN_AT = {
     "tombstone here. Absent if it never was.",
 }
 
+IMPORTED = {
+    "type": "boolean",
+    "default": False,
+    "description": "Of a turn that is new here: it comes out of an export, beside what was extracted from it. The language "
+    "model is not asked about it, until its words are changed.",
+}
+
 
 def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
     """The document that Litestar has made, with what it cannot know."""
@@ -162,7 +169,11 @@ def _wire(rows: list[str]) -> Json:
         "collection": {"type": "string", "description": "Only on the stream of all collections."},
         **page,
     }
-    pair = {"newDocumentState": _ref("Row"), "assumedMasterState": {"anyOf": [_ref("Row"), {"type": "null"}]}}
+    pair = {
+        "newDocumentState": _ref("Row"),
+        "assumedMasterState": {"anyOf": [_ref("Row"), {"type": "null"}]},
+        "imported": IMPORTED,
+    }
     answer = [_ref("Row"), _ref("RefusedRow")]
     required = ["documents", "checkpoint"]
     return {

@@ -3,7 +3,8 @@
 Its commit writes no job, for its writer waits: like every reader of the one sequence, extraction knows how far it has
 looked (`Draft.followed`), and a turn above that is a job that waits, from its own commit on and whatever dies after.
 `take_up` writes them down. What a commit does write is what goes: a row that dies, or a turn whose text is another,
-takes its job along. What a model has answered and is not stored yet goes when a person deletes anything of that kind:
+takes its job along; and of a turn that was imported, which brings what was made of it along, that it was worked on.
+What a model has answered and is not stored yet goes when a person deletes anything of that kind:
 it may say the same.
 """
 
@@ -44,6 +45,17 @@ def follow(draft: Draft) -> None:
     for job_id, job in draft.known_jobs(edited).items():
         if job.text != edited[job_id].text:
             draft.jobs[job_id] = None
+
+
+def know(draft: Draft, imported: Iterable[str]) -> None:
+    """Of these rows, new here, those that would cause a job have had theirs elsewhere. One that waits for its session, too:
+    it is looked at when it comes in."""
+    for key in imported:
+        head = draft.head(key) if key.startswith(f"{TURNS}/") else None
+        if head is None or head.deleted or (turn := _said(draft.body(key))) is None:
+            continue
+        job = jobs.known(key, head.seq, turn.text)
+        draft.jobs[job.id] = job
 
 
 def take_up(draft: Draft, turns: Sequence[tuple[int, str]]) -> None:

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from vademecum.errors import BadRequest
-from vademecum.model import cascade
+from vademecum.model import cascade, causes
 from vademecum.model.collections import ID_PATTERN, Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
 from vademecum.model.jsontext import HALF, without_halves
@@ -38,11 +38,12 @@ class PushRow(msgspec.Struct):
 
     newDocumentState: msgspec.Raw
     assumedMasterState: msgspec.Raw = _NULL
+    imported: bool = False
 
 
 class Incoming(msgspec.Struct):
     """A row decoded, with the bytes it came in and the reason why it does not fit (None: it does). `altered`: it is not
-    what was sent, and whoever sent it has to be told."""
+    what was sent, and whoever sent it has to be told. `imported`: it comes out of an export, beside what was made of it."""
 
     key: str
     row: Json
@@ -50,6 +51,7 @@ class Incoming(msgspec.Struct):
     assumed: Json | None
     problem: str | None
     altered: bool = False
+    imported: bool = False
 
 
 _ID = re.compile(ID_PATTERN)
@@ -94,7 +96,8 @@ def read_row(collection: Collection, sent: PushRow, user_id: str, *, is_mended: 
     key = f"{collection.name}/{row[collection.primary_key]}"
     body = bytes(sent.newDocumentState)
     problem = _problem(collection, row, sent, user_id)
-    return Incoming(key, row, body, assumed, problem, altered=is_mended and HALF.encode() in body)
+    altered = is_mended and HALF.encode() in body
+    return Incoming(key, row, body, assumed, problem, altered=altered, imported=sent.imported)
 
 
 def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> str | None:
@@ -112,10 +115,13 @@ def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> 
 def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Limits) -> list[Json]:
     """Judge the whole batch. Returns the rows that did not become what was sent, in the order sent."""
     draft.prefetch(incoming.key for incoming in batch)
+    # What is here already has been looked at, or will be, for what it says here.
+    imported = [i.key for i in batch if i.imported and draft.head(i.key) is None]
     _delete(draft, [incoming for incoming in batch if _is_delete(incoming)])
     answers = [
         _push_row(draft, collection, incoming, limits) for incoming in batch if not _is_delete(incoming)
     ]
+    causes.know(draft, imported)
     return [answer for answer in answers if answer is not None]
 
 

@@ -25,6 +25,9 @@ _ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
 _VALUES = ", ".join(["?"] * len(FIELDS))
 ASKED = "asked"  # in `meta`: the day and the number
 FOLLOWED = "followed"  # in `meta`: the seq; empty for None
+WORKED = (
+    "WHERE state <> 'done' OR attempts > 0"  # the others were not done here, and only their texts are known
+)
 FEW = 4  # jobs that are changed one by one
 
 
@@ -47,8 +50,9 @@ def survey(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, 
     """The newest jobs, and how many are in each state, at one moment."""
     cursor.execute("BEGIN")
     try:
-        newest = _select(cursor, alias, "ORDER BY seq DESC, id LIMIT ?", most)
-        counts = cursor.execute(f"SELECT state, count(*) FROM {alias}.main.jobs GROUP BY state").fetchall()
+        newest = _select(cursor, alias, f"{WORKED} ORDER BY seq DESC, id LIMIT ?", most)
+        count = f"SELECT state, count(*) FROM {alias}.main.jobs {WORKED} GROUP BY state"
+        counts = cursor.execute(count).fetchall()
     finally:
         cursor.execute("COMMIT")
     return newest, dict(counts)
