@@ -7,6 +7,7 @@
  */
 
 import { Unzip, UnzipInflate } from "fflate";
+import { importedId } from "../engines/device/device.ts";
 import { schemas } from "../engines/records/schemas.ts";
 import { Coded } from "../model/coded.ts";
 import { fits, type Schema } from "../model/fits.ts";
@@ -128,10 +129,21 @@ class Writer {
     const all = [...given.values()].map((row) => renamed(collection, row, rename));
     const alive = await this.#house.records[collection].findByIds(all.map(({ id }) => id)).exec();
     const fresh = all.filter(({ id }) => !alive.has(id));
+    if (collection === "episodes") await this.#noteImported(fresh);
     const { success, error } = await (this.#house.records[collection] as any).bulkInsert(fresh);
     this.told.added += success.length;
     // RxDB refuses what has come from elsewhere since.
     this.told.existing += alive.size + rows.length - all.length + error.length;
+  }
+
+  /** Before they can go up. What was made of them comes along; of those that are not over nothing was. */
+  async #noteImported(turns: Row[]): Promise<void> {
+    const { account, device } = this.#house;
+    const { userId } = account;
+    const over = turns.filter(({ status }) => status === "done" || status === "stopped");
+    await device.imported.bulkPut(
+      over.map(({ id }) => ({ id: importedId(userId, id), userId, at: this.#house.madeAt() })),
+    );
   }
 
   /** Another name for each id that is a deleted row's here: the same one whenever it is asked for. */

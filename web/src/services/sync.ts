@@ -15,6 +15,7 @@ import {
   timeout,
 } from "rxjs";
 import type { EmbeddingProgress } from "../engines/sync/stream.ts";
+import { importedId } from "../engines/device/device.ts";
 import { Sync, type Known, type SyncState } from "../engines/sync/sync.ts";
 import { isOurs } from "../engines/sync/waiting.ts";
 import { FOREIGN, isBusy, Refusal, TOO_NEW } from "../engines/sync/wire.ts";
@@ -125,6 +126,7 @@ export class Syncing {
         if (changed.forgottenAt) await device.forgetBefore(account.userId, changed.forgottenAt);
         await device.accounts.update(account.userId, changed);
       },
+      imported: (episodeId: string) => device.imported.get(importedId(account.userId, episodeId)),
     };
     this.#sync = new Sync({ wire, collections: records.collections, known, waitForLeadership: false });
     const rows$ = merge(this.#sync.active$, ...Object.values(records.collections).map((c) => c.$));
@@ -199,7 +201,7 @@ function sum(counts: Record<string, number>): number {
 }
 
 export function kindOf(state: SyncState): SyncKind {
-  if (state.kind === "starting" || state.kind === "live") return state.kind;
+  if (!("error" in state)) return state.kind;
   const { error } = state;
   if (!(error instanceof Refusal)) return isFull(error) ? "full" : "offline";
   if (error.code === "OUTDATED") return "outdated";

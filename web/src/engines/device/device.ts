@@ -77,22 +77,40 @@ export interface AskedQuestion {
   tab: string;
 }
 
+/** A turn that came out of an export, with what was made of it: the server is told so when it goes up. */
+export interface ImportedTurn {
+  /** See `importedId`. */
+  id: string;
+  userId: string;
+  at: string;
+}
+
+/** Two accounts of a device may have the same turn. */
+export const importedId = (userId: string, episodeId: unknown) => `${userId} ${episodeId}`;
+
+function watch<T>(look: () => Promise<T>, listener: (found: T) => void): () => void {
+  const subscription = liveQuery(look).subscribe(listener);
+  return () => subscription.unsubscribe();
+}
+
 export class Device extends Dexie {
   accounts!: EntityTable<KnownAccount, "userId">;
   files!: EntityTable<WaitingFile, "id">;
   lost!: EntityTable<LostText, "id">;
   later!: EntityTable<LaterQuestion, "episodeId">;
   asked!: EntityTable<AskedQuestion, "episodeId">;
+  imported!: EntityTable<ImportedTurn, "id">;
 
   constructor() {
     super("vademecum");
-    this.version(1).stores({
+    this.version(3).stores({
       accounts: "userId, usedAt",
       files: "id, userId",
       lost: "id, userId, rowId",
       later: "episodeId, userId",
+      asked: "episodeId, userId",
+      imported: "id, userId",
     });
-    this.version(2).stores({ asked: "episodeId, userId" });
   }
 
   /**
@@ -110,23 +128,20 @@ export class Device extends Dexie {
 
   /** What conflicts took from an account, newest first, at once and again after every change. */
   watchLost(userId: string, listener: (lost: LostText[]) => void): () => void {
-    const found = liveQuery(() => this.lost.where({ userId }).reverse().sortBy("at"));
-    const subscription = found.subscribe(listener);
-    return () => subscription.unsubscribe();
+    return watch(() => this.lost.where({ userId }).reverse().sortBy("at"), listener);
   }
 
   /** What is known of an account, at once and again after every change, also by another tab. */
   watchAccount(userId: string, listener: (account: KnownAccount) => void): () => void {
-    const found = liveQuery(() => this.accounts.get(userId));
-    const subscription = found.subscribe((account) => account && listener(account));
-    return () => subscription.unsubscribe();
+    return watch(
+      () => this.accounts.get(userId),
+      (account) => account && listener(account),
+    );
   }
 
   /** The ids of an account's files that wait, at once and again after every change, also by another tab. */
   watchFiles(userId: string, listener: (ids: string[]) => void): () => void {
-    const found = liveQuery(() => this.files.where({ userId }).primaryKeys());
-    const subscription = found.subscribe(listener);
-    return () => subscription.unsubscribe();
+    return watch(() => this.files.where({ userId }).primaryKeys(), listener);
   }
 
   /** What conflicts took from rows that are deleted by now. */
@@ -137,23 +152,13 @@ export class Device extends Dexie {
 
   /** What of an account waits or was kept here since before this moment: everything was forgotten then. */
   async forgetBefore(userId: string, moment: string): Promise<void> {
-    const isOlder = ({ at = "" }: { at?: string }) => at < moment;
-    await Promise.all([
-      this.lost.where({ userId }).filter(isOlder).delete(),
-      this.later.where({ userId }).filter(isOlder).delete(),
-      this.asked.where({ userId }).filter(isOlder).delete(),
-      this.files
-        .where({ userId })
-        .filter(({ addedAt: at }) => isOlder({ at }))
-        .delete(),
-    ]);
+    await this.forget(userId, ({ at, addedAt = at }) => addedAt < moment); // an account has neither
   }
 
   /** Everything of one account but its rows, which are a database of their own (see engines/records). */
-  async forget(userId: string): Promise<void> {
-    const tables = [this.accounts, this.files, this.lost, this.later, this.asked];
-    await this.transaction("rw", tables, () =>
-      Promise.all(tables.map((table) => table.where({ userId }).delete())),
+  async forget(userId: string, goes = (_row: any) => true): Promise<void> {
+    await this.transaction("rw", this.tables, () =>
+      Promise.all(this.tables.map((table) => table.where({ userId }).filter(goes).delete())),
     );
   }
 }

@@ -87,10 +87,11 @@ function isRepeated({ newDocumentState, assumedMasterState }: Write): boolean {
  * What was refused goes along with the edit that mends it, as the state that was assumed. Of that the mark is enough:
  * it names what the server has. Without a time the server merges nothing upon it, should that have changed.
  */
-function withoutRefused({ newDocumentState, assumedMasterState: assumed }: Write): Write | undefined {
+function withoutRefused(write: Write): Write | undefined {
+  const assumed = write.assumedMasterState;
   if (!assumed?.["syncError"] || assumed["updatedAt"] === null) return undefined;
   const { id, syncError } = assumed;
-  return { newDocumentState, assumedMasterState: { id, updatedAt: null, syncError, _deleted: false } };
+  return { ...write, assumedMasterState: { id, updatedAt: null, syncError, _deleted: false } };
 }
 
 /**

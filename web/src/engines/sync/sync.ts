@@ -33,6 +33,8 @@ export interface Known {
 export interface KnownStore {
   load(): Promise<Known>;
   save(known: Known): Promise<void>;
+  /** Something, if this turn came out of an export, with what was made of it. */
+  imported?(episodeId: string): Promise<unknown>;
 }
 
 export interface SyncOptions {
@@ -202,7 +204,7 @@ export class Sync {
     stream$: Subject<Event>,
     signal: AbortSignal,
   ): Replication {
-    const { wire, waitForLeadership, patience } = this.#options;
+    const { wire, waitForLeadership, patience, known } = this.#options;
     const base = `/v1/sync/${name}/${collection.schema.version}`;
     const replication = replicateRxCollection<Row, Checkpoint>({
       replicationIdentifier: `${wire.base}${base}#${epoch}`,
@@ -234,7 +236,7 @@ export class Sync {
             const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
             let sent = 0;
             const send = (body: string) => this.#send(path, body, epoch, signal, sent++ === 0);
-            const answer = await push(await latest(collection, writes as Write[]), send);
+            const answer = await push(await latest(collection, writes as Write[], known), send);
             // The server is back, but what was forgotten there a pull alone tells.
             if (!this.#isLive) pull(this.#replications.get(name)!);
             return answer;
@@ -374,9 +376,8 @@ export class Sync {
   /** An empty page names the epoch. Asked until the server answers; empty: stopped before it did. */
   async #askEpoch(): Promise<string> {
     const { signal } = this.#stopping;
-    const [first] = Object.entries(this.#options.collections);
-    if (!first) throw new Error("There is nothing to sync.");
-    const path = `/v1/sync/${first[0]}/${first[1].schema.version}/pull?limit=1&lwt=${Number.MAX_SAFE_INTEGER}`;
+    const [[name, { schema }]] = Object.entries(this.#options.collections) as [[string, RxCollection]];
+    const path = `/v1/sync/${name}/${schema.version}/pull?limit=1&lwt=${Number.MAX_SAFE_INTEGER}`;
     while (!this.#stopped) {
       try {
         return (await requestPage(this.#options.wire, path, signal)).checkpoint.id;

@@ -32,7 +32,7 @@ export async function waitingRows(
 }
 
 /** A row without what RxDB keeps beside it. */
-function bare<T extends object>(row: T): T {
+export function bare<T extends object>(row: T): T {
   const { _meta, _rev, _attachments, ...fields } = row as Record<string, unknown>;
   return fields as T;
 }

@@ -26,7 +26,7 @@ export class Refusal extends Error {
 
 export async function open(wire: Wire, path: string, init: RequestInit = {}): Promise<Response> {
   const headers = { "content-type": "application/json", ...wire.headers };
-  const answer = await fetch(wire.base + path, { credentials: "same-origin", ...init, headers }).catch(lost);
+  const answer = await fetch(wire.base + path, { ...init, headers }).catch(lost);
   if (!answer.ok) throw await refusal(answer);
   return answer;
 }
@@ -98,6 +98,6 @@ async function refusal(answer: Response): Promise<Refusal> {
     answer.status,
     problem.code ?? FOREIGN,
     problem.detail ?? `The server answered ${answer.status}.`,
-    ...(Number.isFinite(wait) ? ([wait] as const) : ([] as const)),
+    Number.isFinite(wait) ? wait : undefined,
   );
 }
