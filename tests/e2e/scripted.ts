@@ -17,13 +17,12 @@ export interface Rule {
   ends?: "done" | "broken" | "silent" | "never";
 }
 
-/** For a test file: one server with an assistant. */
-export function withAssistant(rules: readonly Rule[]): void {
+/** For a test file: one server with an assistant, without extraction, or it would be asked more than a test asks it. */
+export function withAssistant(rules: readonly Rule[], extractionDaily = 0): void {
   let model: ChildProcess;
-  // Without extraction, or the model would be asked more than a test asks it.
   const settings: Record<string, string> = {
     VADEMECUM_ASSISTANT_MODEL: "scripted",
-    VADEMECUM_EXTRACTION_DAILY: "0",
+    VADEMECUM_EXTRACTION_DAILY: String(extractionDaily),
   };
   beforeAll(async () => {
     const file = join(mkdtempSync(join(tmpdir(), "vademecum-rules-")), "rules.json");

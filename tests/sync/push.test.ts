@@ -5,7 +5,7 @@ import type { KnownStore } from "../../web/src/engines/sync/sync.ts";
 import { Refusal } from "../../web/src/engines/sync/wire.ts";
 import { written } from "../../web/src/model/written.ts";
 import { kindOf } from "../../web/src/services/sync.ts";
-import { Device, document, fact, memory, session, T } from "./device.ts";
+import { Device, document, episode, fact, memory, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { Gate, type Asked } from "./gate.ts";
 import { harness, user, withUser } from "./setup.ts";
@@ -22,7 +22,7 @@ let known: KnownStore;
 
 beforeEach(async () => {
   gate = await Gate.open(harness);
-  device = await Device.make(harness, user, ["sessions", "facts", "documents"], true);
+  device = await Device.make(harness, user, ["sessions", "facts", "documents", "episodes"], true);
   known = memory();
 });
 
@@ -259,4 +259,30 @@ test("a delete is not marked when it is refused: it waits", async () => {
   gate.refuses = () => undefined;
   await nothingWaits();
   expect(await idsThere("sessions")).toEqual([]);
+});
+
+test("what the device knows to be imported is said of each turn, in whatever parts it goes, and of no other row", async () => {
+  known.imported = async ({ id, userMessage }) => id !== "own" && userMessage !== "mended";
+  refuseBad(413);
+  await device.insert("sessions", session("s"));
+  await device.insert("episodes", episode("bad", "s", { userMessage: BAD }), episode("old", "s"));
+  await device.insert("episodes", episode("own", "s"));
+  online();
+  await nothingWaits();
+  const writesOf = ({ body }: Asked): any[] => JSON.parse(body);
+  const said = () =>
+    pushes()
+      .flatMap(writesOf)
+      .map(({ newDocumentState: { id, userMessage }, imported }) => ({ id, userMessage, imported }))
+      .filter(({ userMessage }) => userMessage !== undefined);
+  expect(pushes().length).toBeGreaterThan(2);
+  expect(said().find(({ id }) => id === "s")).toBeUndefined();
+  expect(new Set(said().map(({ id, imported }) => `${id} ${imported}`))).toEqual(
+    new Set(["bad true", "old true", "own false"]),
+  );
+  gate.asked.length = 0;
+  await device.edit("episodes", "bad", () => ({ userMessage: "mended", syncError: undefined }));
+  await nothingWaits();
+  expect(said().filter(({ userMessage }) => userMessage === "mended")[0]).toMatchObject({ imported: false });
+  expect(await idsThere("episodes")).toEqual(["bad", "old", "own"]);
 });

@@ -93,7 +93,7 @@ function deviceOf(wishes: Map<string, LaterQuestion>): Device {
   };
   const accounts = { get: async () => ACCOUNT, update: async () => 0 };
   const asked = { put: async () => {}, delete: async () => {} };
-  return { accounts, later, asked, imported: asked } as unknown as Device;
+  return { accounts, later, asked } as unknown as Device;
 }
 
 const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();

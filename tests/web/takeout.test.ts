@@ -1,7 +1,9 @@
 /** Of an export: names, lines, rows that fit, rows under other ids, and which of its rows are taken in as what. */
 
 import { strToU8, zipSync } from "fflate";
+import type { ImportedTurn } from "../../web/src/engines/device/device.ts";
 import { fits, type Schema } from "../../web/src/model/fits.ts";
+import { importedId } from "../../web/src/model/imported.ts";
 import { matcher } from "../../web/src/model/match.ts";
 import { references, renamed } from "../../web/src/model/references.ts";
 import { Lines, textFile, waitingFile } from "../../web/src/model/takeout.ts";
@@ -136,4 +138,37 @@ test("a row of a day that there is not is not taken in", async () => {
     { ...project, id: "p2", updatedAt: "2026-02-30T00:00:00.000Z" },
   );
   expect(await bringIn(houseOf(records), zip)).toEqual({ added: 1, existing: 0, leftOut: 1 });
+});
+
+test("of the turns that are brought in the device knows those that are over, before they are there", async () => {
+  const house = houseOf(await openRows());
+  const noted: string[] = [];
+  const bulkPut = async (turns: ImportedTurn[]) => {
+    expect(await house.records.episodes.find({ selector: { id: { $ne: "here" } } }).exec()).toEqual([]);
+    noted.push(...turns.map(({ id }) => id));
+  };
+  Object.assign(house.device, { imported: { bulkPut } });
+  const turn = (id: string, status: string) => ({ id, sessionId: "s", userMessage: "four", status });
+  await insert(house.records, "episodes", turn("here", "done"));
+  const zip = zipOf(
+    "episodes",
+    ...["done", "stopped", "queued", "streaming", "failed", "here"].map((id) =>
+      turn(id, id === "here" ? "done" : id),
+    ),
+  );
+  expect(await bringIn(house, zip)).toEqual({ added: 5, existing: 1, leftOut: 0 });
+  const words = async (id: string) => importedId("u", (await house.records.episodes.findOne(id).exec())!);
+  expect(noted).toEqual([await words("done"), await words("stopped")]);
+});
+
+test("a turn in other words, or of another account, is another one", () => {
+  const turn = { id: "e", userMessage: "four", aiResponse: "words" };
+  const other = [
+    importedId("v", turn),
+    importedId("u", { ...turn, id: "f" }),
+    importedId("u", { ...turn, userMessage: "five, or" }),
+    importedId("u", { ...turn, aiResponse: "" }),
+  ];
+  expect(new Set([importedId("u", turn), ...other]).size).toBe(5);
+  expect(importedId("u", { ...turn, updatedAt: "later", syncError: {} })).toBe(importedId("u", turn));
 });

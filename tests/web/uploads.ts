@@ -75,7 +75,7 @@ export function openUploads(records: Records, { base = "http://127.0.0.1:1", mod
   const accounts = { get: async () => account, update: async () => 0 };
   const later = { where: () => ({ first: async () => undefined, toArray: async () => [] }) };
   const asked = { put: async () => {}, delete: async () => {} };
-  const device = { accounts, files, later, asked, imported: asked, watchFiles } as unknown as Device;
+  const device = { accounts, files, later, asked, watchFiles } as unknown as Device;
   const house = new House(account, records, device, { base });
   const syncing = new Syncing(house);
   onTestFinished(() => syncing.stop());

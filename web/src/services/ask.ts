@@ -8,7 +8,6 @@ import { Refusal } from "../engines/sync/wire.ts";
 import { QUOTES, citation, type Citation } from "../model/citation.ts";
 import { isAway } from "../model/headline.ts";
 import { QUOTED, quoted, type Quoted } from "../model/quotes.ts";
-import { importedId } from "../engines/device/device.ts";
 import { edit } from "../engines/records/edit.ts";
 import type { EpisodeDoc } from "../model/rows.ts";
 import { worth } from "../model/worth.ts";
@@ -154,9 +153,7 @@ export class Asking {
 
   /** The turn, with the answer that it has until there is a better one; other words have none. Null: it is gone. */
   async #anew(episodeId: string, userMessage?: string): Promise<EpisodeDoc | null> {
-    const { account, device, records } = this.#house;
-    await device.imported.delete(importedId(account.userId, episodeId)); // of what it is to say nothing was made elsewhere
-    const found = await records.episodes.findOne(episodeId).exec();
+    const found = await this.#house.records.episodes.findOne(episodeId).exec();
     if (!found) return null;
     if (userMessage !== undefined && userMessage !== found.userMessage) {
       await edit<EpisodeDoc>(found, ({ model: _, ...row }) => ({

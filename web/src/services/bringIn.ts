@@ -7,10 +7,10 @@
  */
 
 import { Unzip, UnzipInflate } from "fflate";
-import { importedId } from "../engines/device/device.ts";
 import { schemas } from "../engines/records/schemas.ts";
 import { Coded } from "../model/coded.ts";
 import { fits, type Schema } from "../model/fits.ts";
+import { importedId } from "../model/imported.ts";
 import { references, renamed } from "../model/references.ts";
 import type { Collections } from "../model/rows.ts";
 import { Lines, WAITING } from "../model/takeout.ts";
@@ -142,7 +142,7 @@ class Writer {
     const { userId } = account;
     const over = turns.filter(({ status }) => status === "done" || status === "stopped");
     await device.imported.bulkPut(
-      over.map(({ id }) => ({ id: importedId(userId, id), userId, at: this.#house.madeAt() })),
+      over.map((turn) => ({ id: importedId(userId, turn), userId, at: this.#house.madeAt() })),
     );
   }
 

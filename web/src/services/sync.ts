@@ -15,14 +15,15 @@ import {
   timeout,
 } from "rxjs";
 import type { EmbeddingProgress } from "../engines/sync/stream.ts";
-import { importedId } from "../engines/device/device.ts";
 import { Sync, type Known, type SyncState } from "../engines/sync/sync.ts";
 import { isOurs } from "../engines/sync/waiting.ts";
 import { FOREIGN, isBusy, Refusal, TOO_NEW } from "../engines/sync/wire.ts";
 import { isFull } from "../model/full.ts";
 import { isAway, type SyncKind } from "../model/headline.ts";
 import { newId } from "../model/ids.ts";
+import { importedId } from "../model/imported.ts";
 import type { Progress } from "../model/library.ts";
+import type { Row } from "../model/reunite.ts";
 import { now, type House } from "./house.ts";
 import { paced } from "./pace.ts";
 
@@ -126,7 +127,7 @@ export class Syncing {
         if (changed.forgottenAt) await device.forgetBefore(account.userId, changed.forgottenAt);
         await device.accounts.update(account.userId, changed);
       },
-      imported: (episodeId: string) => device.imported.get(importedId(account.userId, episodeId)),
+      imported: (turn: Row) => device.imported.get(importedId(account.userId, turn)),
     };
     this.#sync = new Sync({ wire, collections: records.collections, known, waitForLeadership: false });
     const rows$ = merge(this.#sync.active$, ...Object.values(records.collections).map((c) => c.$));

@@ -85,9 +85,6 @@ export interface ImportedTurn {
   at: string;
 }
 
-/** Two accounts of a device may have the same turn. */
-export const importedId = (userId: string, episodeId: unknown) => `${userId} ${episodeId}`;
-
 function watch<T>(look: () => Promise<T>, listener: (found: T) => void): () => void {
   const subscription = liveQuery(look).subscribe(listener);
   return () => subscription.unsubscribe();

@@ -22,7 +22,10 @@ export interface Write {
 export async function latest(collection: RxCollection, writes: Write[], known: KnownStore): Promise<Write[]> {
   const idOf = ({ newDocumentState }: Write) => newDocumentState["id"] as string;
   if (collection.name === "episodes") {
-    const noted = async (write: Write) => ({ ...write, imported: !!(await known.imported?.(idOf(write))) });
+    const noted = async (write: Write) => ({
+      ...write,
+      imported: !!(await known.imported?.(write.newDocumentState)),
+    });
     return Promise.all(writes.map(noted));
   }
   if (collection.name !== "vectorEmbeddings") return writes;

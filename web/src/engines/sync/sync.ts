@@ -34,7 +34,7 @@ export interface KnownStore {
   load(): Promise<Known>;
   save(known: Known): Promise<void>;
   /** Something, if this turn came out of an export, with what was made of it. */
-  imported?(episodeId: string): Promise<unknown>;
+  imported?(turn: Row): Promise<unknown>;
 }
 
 export interface SyncOptions {

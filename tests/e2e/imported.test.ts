@@ -1,0 +1,58 @@
+/** What was made of turns comes along with them into another account: the model is not asked again, and nothing is twice. */
+
+import { Device, harness } from "./app.ts";
+import { push, session } from "./people.ts";
+import { turn } from "./remembered.ts";
+import { withAssistant } from "./scripted.ts";
+import type { Jobs } from "../../web/src/services/jobs.ts";
+import type { NewUser } from "../sync/harness.ts";
+
+const CITY = { key: "user.city", value: "Bern", confidence: 0.8 };
+withAssistant(
+  [{ when: "", say: [JSON.stringify({ facts: [CITY], memories: ["Ada lives in Bern."] })] }],
+  100,
+);
+
+const PATIENCE = { timeout: 60_000 };
+const made = async (user: NewUser) =>
+  (await Promise.all(["facts", "memories"].map((name) => harness.live(user, name)))).flat();
+const jobs = (user: NewUser) => harness.call<Jobs>(user, "/v1/jobs");
+const done = async (user: NewUser) => (await jobs(user)).counts.done;
+const ids = async (user: NewUser) => (await made(user)).map(({ id }) => id as string).sort();
+const said = (id: string, words: string) => turn(id, "s1", 1, words, `An answer to: ${words}`);
+
+test("of what is brought in the model is asked about those turns alone that were asked anew before they went up", async () => {
+  const [ada, bob] = [await harness.user(), await harness.user()];
+  await push(ada, "sessions", session("s1", "Where to live"));
+  await push(ada, "episodes", said("e1", "I live in Bern."), said("e2", "Still in Bern."));
+  await expect.poll(() => done(ada), PATIENCE).toBe(2);
+  expect((await made(ada)).length).toBe(2);
+  const headers = { authorization: `Bearer ${ada.token}` };
+  const zip = [...new Uint8Array(await (await fetch(`${harness.url}/v1/export`, { headers })).arrayBuffer())];
+
+  const device = await Device.of(bob, { installs: true });
+  const verb = <T>(name: string, ...given: unknown[]) =>
+    device.page.evaluate(([name, given]) => (window as any).vademecum[name](...given) as T, [
+      name,
+      given,
+    ] as const);
+  await device.installed();
+  await device.page.reload(); // from now on it needs no network
+  await device.until(async () => (await device.state()).sync.kind === "live");
+  await device.offline(true);
+  await device.page.evaluate(
+    (bytes) => (window as any).vademecum.bringIn(new Blob([new Uint8Array(bytes)])),
+    zip,
+  );
+  await verb("answerAgain", "e2", "And now in Thun.");
+  await device.offline(false);
+  const there = async () =>
+    (await harness.live(bob, "episodes")).map(({ userMessage }) => userMessage).sort();
+  await expect.poll(there, PATIENCE).toEqual(["And now in Thun.", "I live in Bern."]);
+  await push(bob, "episodes", said("e3", "A turn of today."));
+  await expect.poll(() => done(bob), PATIENCE).toBe(2);
+  const { extraction, jobs: told } = await jobs(bob);
+  expect(told.map(({ subject }) => subject).sort()).toEqual(["episodes/e2", "episodes/e3"]);
+  expect(extraction.today).toBe(2);
+  expect(await ids(bob)).toEqual(await ids(ada));
+});
