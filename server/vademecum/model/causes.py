@@ -3,9 +3,8 @@
 Its commit writes no job, for its writer waits: like every reader of the one sequence, extraction knows how far it has
 looked (`Draft.followed`), and a turn above that is a job that waits, from its own commit on and whatever dies after.
 `take_up` writes them down. What a commit does write is what goes: a row that dies, or a turn whose text is another,
-takes its job along; and of a turn that was imported, which brings what was made of it along, that it was worked on.
-What a model has answered and is not stored yet goes when a person deletes anything of that kind:
-it may say the same.
+takes its job along; and that one was imported, which comes with what was made of it: its text counts as worked on. What a
+model has answered and is not stored yet goes when a person deletes anything of that kind: it may say the same.
 """
 
 from __future__ import annotations
