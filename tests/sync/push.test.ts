@@ -276,6 +276,12 @@ test("what the device knows to be imported is said of each turn, in whatever par
       .map(({ newDocumentState: { id, userMessage }, imported }) => ({ id, userMessage, imported }))
       .filter(({ userMessage }) => userMessage !== undefined);
   expect(pushes().length).toBeGreaterThan(2);
+  await device.edit("episodes", "bad", () => ({ syncError: undefined })); // tried again as it is
+  await eventually(
+    "it is marked anew",
+    async () => (await device.row("episodes", "bad")).syncError !== undefined,
+  );
+  await nothingWaits();
   expect(said().find(({ id }) => id === "s")).toBeUndefined();
   expect(new Set(said().map(({ id, imported }) => `${id} ${imported}`))).toEqual(
     new Set(["bad true", "old true", "own false"]),
