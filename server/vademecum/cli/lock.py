@@ -13,8 +13,17 @@ from pathlib import Path
 from vademecum.errors import Broken
 from vademecum.services import local
 
+NAME = ".lock"
 TURN_S = 20.0  # until another process gives the data folder back
 PAUSE_S = 0.2
+
+
+def is_begun(data: Path) -> bool:
+    """Has anything of ours ever used this folder?"""
+    try:
+        return (data / NAME).exists()
+    except OSError:  # what is wrong with it is said by who goes there
+        return False
 
 
 @contextmanager
@@ -22,7 +31,7 @@ def locked(data: Path) -> Iterator[bool]:
     """Hold the folder's lock. Yields False, holding nothing, when another process has it."""
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(data / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(data / NAME, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise Broken(
             f"The data folder {data} cannot be used: {error.strerror}. Choose another --data."

@@ -8,7 +8,6 @@ import ipaddress
 import os
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,8 @@ from typing import TYPE_CHECKING
 import click
 import uvicorn
 
-from vademecum.cli.lock import in_turn
+from vademecum.cli import tls
+from vademecum.cli.lock import in_turn, is_begun
 from vademecum.cli.options import data_option, settings_to_begin
 from vademecum.errors import BadRequest, Broken
 from vademecum.model.folders import OWNER
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from vademecum.services.parts import Parts
 
 STOP_S = 20
+BACKLOG = 2048
+# Longer than clients and proxies keep a connection that is not used (nginx: 60 s): closed just when the next request is on
+# its way, that one ends without an answer.
+IDLE_S = 75
 GC_EVERY = 50_000  # new objects between looks for cycles: a push makes thousands, none of them cyclic
 # A write takes Python's lock anew after each of its statements, and waits as long as this for a job that computes.
 SWITCH_S = 0.0005
@@ -43,7 +47,8 @@ def greeting(settings: Settings, url: str, address: str, link: str | None) -> It
     everywhere = " (and all addresses of this machine)" if address in LOOPBACK else ""
     yield f"Vademecum listens on {url}{everywhere}"
     yield f"Data: {settings.data}"
-    yield f"Assistant: {settings.assistant_model or 'none, answers are quotations (VADEMECUM_ASSISTANT_URL)'}"
+    assistant = settings.assistant_model if settings.assistant_url else ""
+    yield f"Assistant: {assistant or 'off, answers are quotations (VADEMECUM_ASSISTANT_URL)'}"
     if not ipaddress.ip_address(address).is_loopback and not (settings.origin or url).startswith("https:"):
         yield (
             "Warning: this is not encrypted (no TLS): who shares the network can read passwords and documents. "
@@ -76,10 +81,12 @@ def _own_address(host: str) -> str:
 class Server(uvicorn.Server):
     """Says where it listens once it does, and closes the streams first when asked to stop: uvicorn waits for them."""
 
-    def __init__(self, config: uvicorn.Config, app: Litestar, settings: Settings) -> None:
+    def __init__(self, config: uvicorn.Config, app: Litestar, settings: Settings, warning: str) -> None:
         super().__init__(config)
         self._app = app
         self._settings = settings
+        self._warning = warning
+        self._terminals = [number for number in (1, 2) if os.isatty(number)]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
@@ -92,7 +99,8 @@ class Server(uvicorn.Server):
             from vademecum.services.accounts import ensure_owner  # with the app
 
             parts: Parts = self._app.state.parts
-            address, port = self.servers[0].sockets[0].getsockname()[:2]
+            assert sockets
+            address, port = sockets[0].getsockname()[:2]
             host = self._settings.host
             here = LOOPBACK.get(host, host)
             url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
@@ -103,9 +111,8 @@ class Server(uvicorn.Server):
             sys.setswitchinterval(SWITCH_S)
             local.publish(self._settings.data, door)
             link = await ensure_owner(parts)
-            click.echo(
-                "\n".join(greeting(self._settings, url, address, link)), err=True
-            )  # at once or not at all
+            said = [*greeting(self._settings, url, address, link), *filter(None, [self._warning])]
+            click.echo("\n".join(said), err=True)  # at once or not at all
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         local.path(self._settings.data).unlink(missing_ok=True)
@@ -116,7 +123,10 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """As uvicorn's, which raises the signal again at the end: but who was asked to stop and stopped has not failed."""
         before = {
-            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
+            number: signal.signal(number, self.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+            if number != signal.SIGHUP
+            or signal.getsignal(number) != signal.SIG_IGN  # `nohup` wants it to go on
         }
         try:
             yield
@@ -125,39 +135,40 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if sig == signal.SIGHUP:
+            _leave_terminal(self._terminals)
         if hasattr(self._app.state, "parts"):
             self._app.state.parts.hub.close()
             self._app.state.parts.answers.stop()
         super().handle_exit(sig, frame)
 
 
-def _check_certificate(settings: Settings) -> None:
-    """Raises BadRequest before anything is opened."""
-    if settings.tls_certificate is None and settings.tls_key is None:
-        return
-    if settings.tls_certificate is None:
-        raise BadRequest("--tls-key needs --tls-certificate.")
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_certificate, settings.tls_key)
-    except (OSError, ssl.SSLError) as error:
-        key = f" with the key {settings.tls_key}" if settings.tls_key is not None else ""
-        raise BadRequest(
-            f"The certificate {settings.tls_certificate}{key} cannot be used: {error.strerror or error}. "
-            "Both are PEM files, and the key belongs to the certificate."
-        ) from error
+def _leave_terminal(descriptors: list[int]) -> None:
+    """It is closed: a line of the log that is written to it would fail, and the stop with it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for number in descriptors:
+        os.dup2(nowhere, number)
+    os.close(nowhere)
 
 
-def _check_address(settings: Settings) -> None:
-    """Raises BadRequest before anything is opened; uvicorn would only write it into the log."""
+def _listening(settings: Settings) -> list[socket.socket]:
+    """The port is ours when this returns: nothing is begun for a server that nobody could reach. Whoever comes before the
+    server is up waits. Raises BadRequest."""
     host, port = settings.host, settings.port
+    ours: list[socket.socket] = []
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-            with socket.socket(family, kind, protocol) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:  # as the server: the same port of IPv4 is another
-                    probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                probe.bind(address)
+            one = socket.socket(family, kind, protocol)
+            ours.append(one)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:  # the same port of IPv4 is another
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            one.bind((address[0], port, *address[2:]))
+            one.listen(BACKLOG)
+            port = one.getsockname()[1]  # of a name with two addresses both have the one that was free
     except OSError as error:
+        for one in ours:
+            one.close()
         if error.errno == errno.EADDRINUSE:
             raise BadRequest(
                 f"Port {port} is in use. Stop what uses it, or choose another --port."
@@ -165,6 +176,7 @@ def _check_address(settings: Settings) -> None:
         raise BadRequest(
             f"The server cannot listen on {host}, port {port}: {error.strerror}. Choose another --host or --port."
         ) from error
+    return ours
 
 
 def _port(context: click.Context, option: click.Parameter, port: int | None) -> int | None:
@@ -200,7 +212,9 @@ def serve(data: Path, **flags: object) -> None:
     setting is also an environment variable: VADEMECUM_PORT, VADEMECUM_TIERS (JSON), VADEMECUM_RATES (JSON) …
     """
     settings = settings_to_begin(data, **flags)
-    _check_certificate(settings)
+    warning = tls.check(settings)
+    # Who comes to a folder that somebody serves is told that, not that the port is in use.
+    ours = [] if is_begun(settings.data) else _listening(settings)
     from vademecum.app import create_app  # all there is, which `--help` need not wait for
     from vademecum.services import logs
 
@@ -211,12 +225,10 @@ def serve(data: Path, **flags: object) -> None:
                 f"Another process is serving {settings.data}. Stop that one first, or choose another --data."
             )
         local.withdraw(settings.data)
-        _check_address(settings)
+        ours = ours or _listening(settings)
         app = create_app(settings)
         config = uvicorn.Config(
             app,
-            host=settings.host,
-            port=settings.port,
             log_config=None,
             access_log=False,
             lifespan="on",
@@ -224,7 +236,9 @@ def serve(data: Path, **flags: object) -> None:
             forwarded_allow_ips=settings.trusted_proxies or None,
             ssl_certfile=settings.tls_certificate,
             ssl_keyfile=settings.tls_key,
+            backlog=BACKLOG,
+            timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,
             server_header=False,
         )
-        Server(config, app, settings).run()
+        Server(config, app, settings, warning).run(ours)

@@ -1,0 +1,155 @@
+"""What a host meets who starts and stops a server: ports, certificates, a terminal that is closed, idle connections."""
+
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.home import Home
+from cli.test_serve import STOP_S, certificate, greeted
+from soon import soon_outside
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "data")
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_start_that_gets_no_port_leaves_a_new_folder_as_it_was(home, made):
+    if made:
+        home.data.mkdir()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert "is in use" in home.run("serve", "--port", taken.getsockname()[1]).refusal()
+    assert home.data.exists() == made and not (made and list(home.data.iterdir()))
+
+
+def test_of_a_folder_that_is_served_a_start_says_that_and_not_that_the_port_is_in_use(home):
+    with home.serving() as server:
+        port = server.url.rpartition(":")[2]
+        assert "serving" in home.run("serve", "--port", port).refusal()
+
+
+def test_the_port_is_the_servers_before_anything_is_opened(home):
+    """Whoever comes too early waits, and who wants the same port is told so."""
+    home.data.mkdir()
+    accounts = home.data / "accounts.duckdb"
+    os.mkfifo(accounts)  # the start stops here
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process, log = home.spawn("--port", str(port))
+    try:
+        soon_outside(lambda: (home.data / ".lock").exists())
+        assert process.poll() is None, log.read_text()
+        other = Home(home.data.with_name("other"))
+        assert "is in use" in other.run("serve", "--port", port).refusal()
+        assert not other.data.exists()
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def test_a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to(home):
+    """The terminal is gone by then, so nothing can be said to it either."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
+    # A shell that leads the terminal's session, as a person has it.
+    process = subprocess.Popen(
+        command, env=home.environment(), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        soon_outside(lambda: (home.data / "server.json").exists())
+        os.close(ours)
+        assert process.wait(60) == 0
+        assert not (home.data / "server.json").exists() and not list(home.data.rglob("*.wal"))
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def test_a_server_that_is_to_outlive_its_terminal_does(home):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    try:
+        with home.serving(anew=True) as server:
+            server.process.send_signal(signal.SIGHUP)
+            with server.client() as anyone:
+                assert anyone.get("/health").status_code == 200
+            assert server.end()[0] == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_connection_is_kept_while_a_client_may_use_it_again_and_holds_up_no_stop(home):
+    asked = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with home.serving() as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as idle:
+            idle.sendall(asked)
+            assert idle.recv(2**16).startswith(b"HTTP/1.1 200")
+            time.sleep(
+                5.5
+            )  # longer than many clients keep a connection, and so does a server that closes it then
+            idle.sendall(asked)
+            assert idle.recv(2**16).startswith(b"HTTP/1.1 200")
+            code, took = server.end()
+            assert code == 0 and took < STOP_S
+
+
+def openssl(*words: object) -> None:
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+def refused(home: Home, cert: Path, key: Path) -> str:
+    done = home.run("serve", "--port", 0, "--tls-certificate", cert, "--tls-key", key)
+    assert done.code == 1 and not home.data.exists()
+    return done.refusal()
+
+
+def test_what_is_wrong_with_a_certificate_or_its_key_is_said(home, tmp_path):
+    (tmp_path / "other").mkdir()
+    cert, key = certificate(tmp_path)
+    _, other = certificate(tmp_path / "other")
+    assert refused(home, cert, tmp_path / "none.pem") == (
+        f"{tmp_path / 'none.pem'} cannot be read: No such file or directory."
+    )
+    assert f"{tmp_path} cannot be read" in refused(home, tmp_path, key)
+    assert refused(home, cert, other) == f"The key {other} does not belong to the certificate {cert}."
+    assert "without its password" in refused(home, cert, encrypted(key))
+    assert "PEM" in refused(home, key, key)
+
+
+def encrypted(key: Path) -> Path:
+    new = key.with_name("encrypted.pem")
+    openssl("pkey", "-in", key, "-aes256", "-passout", "pass:abcd", "-out", new)
+    return new
+
+
+def test_a_certificate_that_has_expired_is_warned_about_and_used(home, tmp_path):
+    cert, key = certificate(tmp_path)
+    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+        assert "Warning" not in server.said()
+    openssl("req", "-new", "-key", key, "-subj", "/CN=localhost", "-out", tmp_path / "asked")
+    openssl("x509", "-req", "-in", tmp_path / "asked", "-signkey", key, "-days", "-1", "-out", cert)
+    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+        assert f"Warning: the certificate {cert} has expired" in server.said()
+        with server.client(verify=False) as browser:
+            assert browser.get("/health").status_code == 200
+
+
+def test_an_assistant_without_an_address_is_off_whatever_model_is_named():
+    assert "Assistant: off," in greeted("http://127.0.0.1:1", "127.0.0.1", assistant_model="m")
+    address = "http://127.0.0.1:2"
+    assert "Assistant: m" in greeted(
+        "http://127.0.0.1:1", "127.0.0.1", assistant_model="m", assistant_url=address
+    )
