@@ -101,6 +101,7 @@ def test_each_command_that_touches_data_takes_a_data_folder_and_prints_json_wher
     plain = {
         "serve",
         "tier",
+        "admin",
         "link",
         "remove",
         "create",

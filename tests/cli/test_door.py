@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
+import msgspec
 import pytest
 
+from cli.home import Home
+from vademecum import __version__
 from vademecum.cli import door
 from vademecum.cli.door import Desk
 from vademecum.errors import VademecumError
@@ -126,3 +129,36 @@ def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypa
         with pytest.raises(door.FolderInUse, match="Is it stopping"):
             write(tmp_path)
     assert time.monotonic() - began >= 0.5
+
+
+OLD = b'{"users": 1, "accounts": 1, "erasedAgain": 0, "backupAt": "", "skipped": []}'
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("0.0.9", "it is version 0.0.9,"), ("", "unknown, an old one")]
+)
+def test_what_an_older_server_does_not_say_is_told_with_both_versions(tmp_path, version, said):
+    """By the command that asks for it; what the server does say is used."""
+    home = Home(tmp_path / "data")
+    with door.locked(home.data), server((200, {}, OLD)) as (address, sent):
+        local.publish(home.data, local.Door(address, 1, "secret", version=version))
+        done = home.run("restore", tmp_path, "--yes")
+    assert sent and done.code == 1 and "Traceback" not in done.err
+    refusal = done.err.strip()
+    assert "does not say `removed`" in refusal
+    assert said in refusal and f"this command {__version__}" in refusal and "start it anew" in refusal
+
+
+def test_what_an_answer_holds_within_is_asked_for_in_the_same_way():
+    with server((200, {}, b'{"rows": [{"id": "a", "of": {}}]}')) as (address, _):
+        (row,) = upload(address)["rows"]
+    assert row["id"] == "a" and row.get("name") is None
+    with pytest.raises(door.OtherVersion, match="`name`"):
+        row["of"]["name"]
+    assert msgspec.json.encode(row) == b'{"id":"a","of":{}}'
+
+
+def test_a_server_says_its_version_to_commands(tmp_path):
+    home = Home(tmp_path / "data")
+    with home.serving():
+        assert local.read(home.data).version == __version__

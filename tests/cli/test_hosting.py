@@ -1,5 +1,6 @@
 """What a host meets who starts and stops a server: ports, certificates, a terminal that is closed, idle connections."""
 
+import contextlib
 import os
 import pty
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -38,24 +40,37 @@ def test_of_a_folder_that_is_served_a_start_says_that_and_not_that_the_port_is_i
         assert "serving" in home.run("serve", "--port", port).refusal()
 
 
+def is_taken(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        return True
+    return False
+
+
 def test_the_port_is_the_servers_before_anything_is_opened(home):
-    """Whoever comes too early waits, and who wants the same port is told so."""
+    """Whoever comes too early waits."""
     home.data.mkdir()
-    accounts = home.data / "accounts.duckdb"
-    os.mkfifo(accounts)  # the start stops here
+    os.mkfifo(home.data / "accounts.duckdb")  # the start stops here
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process, log = home.spawn("--port", str(port))
     try:
-        soon_outside(lambda: (home.data / ".lock").exists())
+        soon_outside(lambda: process.poll() is not None or is_taken(port))
         assert process.poll() is None, log.read_text()
-        other = Home(home.data.with_name("other"))
-        assert "is in use" in other.run("serve", "--port", port).refusal()
-        assert not other.data.exists()
+        assert not (home.data / "server.json").exists()
     finally:
         process.kill()
         process.wait(60)
+
+
+def test_a_server_that_cannot_say_where_it_listens_ends_in_order(home):
+    (home.data / "server.new").mkdir(parents=True)
+    done = home.run("serve", "--port", 0)
+    assert done.code == 1 and "Traceback" not in done.err
+    assert done.err.splitlines()[-1].startswith(
+        f"Error: {home.data / 'server.json'} cannot be written (Is a dir"
+    )
+    assert not list(home.data.rglob("*.wal"))
 
 
 def test_a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to(home):
@@ -91,19 +106,18 @@ def test_a_server_that_is_to_outlive_its_terminal_does(home):
 
 
 def test_a_connection_is_kept_while_a_client_may_use_it_again_and_holds_up_no_stop(home):
-    asked = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with home.serving() as server:
-        host, _, port = server.url.removeprefix("http://").partition(":")
-        with socket.create_connection((host, int(port)), timeout=30) as idle:
-            idle.sendall(asked)
-            assert idle.recv(2**16).startswith(b"HTTP/1.1 200")
-            time.sleep(
-                5.5
-            )  # longer than many clients keep a connection, and so does a server that closes it then
-            idle.sendall(asked)
-            assert idle.recv(2**16).startswith(b"HTTP/1.1 200")
-            code, took = server.end()
-            assert code == 0 and took < STOP_S
+        idle = HTTPConnection(server.url.removeprefix("http://"), timeout=30)
+        for pause in (
+            5.5,
+            0,
+        ):  # longer than many clients keep a connection; a server must not close it just then
+            idle.request("GET", "/health")
+            assert idle.getresponse().read() == b'{"alive":true}'
+            time.sleep(pause)
+        code, took = server.end()
+        assert code == 0 and took < STOP_S
+        idle.close()
 
 
 def openssl(*words: object) -> None:
@@ -153,3 +167,15 @@ def test_an_assistant_without_an_address_is_off_whatever_model_is_named():
     assert "Assistant: m" in greeted(
         "http://127.0.0.1:1", "127.0.0.1", assistant_model="m", assistant_url=address
     )
+
+
+def test_an_administrator_is_made_and_the_last_one_is_not_removed(home):
+    home.add("dora@example.org")
+    home.add("emma@example.org")
+    assert "an administrator now" in home.ok("user", "admin", "dora@example.org").out
+    listed = home.ok("user", "list").out.splitlines()
+    assert ["administrator" in line for line in listed if "@example.org" in line] == [True, False]
+    for command in ("user remove dora@example.org --yes", "user admin dora@example.org --no"):
+        assert "`vademecum user admin EMAIL`" in home.run(*command.split()).refusal()
+    home.ok("user", "admin", "emma@example.org")
+    assert "no administrator any more" in home.ok("user", "admin", "dora@example.org", "--no").out

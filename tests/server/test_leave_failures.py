@@ -64,8 +64,8 @@ def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before
     async def scenario() -> None:
         async with house(tmp_path, **NO_ROOM) as h:
             old = await create(h.parts, EMAIL, "FREE")
-            note_left(tmp_path, old.id, EMAIL)
-            h.parts.accounts.hide(old.id)  # and its file could not be written
+            # and its file could not be written
+            await h.parts.accounts.hide(old.id, lambda one: note_left(tmp_path, one.id, one.email))
             new = await create(h.parts, EMAIL, "FREE")
             folder = spooled(h, EMAIL, event("waits"))
         async with house(tmp_path, **NO_ROOM) as h:

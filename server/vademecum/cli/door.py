@@ -17,6 +17,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from vademecum import __version__
 from vademecum.cli.lock import PAUSE_S, TURN_S, locked
 from vademecum.errors import Broken, VademecumError
 from vademecum.services import local
@@ -27,16 +28,42 @@ TIMEOUT_S = 600.0
 PATIENCE_S = 120.0  # with a server that says that it is busy
 
 
+class OtherVersion(Broken):
+    """The server is older than the command."""
+
+
 class FolderInUse(Broken):
     """For a moment: another command has the folder, or its server is stopping."""
 
 
-class Desk:
-    """Calls against the app, as a user (`email`) or as the administrator of this machine."""
+class Answer(dict[str, Any]):
+    """An object of an answer. What is not in it, the server does not know of yet: it runs since before an upgrade."""
 
-    def __init__(self, client: httpx.AsyncClient, secret: str) -> None:
+    def __init__(self, content: dict[str, Any], server: str) -> None:
+        super().__init__((name, _answer(value, server)) for name, value in content.items())
+        self._server = server
+
+    def __missing__(self, name: str) -> Any:
+        raise OtherVersion(
+            f"The server does not say `{name}`: it is version {self._server or 'unknown, an old one'}, this command "
+            f"{__version__}. Stop the server and start it anew, as it is installed now. What was asked of it may be done: "
+            "look, before you try again."
+        )
+
+
+def _answer(value: Any, server: str) -> Any:
+    if isinstance(value, dict):
+        return Answer(value, server)
+    return [_answer(one, server) for one in value] if isinstance(value, list) else value
+
+
+class Desk:
+    """Calls against the app of this `version`, as a user (`email`) or as the administrator of this machine."""
+
+    def __init__(self, client: httpx.AsyncClient, secret: str, version: str = __version__) -> None:
         self._client = client
         self._secret = secret
+        self._version = version
 
     async def call(self, method: str, path: str, email: str = "", **more: Any) -> Any:
         """The decoded JSON answer. Raises VademecumError with the server's own words."""
@@ -51,7 +78,7 @@ class Desk:
                 words.get("detail", f"The server answered {answer.status_code}."),
                 code=words.get("code", "ERROR"),
             )
-        return body
+        return _answer(body, self._version)
 
     async def _patiently(self, method: str, path: str, **more: Any) -> httpx.Response:
         """The answer; of a server that is busy, the one it gives when it is not, or after `PATIENCE_S`."""
@@ -78,7 +105,7 @@ async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
     here = {"base_url": running.url, "timeout": TIMEOUT_S, "verify": False, "trust_env": False}
     async with httpx.AsyncClient(**here) as client:  # type: ignore[arg-type]
         try:
-            yield Desk(client, running.secret)
+            yield Desk(client, running.secret, running.version)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise FolderInUse(
                 f"The server at {running.url} does not answer. Is it stopping? Try again."

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 import click
 import uvicorn
 
+from vademecum import __version__
 from vademecum.cli import tls
 from vademecum.cli.lock import in_turn, is_begun
 from vademecum.cli.options import data_option, settings_to_begin
-from vademecum.errors import BadRequest, Broken
+from vademecum.errors import BadRequest, Broken, VademecumError
 from vademecum.model.folders import OWNER
 from vademecum.services import local
 from vademecum.settings import Settings
@@ -96,23 +97,35 @@ class Server(uvicorn.Server):
                 click.echo(f"Error: {self._app.state.refusal}", err=True)
             raise
         if self.started:
-            from vademecum.services.accounts import ensure_owner  # with the app
-
-            parts: Parts = self._app.state.parts
             assert sockets
-            address, port = sockets[0].getsockname()[:2]
-            host = self._settings.host
-            here = LOOPBACK.get(host, host)
-            url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
-            public = self._settings.origin or url
-            door = local.Door(_url(self.config.is_ssl, here, port), os.getpid(), parts.local_secret, public)
-            gc.freeze()
-            gc.set_threshold(GC_EVERY, 20, 20)
-            sys.setswitchinterval(SWITCH_S)
-            local.publish(self._settings.data, door)
-            link = await ensure_owner(parts)
-            said = [*greeting(self._settings, url, address, link), *filter(None, [self._warning])]
-            click.echo("\n".join(said), err=True)  # at once or not at all
+            try:
+                await self._open(*sockets[0].getsockname()[:2])
+            except VademecumError:  # its words are the command's last; what was opened is closed in order
+                await self.shutdown(sockets)
+                raise
+
+    async def _open(self, address: str, port: int) -> None:
+        """Tell commands and a person where it listens."""
+        from vademecum.services.accounts import ensure_owner  # with the app
+
+        parts: Parts = self._app.state.parts
+        host = self._settings.host
+        here = LOOPBACK.get(host, host)
+        url = _url(self.config.is_ssl, _own_address(host) if host in LOOPBACK else host, port)
+        door = local.Door(
+            _url(self.config.is_ssl, here, port),
+            os.getpid(),
+            parts.local_secret,
+            self._settings.origin or url,
+            __version__,
+        )
+        gc.freeze()
+        gc.set_threshold(GC_EVERY, 20, 20)
+        sys.setswitchinterval(SWITCH_S)
+        local.publish(self._settings.data, door)
+        link = await ensure_owner(parts)
+        said = [*greeting(self._settings, url, address, link), *filter(None, [self._warning])]
+        click.echo("\n".join(said), err=True)  # at once or not at all
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         local.path(self._settings.data).unlink(missing_ok=True)

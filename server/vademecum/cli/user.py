@@ -27,7 +27,8 @@ async def find(desk: Desk, email: str) -> dict[str, Any]:
     found = await desk.call("GET", "/v1/accounts", params={"email": email})
     if not found:
         raise NotFound(f"There is no account {email}. `vademecum user list` shows them all.")
-    return dict(found[0])
+    account: dict[str, Any] = found[0]
+    return account
 
 
 @user.command("add")
@@ -65,7 +66,8 @@ def list_(data: Path, as_json: bool) -> None:
             if usage
             else account["problem"]
         )
-        click.echo(f"{account['email']:40} {account['tier']:6} {holds}")
+        rank = "administrator" if account["admin"] else ""
+        click.echo(f"{account['email']:40} {account['tier']:6} {holds} {rank}".rstrip())
 
 
 @user.command("tier")
@@ -81,6 +83,24 @@ def tier_(email: str, tier: str, data: Path) -> None:
 
     at_desk(settings_for(data), work)
     click.echo(f"{email} is {tier.upper()} now.")
+
+
+@user.command("admin")
+@click.argument("email")
+@click.option("--no", is_flag=True, help="It is one no longer.")
+@data_option
+def admin(email: str, no: bool, data: Path) -> None:
+    """Make an account an administrator, who may add, change and remove accounts by the API.
+
+    A server has at least one while it has accounts: make another one before the last goes.
+    """
+
+    async def work(desk: Desk) -> Any:
+        account = await find(desk, email)
+        return await desk.call("PATCH", f"/v1/accounts/{account['userId']}", json={"admin": not no})
+
+    at_desk(settings_for(data), work)
+    click.echo(f"{email} is {'no administrator any more' if no else 'an administrator now'}.")
 
 
 @user.command("link")

@@ -46,6 +46,7 @@ class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
 
 class AccountChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     tier: Tier | None = None
+    admin: bool | None = None
     reset_password: bool = False
 
 
@@ -125,9 +126,17 @@ async def me_route(request: Req, state: State) -> accounts.Profile:
     return await accounts.profile(state.parts, request.user)
 
 
-@delete("/v1/me", status_code=200, operation_id="leave", tags=["account"], summary="Leave for good")
+@delete(
+    "/v1/me",
+    status_code=200,
+    operation_id="leave",
+    tags=["account"],
+    summary="Leave for good",
+    responses=problems(Conflict),
+)
 async def leave_route(request: Req, data: JSONBody[Leave], state: State) -> Response[Deleted]:
-    """The account and everything of it is erased at once. The body is `{"confirm": "leave for good"}`."""
+    """The account and everything of it is erased at once. The body is `{"confirm": "leave for good"}`. The only
+    administrator of others cannot leave: make another one first."""
     if data.confirm != LEAVE:
         raise BadRequest(f'To leave for good, send {{"confirm": "{LEAVE}"}}. Nothing was changed.')
     await accounts.remove(state.parts, request.user)
@@ -201,16 +210,18 @@ async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> account
     "/v1/accounts/{account_id:str}",
     operation_id="changeAccount",
     tags=["administration"],
-    summary="Change a tier, reset a password",
-    responses=problems(Forbidden, NotFound),
+    summary="Change a tier, who administers, reset a password",
+    responses=problems(Forbidden, NotFound, Conflict),
 )
 async def change_account_route(
     request: Req, account_id: FromPath[str], data: JSONBody[AccountChange]
 ) -> Changed:
-    """For administrators. `resetPassword` signs every browser out and answers with the path of a sign-in link, good
-    once and for 15 minutes."""
+    """For administrators, of whom one stays. `resetPassword` signs every browser out and answers with the path of a
+    sign-in link, good once and for 15 minutes."""
     parts = administered(request)
     account = accounts.by_id(parts, account_id)
+    if data.admin is not None:  # first: it alone may be refused
+        account = await accounts.change_admin(parts, account, admin=data.admin)
     if data.tier is not None:
         account = await accounts.change_tier(parts, account, data.tier)
     link = await accounts.reset_password(parts, account) if data.reset_password else None
@@ -223,10 +234,10 @@ async def change_account_route(
     operation_id="deleteAccount",
     tags=["administration"],
     summary="Remove an account and all it has",
-    responses=problems(Forbidden, NotFound),
+    responses=problems(Forbidden, NotFound, Conflict),
 )
 async def remove_account_route(request: Req, account_id: FromPath[str]) -> Deleted:
-    """For administrators. Everything of it is erased at once."""
+    """For administrators, of whom one stays while others are here. Everything of it is erased at once."""
     parts = administered(request)
     await accounts.remove(parts, accounts.by_id(parts, account_id))
     return Deleted(1)

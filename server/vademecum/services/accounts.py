@@ -9,7 +9,7 @@ import structlog
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
-from vademecum.errors import BadRequest, Broken, NotFound
+from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.folders import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
@@ -47,11 +47,14 @@ class TokenInfo(msgspec.Struct, rename="camel"):
 
 
 async def ensure_owner(parts: Parts) -> str | None:
-    """On a new data folder: make the local owner. Returns the path of a sign-in link while the owner has no other
-    way in (no password, no browser signed in), else None."""
-    if not parts.accounts.accounts:
-        await create(parts, OWNER, "JIGGA", admin=True)
+    """Where nobody administers, as in a new data folder: make the local owner. Returns the path of a sign-in link while
+    the owner has no other way in (no password, no browser signed in), else None."""
     owner = parts.accounts.by_email(OWNER)
+    if not any(account.admin for account in parts.accounts.accounts.values()):
+        if owner is None:
+            owner = await create(parts, OWNER, "JIGGA", admin=True)
+        else:
+            owner = await change_admin(parts, owner, admin=True)
     if owner is None or owner.password is not None:
         return None
     signed_in = any(
@@ -121,6 +124,28 @@ async def change_tier(parts: Parts, account: Account, tier: Tier) -> Account:
     return await parts.accounts.change_account(account.id, lambda a: msgspec.structs.replace(a, tier=tier))
 
 
+async def change_admin(parts: Parts, account: Account, *, admin: bool) -> Account:
+    """Raises Conflict when nobody would be left to administer."""
+
+    def check(before: Account) -> None:
+        if not admin:
+            _check_administered(parts, before)
+
+    return await parts.accounts.change_account(
+        account.id, lambda a: msgspec.structs.replace(a, admin=admin), check
+    )
+
+
+def _check_administered(parts: Parts, leaving: Account) -> None:
+    """Somebody else administers, or nobody else is here: then the next start makes a new owner. Raises Conflict."""
+    others = [account for account in parts.accounts.accounts.values() if account.id != leaving.id]
+    if leaving.admin and others and not any(account.admin for account in others):
+        raise Conflict(
+            f"{leaving.email} is the only administrator, and other accounts are here. Nothing was changed. Make another "
+            "one an administrator first (`vademecum user admin EMAIL`), or remove the others."
+        )
+
+
 async def reset_password(parts: Parts, account: Account) -> str:
     """Take the password away, sign out every browser, and return the path of a sign-in link."""
     cleared = await parts.accounts.change_account(
@@ -134,22 +159,26 @@ async def remove(parts: Parts, account: Account) -> None:
     """Erase an account and all that it has: secrets, records, index, ledger; streams are closed.
 
     What is under way for it ends first, and nothing begins any more: a device that is writing cannot bring the
-    folder back. Raises NotFound when somebody else has removed it, and Broken when events of agents are left, alone of
-    all that there was.
+    folder back. Raises NotFound when somebody else has removed it, Conflict when nobody would be left to administer, and
+    Broken when events of agents are left, alone of all that there was.
     """
-    try:
-        note_left(parts.settings.data, account.id, account.email)
-    except OSError as error:
-        raise Broken(
-            f"That {account.email} leaves cannot be written down ({error.strerror}). Nothing was changed. "
-            "Have `vademecum doctor` look at the data folder."
-        ) from error
-    parts.accounts.hide(account.id)
+    await parts.accounts.hide(account.id, lambda leaving: _note_leaving(parts, leaving))
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
     async with parts.spool.cleared(account.email):  # before the address can be somebody else's
         await _erase(parts, account.id)
         await parts.accounts.rewrite()
+
+
+def _note_leaving(parts: Parts, leaving: Account) -> None:
+    _check_administered(parts, leaving)
+    try:
+        note_left(parts.settings.data, leaving.id, leaving.email)
+    except OSError as error:
+        raise Broken(
+            f"That {leaving.email} leaves cannot be written down ({error.strerror}). Nothing was changed. "
+            "Have `vademecum doctor` look at the data folder."
+        ) from error
 
 
 async def _erase(parts: Parts, account_id: str) -> None:

@@ -6,9 +6,12 @@ data folder can read the records themselves, so the secret gives nothing away; i
 
 from __future__ import annotations
 
+import errno
 import hmac
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -18,12 +21,13 @@ from vademecum.errors import Broken
 
 class Door(msgspec.Struct):
     """`url` of the running server, its process, and the secret of the local door. `public`: by which other machines reach
-    it; an older server says nothing of that."""
+    it. An older server says nothing of that, nor of its `version`."""
 
     url: str
     pid: int
     secret: str
     public: str = ""
+    version: str = ""
 
 
 def path(data: Path) -> Path:
@@ -35,23 +39,31 @@ def new_secret() -> str:
 
 
 def publish(data: Path, door: Door) -> None:
-    """Write it whole, readable by the owner alone."""
+    """Write it whole, readable by the owner alone. Raises Broken, as on a full disk."""
     new = path(data).with_suffix(".new")
-    new.unlink(missing_ok=True)
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(msgspec.json.encode(door))
-    new.replace(path(data))
+    with _writing(data):
+        new.unlink(missing_ok=True)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(door))
+        new.replace(path(data))
 
 
 def withdraw(data: Path) -> None:
     """Take away what an earlier start has left. Raises Broken when something else is in its place."""
-    try:
+    with _writing(data):
         path(data).unlink(missing_ok=True)
+
+
+@contextmanager
+def _writing(data: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
+        cure = "Make room there" if error.errno == errno.ENOSPC else "Take away what stands in its place"
         raise Broken(
             f"{path(data)} cannot be written ({error.strerror}): by it, commands find a running server. Nothing was "
-            "changed. Take away what stands in its place."
+            f"changed. {cure}."
         ) from error
 
 

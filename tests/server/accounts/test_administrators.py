@@ -3,6 +3,8 @@
 import asyncio
 import json
 
+import msgspec
+
 from property.rows import session
 from server.accounts.people import PASSWORD, account, bearer, owner, signed_in
 from server.house import browser, house, refused, run
@@ -13,6 +15,7 @@ ADMIN_CALLS = [
     ("POST", "/v1/accounts", {"email": "eve@example.org", "tier": "JIGGA"}),
     ("PATCH", "/v1/accounts/{}", {"tier": "JIGGA"}),
     ("PATCH", "/v1/accounts/{}", {"resetPassword": True}),
+    ("PATCH", "/v1/accounts/{}", {"admin": True}),
     ("DELETE", "/v1/accounts/{}", None),
 ]
 
@@ -170,5 +173,86 @@ def test_one_account_is_found_by_its_email_and_no_other_is_opened(tmp_path):
             for email in ("nobody@example.org", ""):
                 assert (await boss.get("/v1/accounts", params={"email": email})).json() == []
             assert h.parts.users.attached() == []
+
+    run(scenario)
+
+
+LEAVE = {"confirm": "leave for good"}
+
+
+def test_the_only_administrator_stays_while_others_are_here_and_may_make_another_one(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            me = (await boss.get("/v1/me")).json()["userId"]
+            bob = (await account(boss, "bob@example.org"))["userId"]
+            before = dict(h.parts.accounts.accounts)
+            for asked in (
+                boss.delete(f"/v1/accounts/{me}"),
+                boss.request("DELETE", "/v1/me", json=LEAVE),
+                boss.patch(f"/v1/accounts/{me}", json={"admin": False, "tier": "FREE"}),
+            ):
+                said = refused(await asked, 409, "CONFLICT")["detail"]
+                assert "the only administrator" in said and "vademecum user admin" in said
+                assert h.parts.accounts.accounts == before
+            changed = await boss.patch(f"/v1/accounts/{bob}", json={"admin": True})
+            assert changed.json()["account"]["admin"]
+            assert (await boss.request("DELETE", "/v1/me", json=LEAVE)).json() == {"deleted": 1}
+            client = await signed_in(h, "bob@example.org")
+            assert [one["userId"] for one in (await client.get("/v1/accounts")).json()] == [bob]
+
+    run(scenario)
+
+
+def test_of_two_administrators_who_go_at_once_one_stays(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            me = (await boss.get("/v1/me")).json()["userId"]
+            await account(boss, "ada@example.org", password=None)
+            for turn in range(4):
+                bob = (await account(boss, f"bob{turn}@example.org"))["userId"]
+                await boss.patch(f"/v1/accounts/{bob}", json={"admin": True})
+                client = await signed_in(h, f"bob{turn}@example.org")
+                ways = [
+                    client.delete(f"/v1/accounts/{bob}"),
+                    boss.patch(f"/v1/accounts/{me}", json={"admin": False}),
+                ]
+                answers = await asyncio.gather(*(ways if turn % 2 else reversed(ways)))
+                assert sorted(one.status_code for one in answers) == [200, 409]
+                admins = [one.id for one in h.parts.accounts.accounts.values() if one.admin]
+                assert len(admins) == 1
+                if admins != [me]:
+                    await client.patch(f"/v1/accounts/{me}", json={"admin": True})
+                    await client.patch(f"/v1/accounts/{bob}", json={"admin": False})
+
+    run(scenario)
+
+
+def test_the_very_last_account_may_go_and_the_next_start_makes_an_owner(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            assert (await boss.request("DELETE", "/v1/me", json=LEAVE)).json() == {"deleted": 1}
+            assert not h.parts.accounts.accounts
+        async with house(tmp_path) as h:
+            assert (await (await owner(h)).get("/v1/me")).json()["admin"]
+
+    run(scenario)
+
+
+def test_where_nobody_administers_the_next_start_gives_the_owner_back(tmp_path):
+    """As of a version that let the last one go, or after accounts were added to a folder that never had a server."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            boss = await owner(h)
+            assert len((await boss.get("/v1/accounts")).json()) == 2
+            found = h.parts.accounts.by_email("owner@localhost")
+            await h.parts.accounts.change_account(found.id, lambda a: msgspec.structs.replace(a, admin=False))
+        async with house(tmp_path) as h:
+            await ensure_owner(h.parts)
+            assert h.parts.accounts.accounts[found.id].admin and not h.parts.accounts.accounts[ada.id].admin
 
     run(scenario)

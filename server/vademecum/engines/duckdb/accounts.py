@@ -257,11 +257,12 @@ class Accounts:
             async with self._turn:
                 await self._execute([_deleting("tokens", "id", token.id) for token in gone])
 
-    def hide(self, account_id: str) -> Account:
-        """From now on nobody gets in as this account; the file is not changed yet. Raises NotFound."""
-        account = self._known(account_id)
-        self._forget(account_id)
-        return account
+    async def hide(self, account_id: str, check: Callable[[Account], None]) -> None:
+        """From now on nobody gets in as this account; the file is not changed yet. `check` may raise, and then nothing has
+        changed. Raises NotFound when it is gone."""
+        async with self._turn:
+            check(self._known(account_id))
+            self._forget(account_id)
 
     async def remove_account(self, account_id: str) -> None:
         """The account and all its secrets, from memory and file; `rewrite` takes their bytes away. Its folder is the
