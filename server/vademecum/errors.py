@@ -34,6 +34,16 @@ VademecumError
 
 from __future__ import annotations
 
+import errno
+import os
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NOT_NOW = (
+    "The server could not write its disk just now, or not read it: it may be full. Nothing that was acknowledged is lost. "
+    "Try again in a moment; if that does not help, tell whoever runs the server."
+)
+NOT_NOW_S = 15
+
 
 class VademecumError(Exception):
     """A refusal with a stable `code` and a sentence for a person: what happened, what is safe, what to do."""
@@ -115,6 +125,16 @@ class TooNew(VademecumError):
 
 class Busy(VademecumError):
     code = "BUSY"
+
+
+def is_full(error: Exception) -> bool:
+    """Is it the disk's want of room? Libraries say so in words alone."""
+    said = str(error).lower()
+    return getattr(error, "errno", None) in FULL or any(os.strerror(one).lower() in said for one in FULL)
+
+
+def not_now() -> Busy:
+    return Busy(NOT_NOW, retry_after_s=NOT_NOW_S)
 
 
 class RateLimited(Busy):

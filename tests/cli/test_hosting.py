@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.home import Home
+from cli.home import Home, upload
+from cli.test_backup import holds
 from cli.test_serve import STOP_S, certificate, greeted
 from soon import soon_outside
 
@@ -179,3 +180,47 @@ def test_an_administrator_is_made_and_the_last_one_is_not_removed(home):
         assert "`vademecum user admin EMAIL`" in home.run(*command.split()).refusal()
     home.ok("user", "admin", "emma@example.org")
     assert "no administrator any more" in home.ok("user", "admin", "dora@example.org", "--no").out
+
+
+@pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
+def test_what_was_deleted_leaves_the_disk_when_a_host_asks(home, with_server):
+    home.settings["erase_delay_s"] = "600"
+    gone, kept = "The xylophone of Bartholomew is hidden.", "Forty apple trees stand here."
+    for email in ("ada@example.org", "bob@example.org"):
+        home.add(email)
+    with home.serving() as server:
+        for email in ("ada@example.org", "bob@example.org"):
+            with server.client(home.token(email)) as person:
+                document = upload(person, "note.txt", f"{gone} {email}")
+                upload(person, "apples.txt", f"{kept} {email}")
+                assert person.delete(f"/v1/documents/{document['id']}").status_code == 200
+                assert person.post("/v1/local/erase", json={}).status_code == 403
+        server.end()
+    with home.serving() if with_server else contextlib.nullcontext():
+        assert holds(home.data, f"{gone} ada@") and holds(home.data, f"{gone} bob@")
+        assert "account nobody@example.org" in home.run("erase", "--user", "nobody@example.org").refusal()
+        assert home.ok("erase", "--user", "ada@example.org", "--json").json["accounts"] == 1
+        assert not holds(home.data, f"{gone} ada@") and holds(home.data, f"{gone} bob@")
+        assert "of 1 accounts" in home.ok("erase").out
+        assert (
+            not holds(home.data, gone)
+            and holds(home.data, f"{kept} ada@")
+            and holds(home.data, f"{kept} bob@")
+        )
+        assert "Nothing was due" in home.ok("erase").out
+
+
+def test_an_erasure_that_fails_says_why_and_waits_on(home):
+    home.settings["erase_delay_s"] = "600"
+    account = home.add("ada@example.org")
+    with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+        document = upload(ada, "note.txt", "The xylophone is hidden.")
+        ada.delete(f"/v1/documents/{document['id']}")
+        (folder,) = home.data.glob(f"users/*/{account}")
+        (folder / "records.duckdb.new").mkdir()
+        for command in (["erase"], ["backup", home.data.with_name("copy")]):
+            said = home.run(*command).refusal()
+            assert "records.duckdb.new cannot be used" in said and "Nothing was changed" in said
+        (folder / "records.duckdb.new").rmdir()
+        assert home.ok("erase", "--json").json["accounts"] == 1
+        assert not holds(home.data, "xylophone")

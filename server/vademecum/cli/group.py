@@ -19,6 +19,7 @@ COMMANDS = {
     "import": "import_",
     "search": "search",
     "forget": "forget",
+    "erase": "erase",
     "record": "hooks",
     "context": "context",
     "claim": "claim",

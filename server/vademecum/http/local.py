@@ -1,4 +1,4 @@
-"""Routes for commands on the server's own machine: backup and restore name paths, so nobody else may call them."""
+"""Routes for commands on the server's own machine. Backup and restore name paths, so nobody else may call them."""
 
 from pathlib import Path
 
@@ -9,12 +9,24 @@ from litestar.params import JSONBody
 from vademecum.errors import Forbidden
 from vademecum.http.asked import Req
 from vademecum.http.auth import LOCAL_ADMIN
+from vademecum.services.accounts import listed
 from vademecum.services.backup import BackupManifest, Restored, backup, restore
+from vademecum.services.erase import erase_due
 from vademecum.services.parts import Parts
 
 
 class BackupFolder(msgspec.Struct):
     path: str
+
+
+class Whose(msgspec.Struct):
+    """None: everybody's."""
+
+    email: str | None = None
+
+
+class Erased(msgspec.Struct):
+    accounts: int
 
 
 def _parts(request: Req) -> Parts:
@@ -34,4 +46,11 @@ async def restore_route(request: Req, data: JSONBody[BackupFolder]) -> Restored:
     return await restore(_parts(request), Path(data.path))
 
 
-ROUTES = [backup_route, restore_route]
+@post("/v1/local/erase", include_in_schema=False, status_code=200)
+async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
+    parts = _parts(request)
+    users = [account.id for account in listed(parts, data.email)]
+    return Erased(await erase_due(parts.eraser, parts.backstage.jobs["erase"], users))
+
+
+ROUTES = [backup_route, restore_route, erase_route]

@@ -110,7 +110,10 @@ def on_too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[Probl
 
 
 def on_defect(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """A defect of ours: the detail goes to the log only."""
+    """A defect of ours: the detail goes to the log only. A full disk is none, and passes."""
+    if errors.is_full(error):
+        _log.error("the disk is full", path=request.scope.get("path_template", ""), exc_info=error)
+        return on_refusal(request, errors.not_now())
     _log.error("defect", path=request.scope.get("path_template", ""), method=request.method, exc_info=error)
     return problem(500, "BROKEN", "The server failed. Nothing that it acknowledged is lost. Try again.")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from vademecum.engines.duckdb.users import Users, user_folder
 from vademecum.model.draft import Change
 from vademecum.services.index import Indexer
+from vademecum.services.user_queue import UserQueue
 
 NEEDLE_MIN = 8  # bytes; shorter ones are found by chance
 PIECE = 2**20  # bytes that a scan looks at together: a file may be larger than memory
@@ -51,6 +52,20 @@ class Eraser:
         for indexer in self._indexers:
             await indexer.drop(user_id)
         return files
+
+
+async def erase_due(eraser: Eraser, job: UserQueue, user_ids: Iterable[str]) -> int:
+    """What waits for its time leaves the disk now. Returns of how many users. Raises Broken, or Busy when the disk is full:
+    what is left waits on."""
+    due = [user_id for user_id in user_ids if job.is_asked(user_id)]
+    for user_id in due:
+        job.forget(user_id)  # first: who deletes from now on asks anew
+        try:
+            await eraser.work(user_id)
+        except BaseException:
+            job.ask(user_id)
+            raise
+    return len(due)
 
 
 def leaves_bytes(changes: Iterable[Change]) -> bool:

@@ -25,9 +25,9 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb import migrate
-from vademecum.engines.duckdb.instance import Cursor, Instance, not_now
+from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.userfile import rewrite_file
-from vademecum.errors import Conflict, NotFound
+from vademecum.errors import Conflict, NotFound, not_now
 from vademecum.model.limits import Tier
 
 TokenKind = Literal["api", "cookie", "link"]

@@ -9,7 +9,6 @@ can be looked for in the bytes.
 from __future__ import annotations
 
 import asyncio
-import errno
 import itertools
 import os
 import re
@@ -23,16 +22,10 @@ from typing import TypeVar
 import duckdb
 import structlog
 
-from vademecum.errors import Broken, Busy, VademecumError
+from vademecum.errors import Broken, VademecumError, is_full, not_now
 
 T = TypeVar("T")
 Cursor = duckdb.DuckDBPyConnection
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-RETRY_S = 15
-NOT_NOW = (
-    "The server could not write its disk just now, or not read it: it may be full. Nothing that was acknowledged is lost. "
-    "Try again in a moment; if that does not help, tell whoever runs the server."
-)
 _log = structlog.get_logger("vademecum.duckdb")
 
 # Statements here are few and simple: what the optimizer's other fifty passes cost is a quarter of a push.
@@ -144,12 +137,8 @@ def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
-def not_now() -> Busy:
-    return Busy(NOT_NOW, retry_after_s=RETRY_S)
-
-
 def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumError:
-    if any(os.strerror(number) in str(error) for number in FULL):
+    if is_full(error):
         return not_now()
     return Broken(
         f"The file {path.name} of folder {path.parent.name} cannot be opened ({error}). If another process holds it, "

@@ -20,11 +20,11 @@ from typing import TypeVar
 
 import structlog
 
-from vademecum.engines.duckdb.instance import FULL, Cursor, not_now
+from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.userfile import Files, Opened, new_id_key, publish_file, rewrite_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
-from vademecum.errors import Broken, NotFound
+from vademecum.errors import Broken, NotFound, is_full, not_now
 from vademecum.model import causes
 from vademecum.model.collections import Registry
 from vademecum.model.draft import Draft
@@ -58,6 +58,21 @@ def without_accounts(data: Path) -> str:
         "a new one would lock them all out. Put it back, or move that folder away and restore a backup with "
         "`vademecum restore`; without it, `vademecum serve` begins anew."
     )
+
+
+@contextmanager
+def _on_disk(user_id: str, what: str, folder: Path) -> Iterator[None]:
+    """Raises Broken, or Busy when the disk is full, for what the disk does not take or give."""
+    try:
+        yield
+    except OSError as error:
+        if is_full(error):
+            raise not_now() from error
+        raise Broken(
+            f"The account {user_id} cannot be {what}: {error.filename or folder} cannot be used ({error.strerror}). "
+            "Nothing was changed, and other accounts go on. It must be its folder or file again, which the server can "
+            "read and write."
+        ) from error
 
 
 def _remove_tree(folder: Path) -> None:
@@ -173,16 +188,8 @@ class Users:
     async def _attach(self, user_id: str, known: int) -> UserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
-        try:
+        with _on_disk(user_id, "opened", folder):
             opened = await self._opened(folder / RECORDS, ledger, known)
-        except OSError as error:
-            if error.errno in FULL:
-                raise not_now() from error
-            raise Broken(
-                f"The account {user_id} cannot be opened: {error.filename or folder} cannot be used ({error.strerror}). "
-                "Nothing was changed, and other accounts go on. It must be its folder or file again, which the server can "
-                "read and write."
-            ) from error
         if opened.notice:
             self._on_notice(opened.notice)
         store = UserStore(
@@ -275,9 +282,10 @@ class Users:
         async with self.open(user_id) as store:
             await store.tidy()
         async with self.detached(user_id) as folder:
-            await _to_the_end(
-                self.files.instance.run(lambda _: rewrite_file(self.files.instance, folder / RECORDS))
-            )
+            with _on_disk(user_id, "written anew", folder):
+                await _to_the_end(
+                    self.files.instance.run(lambda _: rewrite_file(self.files.instance, folder / RECORDS))
+                )
 
     async def replace(
         self,
@@ -296,9 +304,10 @@ class Users:
         async with self.detached(user_id) as folder:
             above = max(floor, self._entries[user_id].seq)
             try:
-                return await _to_the_end(
-                    self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
-                )
+                with _on_disk(user_id, "replaced", folder):
+                    return await _to_the_end(
+                        self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+                    )
             finally:
                 before_opening()
 
