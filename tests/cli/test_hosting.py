@@ -11,12 +11,14 @@ import time
 from http.client import HTTPConnection
 from pathlib import Path
 
+import httpx
 import pytest
 
 from cli.home import Home, upload
 from cli.test_backup import holds
 from cli.test_serve import STOP_S, certificate, greeted
 from soon import soon_outside
+from vademecum.services import local
 
 
 @pytest.fixture
@@ -89,6 +91,27 @@ def test_a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to(home):
         os.close(ours)
         assert process.wait(60) == 0
         assert not (home.data / "server.json").exists() and not list(home.data.rglob("*.wal"))
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def test_a_log_that_its_disk_does_not_take_costs_no_answer(home):
+    home.add("ada@example.org")
+    command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.Popen(command, env=home.environment(), stderr=full)
+    try:
+        soon_outside(lambda: process.poll() is not None or (home.data / "server.json").exists())
+        assert home.token("ada@example.org")
+        with httpx.Client(base_url=local.read(home.data).url, trust_env=False) as anyone:
+            (home.data / "jobs" / "index").rename(home.data / "index")  # no mark can be made: that is logged
+            headers = {"Authorization": f"Bearer {home.token('ada@example.org')}"}
+            sent = {"files": {"file": ("a.txt", b"Forty apple trees.")}, "data": {"sessionId": "s1"}}
+            assert anyone.post("/v1/documents", headers=headers, **sent).status_code == 201
+        process.terminate()
+        process.wait(60)
+        assert not (home.data / "server.json").exists()
     finally:
         process.kill()
         process.wait(60)

@@ -88,6 +88,23 @@ def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch
     run(scenario)
 
 
+def test_a_folder_that_cannot_take_the_records_is_named_by_backup_and_restore(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            (folder,) = (tmp_path / "data").glob(f"users/*/{ada.id}")
+            (folder / "records.duckdb.new").mkdir()
+            with pytest.raises(
+                Broken, match=r"cannot be written anew: .*records\.duckdb\.new cannot be used"
+            ):
+                await backups.backup(h.parts, tmp_path / "again")
+            with pytest.raises(Broken, match=r"stopped at .*records\.duckdb\.new"):
+                await backups.restore(h.parts, tmp_path / "backup")
+            assert set(await ada.live("sessions")) == {"kept", "later"}
+
+    run(scenario)
+
+
 def test_what_was_forgotten_since_is_nowhere_on_the_disk_when_a_restore_returns(tmp_path):
     async def scenario():
         async with house(tmp_path / "data", erase_delay_s=600) as h:

@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -125,7 +125,8 @@ class Server(uvicorn.Server):
         local.publish(self._settings.data, door)
         link = await ensure_owner(parts)
         said = [*greeting(self._settings, url, address, link), *filter(None, [self._warning])]
-        click.echo("\n".join(said), err=True)  # at once or not at all
+        with suppress(OSError):  # as the log
+            click.echo("\n".join(said), err=True)  # at once or not at all
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         local.path(self._settings.data).unlink(missing_ok=True)

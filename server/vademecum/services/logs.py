@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -31,7 +32,7 @@ def configure(level: int = logging.INFO) -> None:
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # one write a line: others write here too
+        logger_factory=structlog.WriteLoggerFactory(_Bearing()),  # type: ignore[arg-type] # one write a line: others write here too
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(processor=renderer, foreign_pre_chain=shared))
@@ -41,6 +42,18 @@ def configure(level: int = logging.INFO) -> None:
     root.setLevel(level)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _Bearing:
+    """Standard error. That its disk is full, or nobody listens any more, is no reason to fail whoever says something."""
+
+    def write(self, text: str) -> None:
+        with suppress(OSError):
+            sys.stderr.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            sys.stderr.flush()
 
 
 def _trace(_: object, __: str, event: structlog.types.EventDict) -> structlog.types.EventDict:

@@ -304,10 +304,9 @@ class Users:
         async with self.detached(user_id) as folder:
             above = max(floor, self._entries[user_id].seq)
             try:
-                with _on_disk(user_id, "replaced", folder):
-                    return await _to_the_end(
-                        self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
-                    )
+                return await _to_the_end(
+                    self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+                )
             finally:
                 before_opening()
 
