@@ -97,7 +97,8 @@ def admin(email: str, no: bool, data: Path) -> None:
 
     async def work(desk: Desk) -> Any:
         account = await find(desk, email)
-        return await desk.call("PATCH", f"/v1/accounts/{account['userId']}", json={"admin": not no})
+        body = {"userId": account["userId"], "admin": not no}
+        return await desk.call("POST", "/v1/local/administrator", json=body)
 
     at_desk(settings_for(data), work)
     click.echo(f"{email} is {'no administrator any more' if no else 'an administrator now'}.")

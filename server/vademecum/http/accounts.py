@@ -46,7 +46,6 @@ class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
 
 class AccountChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     tier: Tier | None = None
-    admin: bool | None = None
     reset_password: bool = False
 
 
@@ -210,18 +209,16 @@ async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> account
     "/v1/accounts/{account_id:str}",
     operation_id="changeAccount",
     tags=["administration"],
-    summary="Change a tier, who administers, reset a password",
-    responses=problems(Forbidden, NotFound, Conflict),
+    summary="Change a tier, reset a password",
+    responses=problems(Forbidden, NotFound),
 )
 async def change_account_route(
     request: Req, account_id: FromPath[str], data: JSONBody[AccountChange]
 ) -> Changed:
-    """For administrators, of whom one stays. `resetPassword` signs every browser out and answers with the path of a
-    sign-in link, good once and for 15 minutes."""
+    """For administrators. `resetPassword` signs every browser out and answers with the path of a sign-in link, good
+    once and for 15 minutes."""
     parts = administered(request)
     account = accounts.by_id(parts, account_id)
-    if data.admin is not None:  # first: it alone may be refused
-        account = await accounts.change_admin(parts, account, admin=data.admin)
     if data.tier is not None:
         account = await accounts.change_tier(parts, account, data.tier)
     link = await accounts.reset_password(parts, account) if data.reset_password else None

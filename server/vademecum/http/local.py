@@ -9,7 +9,7 @@ from litestar.params import JSONBody
 from vademecum.errors import Forbidden
 from vademecum.http.asked import Req
 from vademecum.http.auth import LOCAL_ADMIN
-from vademecum.services.accounts import listed
+from vademecum.services.accounts import Profile, by_id, change_admin, listed, profile
 from vademecum.services.backup import BackupManifest, Restored, backup, restore
 from vademecum.services.erase import erase_due
 from vademecum.services.parts import Parts
@@ -23,6 +23,11 @@ class Whose(msgspec.Struct):
     """None: everybody's."""
 
     email: str | None = None
+
+
+class Administrator(msgspec.Struct, rename="camel"):
+    user_id: str
+    admin: bool
 
 
 class Erased(msgspec.Struct):
@@ -53,4 +58,12 @@ async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
     return Erased(await erase_due(parts.eraser, parts.backstage.jobs["erase"], users))
 
 
-ROUTES = [backup_route, restore_route, erase_route]
+@post("/v1/local/administrator", include_in_schema=False, status_code=200)
+async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Profile:
+    """Here alone: a stolen cookie of one administrator makes no other."""
+    parts = _parts(request)
+    changed = await change_admin(parts, by_id(parts, data.user_id), admin=data.admin)
+    return await profile(parts, changed)
+
+
+ROUTES = [backup_route, restore_route, erase_route, administrator_route]

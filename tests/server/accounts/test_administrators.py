@@ -4,18 +4,20 @@ import asyncio
 import json
 
 import msgspec
+import pytest
 
 from property.rows import session
 from server.accounts.people import PASSWORD, account, bearer, owner, signed_in
 from server.house import browser, house, refused, run
-from vademecum.services.accounts import ensure_owner
+from vademecum.errors import Conflict
+from vademecum.services.accounts import change_admin, ensure_owner, remove
 
 ADMIN_CALLS = [
     ("GET", "/v1/accounts", None),
     ("POST", "/v1/accounts", {"email": "eve@example.org", "tier": "JIGGA"}),
     ("PATCH", "/v1/accounts/{}", {"tier": "JIGGA"}),
     ("PATCH", "/v1/accounts/{}", {"resetPassword": True}),
-    ("PATCH", "/v1/accounts/{}", {"admin": True}),
+    ("POST", "/v1/local/administrator", {"userId": "{}", "admin": True}),
     ("DELETE", "/v1/accounts/{}", None),
 ]
 
@@ -190,13 +192,16 @@ def test_the_only_administrator_stays_while_others_are_here_and_may_make_another
             for asked in (
                 boss.delete(f"/v1/accounts/{me}"),
                 boss.request("DELETE", "/v1/me", json=LEAVE),
-                boss.patch(f"/v1/accounts/{me}", json={"admin": False, "tier": "FREE"}),
             ):
                 said = refused(await asked, 409, "CONFLICT")["detail"]
                 assert "the only administrator" in said and "vademecum user admin" in said
                 assert h.parts.accounts.accounts == before
-            changed = await boss.patch(f"/v1/accounts/{bob}", json={"admin": True})
-            assert changed.json()["account"]["admin"]
+            with pytest.raises(Conflict, match="the only administrator"):
+                await change_admin(h.parts, before[me], admin=False)
+            body = {"userId": bob, "admin": True}
+            refused(await boss.post("/v1/local/administrator", json=body), 403, "FORBIDDEN")
+            assert h.parts.accounts.accounts == before
+            await change_admin(h.parts, before[bob], admin=True)
             assert (await boss.request("DELETE", "/v1/me", json=LEAVE)).json() == {"deleted": 1}
             client = await signed_in(h, "bob@example.org")
             assert [one["userId"] for one in (await client.get("/v1/accounts")).json()] == [bob]
@@ -208,23 +213,18 @@ def test_of_two_administrators_who_go_at_once_one_stays(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
-            me = (await boss.get("/v1/me")).json()["userId"]
             await account(boss, "ada@example.org", password=None)
+            me = h.parts.accounts.by_email("owner@localhost")
             for turn in range(4):
-                bob = (await account(boss, f"bob{turn}@example.org"))["userId"]
-                await boss.patch(f"/v1/accounts/{bob}", json={"admin": True})
-                client = await signed_in(h, f"bob{turn}@example.org")
-                ways = [
-                    client.delete(f"/v1/accounts/{bob}"),
-                    boss.patch(f"/v1/accounts/{me}", json={"admin": False}),
-                ]
-                answers = await asyncio.gather(*(ways if turn % 2 else reversed(ways)))
-                assert sorted(one.status_code for one in answers) == [200, 409]
-                admins = [one.id for one in h.parts.accounts.accounts.values() if one.admin]
-                assert len(admins) == 1
-                if admins != [me]:
-                    await client.patch(f"/v1/accounts/{me}", json={"admin": True})
-                    await client.patch(f"/v1/accounts/{bob}", json={"admin": False})
+                made = await account(boss, f"bob{turn}@example.org", password=None)
+                bob = await change_admin(h.parts, h.parts.accounts.accounts[made["userId"]], admin=True)
+                ways = [remove(h.parts, bob), change_admin(h.parts, me, admin=False)]
+                ended = await asyncio.gather(*(ways if turn % 2 else reversed(ways)), return_exceptions=True)
+                assert [type(one) for one in ended].count(Conflict) == 1
+                assert [one.admin for one in h.parts.accounts.accounts.values()].count(True) == 1
+                await change_admin(h.parts, me, admin=True)
+                if h.parts.accounts.knows(bob.id):
+                    await change_admin(h.parts, bob, admin=False)
 
     run(scenario)
 
