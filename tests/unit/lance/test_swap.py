@@ -11,7 +11,8 @@ import pytest
 from unit.lance.conftest import Opener
 from unit.lance.making import DIMS, MODEL, embedded, kill_at, vectors
 from vademecum.engines.lance import Hit, IndexDamaged, MatrixCache, VectorIndex
-from vademecum.engines.lance.segment import Snapshot
+from vademecum.engines.lance.segment import Part, Snapshot
+from vademecum.engines.lance.swap import known
 from vademecum.engines.lance.table import ChunkTable
 
 SCOPE = ["a", "b", "c"]
@@ -179,6 +180,86 @@ def test_a_damaged_swap_is_never_believed(
         assert found(index) == before
         index.close()
         assert path.read_bytes() == whole, "it is written anew"
+
+
+def spoil(path: Path, part: Part) -> None:
+    """Its first page, in place, so that who has the file mapped sees it."""
+    begin = known(path).contents.parts[part].begin
+    with path.open("r+b") as file:
+        file.seek(begin)
+        spoilt = bytes(byte ^ 16 for byte in file.read(PAGE))
+        file.seek(begin)
+        file.write(spoilt)
+
+
+@pytest.mark.parametrize("part", ["text", "matrix", "postings"])
+def test_damage_under_an_open_swap_is_noticed_when_the_part_is_needed(
+    opened: Opener, tmp_path: Path, part: Part
+) -> None:
+    index = filled(opened)
+    before, few = found(index), index.meaning(vectors(7, 1)[0], ["a"], 20)
+    index.close()
+    index = opened(shared=MatrixCache())
+    assert index.without_vectors() == [] and index.words("absent", SCOPE, 1) == []
+    if part == "postings":
+        index.close()
+        index = opened(shared=MatrixCache())
+        assert index.meaning(vectors(7, 1)[0], SCOPE, 20) == before[0]
+    whole = swap_of(tmp_path).read_bytes()
+    spoil(swap_of(tmp_path), part)
+    # Rows of one document of three are gathered, those of all are not.
+    assert index.meaning(vectors(7, 1)[0], ["a"], 20) == few
+    assert found(index) == before
+    assert swap_of(tmp_path).read_bytes() == whole, "it is written anew"
+
+
+@pytest.mark.parametrize("part", ["text", "matrix", "postings"])
+def test_a_write_takes_no_damaged_rows_along(opened: Opener, tmp_path: Path, part: Part) -> None:
+    index = filled(opened)
+    found(index)
+    index.close()
+    index = opened(shared=MatrixCache())
+    if part == "postings":
+        index.meaning(vectors(7, 1)[0], SCOPE, 1)
+    else:
+        index.words("absent", SCOPE, 1)
+    spoil(swap_of(tmp_path), part)
+    index.apply([embedded("b", at, 16, word="fresh") for at in range(9)], [], ["c"], ("e", 2))
+    assert index.checkpoint == ("e", 2)
+    anew = opened(shared=MatrixCache())
+    assert len(anew.words("chunk", SCOPE, 200)) == 192
+    assert index.words("chunk", SCOPE, 200) == anew.words("chunk", SCOPE, 200)
+    assert index.meaning(vectors(7, 1)[0], SCOPE, 200) == anew.meaning(vectors(7, 1)[0], SCOPE, 200)
+
+
+def test_after_a_restart_a_search_checks_only_what_it_uses(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = filled(opened)
+    before, few = found(index), index.meaning(vectors(7, 1)[0], ["c"], 20)
+    index.close()
+    spoil(swap_of(tmp_path), "matrix")  # rows of a and b
+    spoil(swap_of(tmp_path), "postings")
+    index = opened(shared=MatrixCache())
+    with monkeypatch.context() as patch:
+        patch.delattr("vademecum.engines.lance.table._connect")
+        assert index.meaning(vectors(7, 1)[0], ["c"], 20) == few
+    assert found(index) == before
+
+
+def test_a_swap_that_was_exchanged_before_it_is_read_is_never_believed(
+    opened: Opener, tmp_path: Path
+) -> None:
+    index = filled(opened)
+    before = found(index)
+    index.close()
+    index = opened(shared=MatrixCache())
+    another = VectorIndex.open(tmp_path / "another", MODEL, DIMS, cache=MatrixCache())
+    another.apply([embedded(name, at, 16, seed=1) for name in "abc" for at in range(3)], [], [], ("e", 1))
+    assert found(another) != before
+    another.close()
+    shutil.copy(tmp_path / "another" / "swap", swap_of(tmp_path))
+    assert found(index) == before
 
 
 def test_a_swap_older_than_the_table_is_never_believed(opened: Opener, tmp_path: Path) -> None:

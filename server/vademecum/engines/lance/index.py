@@ -19,7 +19,7 @@ from vademecum.engines.lance import swap as swaps
 from vademecum.engines.lance.cache import MatrixCache
 from vademecum.engines.lance.entries import Block, Erased, Hit, IndexDamaged, IndexStats
 from vademecum.engines.lance.rows import to_table
-from vademecum.engines.lance.segment import Segment, Snapshot
+from vademecum.engines.lance.segment import Segment, SegmentDamaged, Snapshot
 from vademecum.engines.lance.state import State
 from vademecum.engines.lance.swap import Swap
 from vademecum.engines.lance.table import ChunkTable, remove, tree_size
@@ -114,7 +114,10 @@ class VectorIndex:
                 self._table.replace(rows, dead_blocks, dead_documents)
             if held is not None:
                 added = Segment.from_batches(rows.to_batches(), rows.num_rows, self._dims)
-                self._keep(held.changed(added, dead_blocks, dead_documents))
+                try:
+                    self._keep(held.changed(added, dead_blocks, dead_documents))
+                except SegmentDamaged:
+                    self._forget()
             self._save(*checkpoint)
 
     def meaning(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
@@ -153,7 +156,12 @@ class VectorIndex:
                 held = self._cache.get(self._key) or self._load(self._table)
                 if held is None:
                     return cold(self._table)
-        return warm(held)
+        try:
+            return warm(held)
+        except SegmentDamaged:  # the disk is failing: Lance's own files may be whole
+            with self._lock:
+                self._forget()
+            return self._search(warm, cold)
 
     def _load(self, table: ChunkTable) -> Snapshot | None:
         """All rows, from the swap or from Lance; None if memory may not hold so many."""

@@ -7,7 +7,7 @@ size, so a row is copied few times and a search never meets many of them.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from vademecum.engines.lance.entries import Hit
 from vademecum.engines.lance.rows import read_terms, read_vectors
 from vademecum.model.ranking import DIGITS, TERM, Postings, best, bm25, row_lengths
 
-_COLUMNS = pa.schema(
+COLUMNS = pa.schema(
     [
         ("block_id", pa.string()),
         ("document_id", pa.string()),
@@ -29,13 +29,36 @@ _COLUMNS = pa.schema(
         ("text", pa.string()),
     ]
 )
-_SHOWN = _COLUMNS.names
+_SHOWN = COLUMNS.names
 Mask = NDArray[np.bool_]
+Part = Literal["head", "text", "matrix", "postings"]
+
+
+class SegmentDamaged(ValueError):
+    """Rows that are mapped from a file are not as they were written there."""
+
+
+class Check(Protocol):
+    """Raises SegmentDamaged where a part of a segment, or what these rows have of it, cannot be used. `copied`: their
+    vectors, where they were copied already."""
+
+    def __call__(
+        self,
+        part: Part,
+        rows: NDArray[np.int64] | None = None,
+        copied: NDArray[np.float32] | None = None,
+        /,
+    ) -> None: ...
+
+
+def _in_memory(*_: Any) -> None:
+    """What was read or made here is as it should be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Some rows. `documents` names the documents, `document_of` says which a row belongs to."""
+    """Some rows. `documents` names the documents, `document_of` says which a row belongs to. Texts, matrix and postings
+    may lie in a file: whoever uses them calls `check` first."""
 
     shown: pa.Table
     documents: list[str]
@@ -44,13 +67,14 @@ class Segment:
     has_vector: Mask
     postings: Postings
     alive: Mask
+    check: Check = _in_memory
 
     @classmethod
     def from_batches(cls, batches: Iterable[pa.RecordBatch], rows: int, dims: int | None) -> "Segment":
         """From this many rows as Lance keeps them. A batch at a time, so that they are in memory once, not twice."""
         matrix = None if dims is None else np.empty((rows, dims), np.float32)
         has_vector = np.zeros(rows, np.bool_)
-        shown = [pa.RecordBatch.from_pylist([], _COLUMNS)]
+        shown = [pa.RecordBatch.from_pylist([], COLUMNS)]
         entries, row_of = [np.empty(0, TERM)], [np.empty(0, np.int32)]
         begin = 0
         for batch in batches:
@@ -60,7 +84,7 @@ class Segment:
             some, at = read_terms(batch)
             entries.append(some)
             row_of.append(at + np.int32(begin))
-            shown.append(batch.select(_SHOWN).cast(_COLUMNS))
+            shown.append(batch.select(_SHOWN).cast(COLUMNS))
             begin = end
         if begin != rows:
             raise ValueError("rows are missing")
@@ -74,6 +98,10 @@ class Segment:
         tables, entries, rows = [], [], []
         begin = 0
         for part in parts:
+            part.check("text")
+            part.check("postings")
+            if part.matrix is not None:
+                part.check("matrix")
             tables.append(part.shown.filter(pa.array(part.alive)))
             new_place = np.cumsum(part.alive, dtype=np.int32) - 1 + begin
             some, at = part.postings.entries()
@@ -130,7 +158,13 @@ class Segment:
         if self.matrix is not None and len(rows):
             # Few rows are gathered first, many are cheaper to compute in place with the unwanted among them.
             few = 2 * len(rows) < len(mask)
-            scores[rows] = self.matrix[rows] @ unit if few else (self.matrix @ unit)[rows]
+            if few:
+                copied = self.matrix[rows]
+                self.check("matrix", rows, copied)
+                scores[rows] = copied @ unit
+            else:
+                self.check("matrix")
+                scores[rows] = (self.matrix @ unit)[rows]
         return scores
 
     def without_vectors(self) -> set[str]:
@@ -147,7 +181,8 @@ class Segment:
 
     def hits(self, rows: NDArray[np.int64], scores: NDArray[Any]) -> list[Hit]:
         """Rows with their scores as hits."""
-        columns = [self.shown[name].take(pa.array(rows)).to_pylist() for name in _SHOWN[1:]]
+        self.check("text", rows)
+        columns = [column.to_pylist() for column in self.shown.take(pa.array(rows)).columns[1:]]
         rounded = np.round(scores[rows].astype(np.float64), DIGITS).tolist()
         return [Hit(*row) for row in zip(*columns, rounded, strict=True)]
 
@@ -155,7 +190,12 @@ class Segment:
     def nbytes(self) -> int:
         arrays = (self.document_of, self.has_vector, self.alive)
         matrix = 0 if self.matrix is None else self.matrix.nbytes
-        return int(self.shown.nbytes + matrix + self.postings.nbytes + sum(part.nbytes for part in arrays))
+        return int(
+            self.shown.get_total_buffer_size()
+            + matrix
+            + self.postings.nbytes
+            + sum(part.nbytes for part in arrays)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +221,8 @@ class Snapshot:
 
     def words(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
         """The k rows that the wanted terms fit best, by BM25."""
+        for part in self.segments:
+            part.check("postings")
         parts = [(part.postings, part.within(document_ids)) for part in self.segments]
         return self._top(bm25(parts, wanted), k, 0.0)
 

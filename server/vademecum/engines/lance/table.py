@@ -89,7 +89,8 @@ class ChunkTable:
     def origin(self) -> str:
         """Names the rows as they are now, without opening Lance. Its manifests list the data files, whose names are
         random: neither another table, nor another version, nor a copy that went its own way has the same."""
-        manifests = sorted((self._folder / f"{self.name}.lance" / "_versions").glob("*.manifest"))
+        versions = (self._folder / f"{self.name}.lance" / "_versions").iterdir()
+        manifests = sorted(path for path in versions if path.suffix == ".manifest")
         digest = sha256(self.name.encode())
         for path in manifests:
             digest.update(path.name.encode() + path.read_bytes())
