@@ -1,6 +1,6 @@
 /** Of an export: names, lines, rows that fit, rows under other ids, and which of its rows are taken in as what. */
 
-import { strToU8, zipSync } from "fflate";
+import { strToU8, zipSync, type Zippable } from "fflate";
 import type { ImportedTurn } from "../../web/src/engines/device/device.ts";
 import { fits, type Schema } from "../../web/src/model/fits.ts";
 import { importedId } from "../../web/src/model/imported.ts";
@@ -99,6 +99,47 @@ test("vectors that cannot be read, or are not as many as the chunks, are not tak
   );
   expect(await bringIn(houseOf(records), zip)).toEqual({ added: 2, existing: 0, leftOut: 2 });
   expect((await records.vectorEmbeddings.find().exec()).map(({ id }) => id)).toEqual(["d.0", "d.3"]);
+});
+
+async function cut(zip: Blob, size: number): Promise<Blob> {
+  return new Blob([await zip.slice(0, size).arrayBuffer()]);
+}
+
+test("a ZIP without its end is not taken for a whole one, wherever it was cut", async () => {
+  const records = await openRows();
+  const inner = new Uint8Array(await zipOf("facts", { id: "inner" }).arrayBuffer());
+  const line = (id: string) => strToU8(JSON.stringify(row("facts", { id })));
+  const files: Zippable = { "facts.jsonl": line("a"), "files/1 other.zip": [inner, { level: 0 }] };
+  const whole = new Blob([zipSync(files)]);
+  const bytes = Buffer.from(await whole.arrayBuffer());
+  const end = bytes.indexOf("504b0304", 1, "hex"); // of the first entry
+  const entries = bytes.lastIndexOf(Buffer.from("0000504b0102", "hex")) + 2; // of all: the ZIP in it ends right there
+  for (const size of [10, end, entries, whole.size - 22, whole.size - 1]) {
+    await expect(bringIn(houseOf(records), await cut(whole, size)), `${size}`).rejects.toThrow("ZIP_CUT_OFF");
+  }
+  expect(await records.facts.find().exec()).toEqual([]);
+  const longer = new Blob([whole, new Uint8Array(9)]); // as some send files on
+  expect((await bringIn(houseOf(records), longer)).added).toBe(1);
+  await expect(bringIn(houseOf(records), new Blob([new Uint8Array(100)]))).rejects.toThrow("NOT_AN_EXPORT");
+});
+
+/** Where a byte is changed: in a row as it is stored, and in what the table says that packed rows sum up to. */
+test.each([
+  [0, (zip: Buffer) => zip.indexOf("of mine")],
+  [6, (zip: Buffer) => zip.lastIndexOf(Buffer.from("504b0102", "hex")) + 16],
+] as const)("of a ZIP with a changed byte nothing is taken in: level %i", async (level, place) => {
+  const house = houseOf(await openRows());
+  const rows = ["a", "b", "c"].map((id) => JSON.stringify(row("facts", { id, value: "a word of mine" })));
+  const projects = Array.from({ length: 800 }, (_, n) => JSON.stringify(row("projects", { id: `p${n}` })));
+  const bytes = zipSync({
+    "projects.jsonl": [strToU8(projects.join("\n")), { level: 0 }], // more than is read at a time
+    "facts.jsonl": [strToU8(rows.join("\n")), { level }],
+  });
+  const damaged = bytes.slice();
+  damaged[place(Buffer.from(bytes))]! ^= 1; // else all of it is sound
+  await expect(bringIn(house, new Blob([damaged]))).rejects.toThrow("ZIP_DAMAGED");
+  expect(await house.records.projects.find().exec()).toEqual([]);
+  expect((await bringIn(house, new Blob([bytes]))).added).toBe(803);
 });
 
 test("what is older than a forgetting is made anew after it, because the server would refuse it", async () => {

@@ -1,23 +1,16 @@
 /** A "no" of the app itself. Of an error only its name and its message come out of the worker: the code is the message. */
 
 export type Code =
-  | "FULL"
-  | "NEWER_FORM"
-  | "NOT_CARRIED_OVER"
-  | "OPEN_ELSEWHERE"
-  | "UNLOADED"
-  | "OTHER_ACCOUNT"
-  | "ROW_GONE"
-  | "ZIP_TOO_LARGE"
-  | "ZIP_TOO_MANY_FILES"
-  | "ZIP_INFLATES"
-  | "ZIP_DAMAGED"
-  | "NOT_AN_EXPORT";
+  "FULL" | "NEWER_FORM" | "NOT_CARRIED_OVER" | "OPEN_ELSEWHERE" | "UNLOADED" | "OTHER_ACCOUNT" | "ROW_GONE";
+
+/** Of an export that is taken in. */
+export type ExportCode =
+  "ZIP_TOO_LARGE" | "ZIP_TOO_MANY_FILES" | "ZIP_INFLATES" | "ZIP_DAMAGED" | "ZIP_CUT_OFF" | "NOT_AN_EXPORT";
 
 export class Coded extends Error {
   override name = "Coded";
 
-  constructor(code: Code, options?: ErrorOptions) {
+  constructor(code: Code | ExportCode, options?: ErrorOptions) {
     super(code, options);
   }
 }

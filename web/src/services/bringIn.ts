@@ -3,12 +3,14 @@
  * alone. A row whose id was deleted here comes back under a new one, so that the deleted row stays deleted. What is older
  * than the last "forget everything" is made anew now, because the server refuses what was made before it.
  *
- * The file may come from anybody: its names are not used, its rows must fit the schemas, and its sizes are bounded.
+ * The file may come from anybody: its names are not used, its rows must fit the schemas, and its sizes are bounded. All of
+ * it is looked through before anything is written: of one that is cut off or damaged nothing is taken in.
  */
 
 import { Unzip, UnzipInflate } from "fflate";
 import { schemas } from "../engines/records/schemas.ts";
 import { Coded } from "../model/coded.ts";
+import { crc32 } from "../model/crc32.ts";
 import { fits, type Schema } from "../model/fits.ts";
 import { importedId } from "../model/imported.ts";
 import { references, renamed } from "../model/references.ts";
@@ -32,20 +34,60 @@ export interface BroughtIn {
 export const BOUNDS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
 const PORTION = 200;
 const PIECE = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
+const [ENTRY, END] = [0x02014b50, 0x06054b50];
+const [END_BYTES, REMARK_MOST, TABLE_MOST] = [22, 65_535, 2 ** 24];
 const ID = /^[A-Za-z0-9._~-]{1,100}$/u;
 const TIMES = ["createdAt", "updatedAt", "lastAccessedAt"];
 
 export async function bringIn(house: House, zip: Blob, bounds = BOUNDS): Promise<BroughtIn> {
   if (zip.size > bounds.zipBytes) throw new Coded("ZIP_TOO_LARGE");
+  const sums = await sumsOf(zip, bounds);
+  if (sums.size === 0) throw new Coded("NOT_AN_EXPORT");
+  for await (const _ of linesOf(zip, bounds, sums));
   const writer = new Writer(house);
-  let files = 0;
-  for await (const { name, lines } of linesOf(zip, bounds)) {
-    if (name in schemas || name === WAITING) files++;
+  for await (const { name, lines } of linesOf(zip, bounds, sums)) {
     for (const line of lines) await writer.take(name, line);
   }
   await writer.end();
-  if (!files) throw new Coded("NOT_AN_EXPORT");
   return writer.told;
+}
+
+/** A collection, or the name of the rows that waited on the server; undefined for a file that has neither. */
+function nameOf(file: string): string | undefined {
+  const name = file === WAITING ? WAITING : file.replace(/\.jsonl$/u, "");
+  return name === WAITING || (name !== file && Object.hasOwn(schemas, name)) ? name : undefined;
+}
+
+/** What the content of each file with rows sums up to, from the table at the end: without it nobody knows what is missing. */
+async function sumsOf(zip: Blob, bounds: typeof BOUNDS): Promise<Map<string, number>> {
+  const sums = new Map<string, number>();
+  if ((await zip.slice(0, 2).text()) !== "PK") return sums;
+  const table = await tableOf(zip);
+  const text = new TextDecoder();
+  for (let at = 0, entries = 0; at < table.byteLength;) {
+    if (++entries > bounds.entries) throw new Coded("ZIP_TOO_MANY_FILES");
+    if (at + 46 > table.byteLength || table.getUint32(at, true) !== ENTRY) throw new Coded("ZIP_DAMAGED");
+    const [name, extra, remark] = [28, 30, 32].map((offset) => table.getUint16(at + offset, true));
+    const file = text.decode(table.buffer.slice(at + 46, at + 46 + name!));
+    if (nameOf(file)) sums.set(file, table.getUint32(at + 16, true));
+    at += 46 + name! + extra! + remark!;
+  }
+  return sums;
+}
+
+/** It stands right before its own end, which a file in the ZIP that is a ZIP has, too, but elsewhere. */
+async function tableOf(zip: Blob): Promise<DataView<ArrayBuffer>> {
+  const bytes = async (from: number, to?: number) => new DataView(await zip.slice(from, to).arrayBuffer());
+  const from = Math.max(0, zip.size - END_BYTES - REMARK_MOST);
+  const tail = await bytes(from);
+  for (let at = tail.byteLength - END_BYTES; at >= 0; at--) {
+    if (tail.getUint32(at, true) !== END) continue;
+    const [size, place] = [tail.getUint32(at + 12, true), tail.getUint32(at + 16, true)];
+    if (place + size !== from + at) continue;
+    if (size > TABLE_MOST) throw new Coded("ZIP_TOO_MANY_FILES");
+    return bytes(place, place + size);
+  }
+  throw new Coded("ZIP_CUT_OFF");
 }
 
 interface Heard {
@@ -54,23 +96,32 @@ interface Heard {
   lines: string[];
 }
 
-async function* linesOf(zip: Blob, bounds: typeof BOUNDS): AsyncGenerator<Heard> {
+async function* linesOf(
+  zip: Blob,
+  bounds: typeof BOUNDS,
+  sums: ReadonlyMap<string, number>,
+): AsyncGenerator<Heard> {
   let heard: Heard[] = [];
   let entries = 0;
   let inflated = 0;
+  const left = new Map(sums);
   const unzip = new Unzip((file) => {
     if (++entries > bounds.entries) throw new Coded("ZIP_TOO_MANY_FILES");
-    const name = file.name === WAITING ? WAITING : file.name.replace(/\.jsonl$/u, "");
-    if (name !== WAITING && !(file.name.endsWith(".jsonl") && Object.hasOwn(schemas, name))) return;
+    const name = nameOf(file.name);
+    if (!name) return;
     const lines = new Lines(bounds.lineChars);
     const text = new TextDecoder();
-    heard.push({ name, lines: [] });
+    let sum = 0;
     file.ondata = (error, data, final) => {
       if (error) throw error;
       inflated += data.length;
       if (inflated > bounds.inflatedBytes) throw new Coded("ZIP_INFLATES");
+      sum = crc32(data, sum);
       heard.push({ name, lines: lines.feed(text.decode(data, { stream: !final })) });
-      if (final) heard.push({ name, lines: lines.end() });
+      if (!final) return;
+      heard.push({ name, lines: lines.end() });
+      if (left.get(file.name) !== sum) throw new Coded("ZIP_DAMAGED");
+      left.delete(file.name);
     };
     file.start();
   });
@@ -86,6 +137,7 @@ async function* linesOf(zip: Blob, bounds: typeof BOUNDS): AsyncGenerator<Heard>
     yield* heard;
     heard = [];
   }
+  if (left.size > 0) throw new Coded("ZIP_DAMAGED");
 }
 
 /** Writes rows a portion at a time. */

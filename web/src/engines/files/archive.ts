@@ -1,6 +1,7 @@
 /** Zip archives (OOXML, OpenDocument, EPUB): looked through before anything is unpacked, and held to what they state. */
 
 import { Inflate } from "fflate";
+import { crc32 } from "../../model/crc32.ts";
 import { latin1 } from "./encoding.ts";
 import { LIMITS, Unreadable } from "./parsed.ts";
 import { parseXml, type XmlNode } from "./xml.ts";
@@ -110,15 +111,4 @@ function inflate(packed: Uint8Array, size: number): Uint8Array {
   for (let from = 0; from < packed.length; from += SLICE)
     inflating.push(packed.subarray(from, from + SLICE), from + SLICE >= packed.length);
   return content.subarray(0, at);
-}
-
-const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
-  for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0xedb88320 : byte >>> 1;
-  return byte;
-});
-
-function crc32(data: Uint8Array): number {
-  let sum = -1;
-  for (const byte of data) sum = CRC[(sum ^ byte) & 0xff]! ^ (sum >>> 8);
-  return (sum ^ -1) >>> 0;
 }

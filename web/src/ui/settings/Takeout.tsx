@@ -3,6 +3,7 @@
 import { Button, FileButton, Group, Text } from "@mantine/core";
 import { useState } from "react";
 import { useDesk } from "../desk.tsx";
+import type { ExportCode } from "../../model/coded.ts";
 import { said } from "../said.ts";
 import { Section } from "../Section.tsx";
 import { settings as words } from "../words/settings.ts";
@@ -15,7 +16,7 @@ export function Takeout() {
   async function work(which: "out" | "in", doing: () => Promise<string | undefined>) {
     setBusy(which);
     setTold(words.working);
-    setTold(await doing().catch(said));
+    setTold(await doing().catch((error: Error) => words.refused[error.message as ExportCode] ?? said(error)));
     setBusy(undefined);
   }
 

@@ -13,9 +13,4 @@ export const problems: Record<Code, string> = {
     "The part of the app that does this could not be loaded. Nothing was changed: load the page again, then try again.",
   OTHER_ACCOUNT: "This address belongs to another account by now. Nothing was changed.",
   ROW_GONE: "What this was a part of is not here any more. Your words stay until you dismiss them.",
-  ZIP_TOO_LARGE: "This file is too large. Nothing was changed.",
-  ZIP_TOO_MANY_FILES: "There are too many files in this ZIP. What was read of it before is here.",
-  ZIP_INFLATES: "What is in this ZIP is too large. What was read of it before is here.",
-  ZIP_DAMAGED: "This ZIP is damaged. What was read of it before is here.",
-  NOT_AN_EXPORT: "This is not an export of Vademecum. Nothing was changed.",
 };

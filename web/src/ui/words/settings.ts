@@ -1,5 +1,6 @@
 /** Sentences of the settings. Short and concrete: what happened, what is safe, what to do. */
 
+import type { ExportCode } from "../../model/coded.ts";
 import { count } from "./count.ts";
 import { bytes } from "./measures.ts";
 
@@ -75,6 +76,16 @@ export const settings = {
     ]
       .filter(Boolean)
       .join(", ") + ".",
+  refused: {
+    ZIP_TOO_LARGE: "This file is too large. Nothing was changed.",
+    ZIP_TOO_MANY_FILES: "There are too many files in this ZIP. Nothing was changed.",
+    ZIP_INFLATES: "What is in this ZIP is too large. Nothing was changed.",
+    ZIP_DAMAGED:
+      "This ZIP is damaged. Nothing was changed: copy it again, or export again, and bring in that one.",
+    ZIP_CUT_OFF:
+      "The end of this ZIP is missing, for it was not copied whole. Nothing was changed: copy it again, or export again, and bring in that one.",
+    NOT_AN_EXPORT: "This is not an export of Vademecum. Nothing was changed.",
+  } satisfies Record<ExportCode, string>,
   install: "Install the app",
   installHint: "It then opens in a window of its own, also without a network.",
   installed: "The app is installed.",
