@@ -1,6 +1,6 @@
 /** From a file to a document on a device: what a closed page or a failure leaves is never lost. */
 
-import { deleteDocuments } from "../../web/src/services/delete.ts";
+import { deleteDocuments, deleteSession } from "../../web/src/services/delete.ts";
 import { isWorthAnotherTry } from "../../web/src/model/task.ts";
 import { Embedding } from "../../web/src/services/embedding.ts";
 import { uploads as words } from "../../web/src/ui/words/uploads.ts";
@@ -295,4 +295,34 @@ test("a failure while one file is put away does not stop those behind it", async
   expect(desk.task("bad")).toMatchObject({ stage: "failed", code: "EMPTY" });
   expect(complaints).toHaveBeenCalledOnce();
   complaints.mockRestore();
+});
+
+/** A server that has deleted the conversation that a file is for; `first` happens before it says so. */
+async function unknowing(first: () => Promise<void>): Promise<string> {
+  return answering((request, response) => {
+    if (request.url !== "/v1/documents") return void response.writeHead(503).end();
+    request.resume().on("end", () => void first().then(refuse));
+    const refuse = () => response.writeHead(404).end('{"code": "NOT_FOUND", "detail": "There is none."}');
+  });
+}
+
+test("a file whose conversation is deleted while it is on its way becomes a document without a loan", async () => {
+  const base = await unknowing(async () => deleteSession(desk.house, "s1"));
+  const desk = openUploads(records, { base });
+  desk.hear("live");
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  expect(await stored(records, "documents", id)).toMatchObject({ originSessionId: "", activeSessions: [] });
+  expect(await texts(id)).toBe(TEXT);
+  expect(await stored(records, "sessions", "s1")).toMatchObject({ _deleted: true }); // it is not begun anew
+});
+
+test("a file keeps its loan when the server knows less of the conversation than this device", async () => {
+  const desk = openUploads(records, { base: await unknowing(async () => {}) });
+  desk.hear("live");
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  expect(await stored(records, "documents", id)).toMatchObject({ activeSessions: ["s1"] });
 });

@@ -12,6 +12,7 @@ import type { Manifest } from "../../web/src/model/manifest.ts";
 import type { Task } from "../../web/src/model/task.ts";
 import { Embedding } from "../../web/src/services/embedding.ts";
 import { House } from "../../web/src/services/house.ts";
+import { beginSession } from "../../web/src/services/sessions.ts";
 import { Syncing, type SyncSummary } from "../../web/src/services/sync.ts";
 import { Uploads } from "../../web/src/services/upload.ts";
 import { openRows, T } from "./device.ts";
@@ -80,7 +81,8 @@ export function openUploads(records: Records, { base = "http://127.0.0.1:1", mod
   const syncing = new Syncing(house);
   onTestFinished(() => syncing.stop());
   onTestFinished(() => locks.clear());
-  const uploads = new Uploads(house, syncing, new Embedding(house));
+  const begin = (id: string) => beginSession(house, id, "");
+  const uploads = new Uploads(house, syncing, new Embedding(house), begin);
   const hear = (kind: SyncSummary["kind"]) => syncing.summary$.next({ ...syncing.summary$.value, kind });
   return {
     house,

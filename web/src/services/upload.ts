@@ -247,9 +247,10 @@ export class Uploads {
 
   /** True: the file must stay, because only the server can read it, or what reads it here could not be fetched. */
   async #stored(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
-    if (this.#syncing.summary$.value.kind === "live" && (await this.#byServer(file, signal))) return false;
+    const isLive = this.#syncing.summary$.value.kind === "live";
+    if (isLive && (await this.#byServer(await this.#lent(file), signal))) return false;
     try {
-      await this.#here(file, signal);
+      await this.#here(await this.#lent(file), signal);
       return false;
     } catch (error) {
       if (!(error instanceof Unreadable) || error.code !== "NEEDS_SERVER") throw error;
@@ -258,7 +259,14 @@ export class Uploads {
     }
   }
 
-  /** False: it went away, or has no room, so the text is read here. */
+  /** A conversation that is deleted meanwhile takes no file along. */
+  async #lent(file: WaitingFile): Promise<WaitingFile> {
+    const { sessionId } = file;
+    const isThere = !sessionId || (await this.#house.records.sessions.findOne(sessionId).exec());
+    return isThere ? file : { ...file, sessionId: null };
+  }
+
+  /** False: it went away, has no room, or does not know the conversation, so the text is read here. */
   async #byServer(file: WaitingFile, signal: AbortSignal): Promise<boolean> {
     const of = file.content.size;
     const onBytes = (done: number) =>
@@ -280,6 +288,7 @@ export class Uploads {
         error.status < 500 &&
         error.status !== 401 && // signed out: what is read here goes up later
         error.status !== 429 &&
+        !(error.status === 404 && file.sessionId) && // its conversation: here it is not deleted yet, or not sent yet
         !NO_ROOM.has(error.code)
       ) {
         throw error;
