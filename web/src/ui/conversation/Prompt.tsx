@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 import type { Told } from "../../services/assistant.ts";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
+import { prompt } from "../words/prompt.ts";
 import { Beside } from "./Beside.tsx";
 
 const PARTS = ["system", "state", "volatile", "rag"] as const;
@@ -13,7 +14,6 @@ export default function Prompt({ episodeId, onClose }: { episodeId: string; onCl
   const { desk } = useDesk();
   const [told, setTold] = useState<Told | null>();
   useEffect(() => void desk.told(episodeId).then(setTold), [desk, episodeId]);
-  const { prompt } = words.conversation;
   return (
     <Beside title={prompt.title} close={prompt.close} onClose={onClose}>
       {told === null && <Text>{prompt.gone}</Text>}
@@ -23,7 +23,7 @@ export default function Prompt({ episodeId, onClose }: { episodeId: string; onCl
 }
 
 function Bars({ told }: { told: Told }) {
-  const { prompt, source } = words.conversation;
+  const { source } = words.conversation;
   const dropped = Object.values(told.dropped).flat().length;
   return (
     <Stack>

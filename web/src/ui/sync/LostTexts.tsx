@@ -8,6 +8,7 @@ import { nameOf } from "../../model/rowText.ts";
 import { useDesk } from "../desk.tsx";
 import { said } from "../said.ts";
 import { words } from "../words.ts";
+import { row as names } from "../words/rows.ts";
 
 export function LostTexts({ lost }: { lost: LostText[] }) {
   return (
@@ -29,7 +30,7 @@ function Lost({ lost }: { lost: LostText }) {
   const [problem, setProblem] = useState<string>();
   const collection = lost.collection as keyof Collections;
   const text = Object.values(lost.fields).join("\n\n");
-  const name = nameOf(collection, lost.fields) || words.sync.kind[collection];
+  const name = nameOf(collection, lost.fields) || names[collection];
   return (
     <li>
       <Text size="sm">{words.sync.lost(name)}</Text>

@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import type { RefusedRow } from "../../services/refused.ts";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
+import { row as names } from "../words/rows.ts";
 
 const FULL = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 const SHOWN = 20;
@@ -38,7 +39,7 @@ function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
   return (
     <li>
       <Text size="sm" fw={600}>
-        {row.name || words.sync.kind[collection]}
+        {row.name || names[collection]}
       </Text>
       <Text size="sm">{row.message}</Text>
       <Group gap="xs" mt={4}>

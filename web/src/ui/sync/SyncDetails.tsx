@@ -9,6 +9,7 @@ import type { SyncSummary } from "../../services/sync.ts";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
 import { moment } from "../words/count.ts";
+import { rows } from "../words/rows.ts";
 import { LostTexts } from "./LostTexts.tsx";
 import { ModelLine } from "./ModelLine.tsx";
 import { NewVersion } from "./NewVersion.tsx";
@@ -66,7 +67,7 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
 }
 
 function Waiting({ waitingOf }: Pick<SyncSummary, "waitingOf">) {
-  const counts = Object.entries(waitingOf) as [keyof typeof words.sync.of, number][];
+  const counts = Object.entries(waitingOf) as [keyof typeof rows, number][];
   if (counts.length === 0) return null;
   return (
     <Box component="section">
@@ -75,7 +76,7 @@ function Waiting({ waitingOf }: Pick<SyncSummary, "waitingOf">) {
       </Title>
       <List size="sm">
         {counts.map(([collection, n]) => (
-          <List.Item key={collection}>{words.sync.of[collection](n)}</List.Item>
+          <List.Item key={collection}>{rows[collection](n)}</List.Item>
         ))}
       </List>
     </Box>
