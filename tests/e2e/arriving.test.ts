@@ -2,6 +2,7 @@
 
 import { violations } from "./accessible.ts";
 import { Device, harness, withServer } from "./app.ts";
+import { onServer, push, session } from "./people.ts";
 
 withServer();
 
@@ -59,3 +60,38 @@ test("a page that is closed while a question waits leaves it to the next, which 
   expect(others).toEqual([]);
   expect(turn!.aiResponse).toContain("the barge carried");
 });
+
+test.each([
+  ["knows of it", true],
+  ["may not know of it yet", false],
+])(
+  "a file outlives its conversation that is deleted while it is on its way: the device %s",
+  async (_, isKnown) => {
+    const device = await Device.of(await harness.user());
+    const { page, user } = device;
+    const sessions = async () => (await device.rows("sessions")).length;
+    await push(user, "sessions", session("gone", "A short one"));
+    await device.until(async () => (await device.state()).sync.kind === "live" && (await sessions()) === 1);
+    let isGone = async () => {};
+    await page.context().route("**/v1/documents", async (route) => {
+      await isGone();
+      await route.fallback();
+    });
+    isGone = async () => {
+      isGone = async () => {};
+      await harness.call(user, "/v1/sessions/gone", { method: "DELETE" });
+      if (isKnown) await device.until(async () => (await sessions()) === 0);
+    };
+    await page.evaluate(() => {
+      const file = new File(["The ferry leaves at noon."], "ferry.txt");
+      void window.vademecum.addFiles([file], "gone");
+    });
+    const isFree = (row?: Record<string, any>) =>
+      row?.["status"] === "ready" && !row["activeSessions"].length;
+    await device.until(async () => isFree((await device.rows("documents"))[0]));
+    const [document] = await device.rows("documents");
+    await device.until(async () => isFree(await onServer(user, "documents", document!.id)));
+    expect(await sessions()).toBe(0);
+    expect(device.browser.requests.filter((url) => url.endsWith("/v1/documents")).length).toBeGreaterThan(0);
+  },
+);
