@@ -25,7 +25,7 @@ import type { House } from "./services/house.ts";
 import { loaded, unloaded$ } from "./services/loaded.ts";
 import { dismissLost, restoreLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
-import { beginSession, changeSession, deleted$ } from "./services/sessions.ts";
+import { beginSession, changeSession, deleted$, known } from "./services/sessions.ts";
 import { Syncing, type SyncSummary } from "./services/sync.ts";
 import { watchTaken, type Loss } from "./services/taken.ts";
 import type { Task } from "./model/task.ts";
@@ -241,7 +241,12 @@ export class Desk {
     return changeSession(this.#house, id, change);
   }
 
-  /** Of each conversation that is deleted, here or elsewhere, its id. */
+  /** Those of these ids that are conversations here, and whether they are deleted. */
+  knownSessions(ids: string[]) {
+    return known(this.#house, ids);
+  }
+
+  /** Of each conversation that is deleted on this device, its id. */
   watchDeleted(listener: (sessionId: string) => void) {
     return follow(deleted$(this.#house), listener);
   }

@@ -1,6 +1,6 @@
 /** Conversations: begin, name. What a delete takes along is in delete.ts. */
 
-import { filter, map, type Observable } from "rxjs";
+import { filter, map, mergeMap, type Observable } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
 import { beginning } from "../model/beginning.ts";
 import type { SessionDoc } from "../model/rows.ts";
@@ -38,12 +38,20 @@ export async function changeSession(
   if (found) await edit(found, ({ syncError: _, ...row }) => ({ ...row, ...change, updatedAt: now() }));
 }
 
-/** Of each session that is deleted, here or elsewhere, its id. */
+/** Of each session that is deleted on this device, its id. */
 export function deleted$({ records }: House): Observable<string> {
-  return records.sessions.$.pipe(
+  return records.sessions.eventBulks$.pipe(
+    filter(({ context }) => !context.startsWith("replication")),
+    mergeMap(({ events }) => events),
     filter(({ documentData }) => documentData._deleted),
     map(({ documentId }) => documentId),
   );
+}
+
+/** Those of these ids that are sessions here, and whether they are deleted. */
+export async function known({ records }: House, ids: string[]): Promise<[string, boolean][]> {
+  const found = await records.sessions.storageInstance.findDocumentsById(ids, true);
+  return found.map(({ id, _deleted }) => [id, _deleted]);
 }
 
 /** The beginning of what was said first, cut at a word. */

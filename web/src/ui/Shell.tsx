@@ -12,6 +12,8 @@ import classes from "./Shell.module.css";
 import { useKeptStorage } from "./storage.ts";
 import { SyncLine } from "./SyncLine.tsx";
 import { newId } from "../model/ids.ts";
+import { useDesk } from "./desk.tsx";
+import { newConversation } from "./draft.ts";
 import { words } from "./words.ts";
 import { part } from "./part.ts";
 
@@ -106,6 +108,14 @@ function leave(closing: Sheet) {
 /** A conversation has an address from the start and a row from its first message on. */
 function NewConversation() {
   const [, go] = useLocation();
-  useEffect(() => go(`/s/${newId()}`, { replace: true }), [go]);
+  const { desk, account } = useDesk();
+  const { userId } = account;
+  useEffect(() => {
+    let isHere = true;
+    void newConversation(desk, userId)
+      .catch(newId)
+      .then((id) => isHere && go(`/s/${id}`, { replace: true }));
+    return () => void (isHere = false);
+  }, [desk, userId, go]);
   return null;
 }

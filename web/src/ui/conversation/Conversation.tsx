@@ -83,7 +83,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
           className={style["log"]}
         >
           <Stack maw="var(--reading-width)" mx="auto" gap="xl" pb="md">
-            {isDeleted && <Deleted />}
+            {isDeleted && <Deleted sessionId={sessionId} />}
             {!isDeleted && turns?.length === 0 && <Empty sessionId={sessionId} />}
             {earlier > 0 && (
               <Button variant="subtle" onClick={drawEarlier}>

@@ -3,7 +3,8 @@
 import { Anchor, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { Link } from "wouter";
-import { useRows } from "../desk.tsx";
+import { useDesk, useRows } from "../desk.tsx";
+import { hasDraft } from "../draft.ts";
 import { words } from "../words.ts";
 
 /** It was there since it was opened, and is not now. */
@@ -15,10 +16,13 @@ export function useDeleted(sessionId: string): boolean {
   return wasThere && found?.length === 0;
 }
 
-export function Deleted() {
+export function Deleted({ sessionId }: { sessionId: string }) {
+  const { account } = useDesk();
+  const [isKept] = useState(() => hasDraft(account.userId, sessionId));
   return (
     <Stack pt="20dvh" gap="xs" role="status">
       <Text>{words.conversation.deleted}</Text>
+      {isKept && <Text>{words.conversation.deletedKept}</Text>}
       <Anchor component={Link} href="/">
         {words.conversation.untitled}
       </Anchor>

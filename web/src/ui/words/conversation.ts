@@ -8,6 +8,7 @@ import { kept } from "./kept.ts";
 export const conversation = {
   untitled: "New conversation",
   deleted: "This conversation was deleted, here or on another device.",
+  deletedKept: "What you had not sent is kept: the next new conversation begins with it.",
   earlier: (n: number) => (n === 1 ? "Show the earlier turn" : `Show earlier turns (${n.toLocaleString()})`),
   ask: "Ask about your documents",
   send: "Send",
@@ -61,20 +62,6 @@ export const conversation = {
   include: "Include",
   includeOne: (name: string) => `Include ${name}`,
   notNow: "Not now",
-
-  prompt: {
-    title: "What went into the prompt",
-    gone: "What went into this prompt is no longer here: it is kept until the app is closed.",
-    state: "What is known",
-    volatile: "Conversation and memory",
-    rag: "Documents",
-    system: "Instructions",
-    used: (used: number, budget: number) => `${used.toLocaleString()} of ${budget.toLocaleString()} tokens`,
-    dropped: (n: number) => `${count(n, "piece", "pieces")} did not fit and were left out`,
-    nothingDropped: "Everything fitted.",
-    passages: "Passages it was given",
-    close: "Close",
-  },
 } as const;
 
 /** The server may have got an assistant since it last spoke with this browser. */

@@ -1,0 +1,83 @@
+/** What somebody is writing belongs to them: it is there again wherever they would look for it, and in no other tab. */
+
+import type { Page } from "playwright-core";
+import { Device, harness, withServer } from "./app.ts";
+import { push, session } from "./people.ts";
+
+withServer();
+
+const DELETED = "This conversation was deleted, here or on another device.";
+const KEPT = "What you had not sent is kept: the next new conversation begins with it.";
+
+let device: Device;
+let page: Page;
+beforeAll(async () => {
+  device = await Device.of(await harness.user());
+  page = device.page;
+  await device.until(async () => (await device.state()).sync.kind === "live");
+});
+
+const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
+const go = (name: string) => page.getByRole("link", { name }).first().click();
+
+/** What the next new conversation begins with, after a look elsewhere. */
+async function next(): Promise<string> {
+  await go("Documents");
+  await box(page).waitFor({ state: "detached" });
+  await go("New conversation");
+  return box(page).inputValue();
+}
+
+test("a new conversation keeps its draft for its tab alone, until it has begun", async () => {
+  await box(page).fill("Half a question");
+  expect(await next()).toBe("Half a question");
+  await go("Documents");
+  await page.reload();
+  await go("New conversation");
+  expect(await box(page).inputValue()).toBe("Half a question");
+
+  const second = await device.open("/");
+  expect(await box(second).inputValue()).toBe("");
+  await second.close();
+  const opened = page.waitForEvent("popup");
+  await page.evaluate(() => void window.open("/")); // with a copy of what is kept for the tab, as one that is duplicated
+  const copy = await opened;
+  expect(await box(copy).inputValue()).toBe("");
+  await box(copy).fill("Another question");
+  await copy.getByRole("link", { name: "Documents" }).first().click();
+  await copy.reload();
+  await copy.getByRole("link", { name: "New conversation" }).first().click();
+  expect(await box(copy).inputValue()).toBe("Another question");
+  await copy.close();
+
+  expect(await next()).toBe("Half a question");
+  await box(page).press("Enter");
+  await page.getByRole("article").first().waitFor();
+  await box(page).fill("And then?");
+  expect(await next()).toBe("");
+});
+
+test("what was not sent in a conversation that another device deletes begins the next new one", async () => {
+  await push(device.user, "sessions", session("gone", "Gone elsewhere"));
+  await page.getByRole("link", { name: "Gone elsewhere" }).click();
+  await box(page).fill("Words of mine");
+  await harness.call(device.user, "/v1/sessions/gone", { method: "DELETE" });
+  await page.getByText(DELETED).waitFor();
+  await page.getByText(KEPT).waitFor();
+  await page.getByRole("status").getByRole("link", { name: "New conversation" }).click();
+  expect(await box(page).inputValue()).toBe("Words of mine");
+  expect(page.url()).not.toContain("/s/gone"); // to go on there would make it anew
+  expect(await next()).toBe("Words of mine");
+  await box(page).fill("");
+  expect(await next()).toBe("");
+});
+
+test("what was not sent in a conversation that is deleted here goes with it", async () => {
+  await push(device.user, "sessions", session("mine", "Gone here"));
+  await page.getByRole("link", { name: "Gone here" }).click();
+  await box(page).fill("Words of mine");
+  await page.evaluate(() => window.vademecum.deleteSession("mine"));
+  await page.getByText(DELETED).waitFor();
+  expect(await page.getByText(KEPT).count()).toBe(0);
+  expect(await next()).toBe("");
+});
