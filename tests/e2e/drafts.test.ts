@@ -61,12 +61,16 @@ test("what was not sent in a conversation that another device deletes begins the
   await push(device.user, "sessions", session("gone", "Gone elsewhere"));
   await page.getByRole("link", { name: "Gone elsewhere" }).click();
   await box(page).fill("Words of mine");
+  const kept = () =>
+    page.evaluate(() => Object.values(localStorage).filter((text) => / Words of mine$/u.test(text)));
+  const before = await kept();
   await harness.call(device.user, "/v1/sessions/gone", { method: "DELETE" });
   await page.getByText(DELETED).waitFor();
   await page.getByText(KEPT).waitFor();
   await page.getByRole("status").getByRole("link", { name: "New conversation" }).click();
   expect(await box(page).inputValue()).toBe("Words of mine");
   expect(page.url()).not.toContain("/s/gone"); // to go on there would make it anew
+  expect(await kept()).toEqual(before); // once, and as old as it was: to forget everything takes it along
   expect(await next()).toBe("Words of mine");
   await box(page).fill("");
   expect(await next()).toBe("");
