@@ -18,7 +18,10 @@ from cli.home import Home, upload
 from cli.test_backup import holds
 from cli.test_serve import STOP_S, certificate, greeted
 from soon import soon_outside
+from vademecum.cli.serve import listening
+from vademecum.errors import BadRequest
 from vademecum.services import local
+from vademecum.settings import Settings
 
 
 @pytest.fixture
@@ -247,3 +250,16 @@ def test_an_erasure_that_fails_says_why_and_waits_on(home):
         (folder / "records.duckdb.new").rmdir()
         assert home.ok("erase", "--json").json["accounts"] == 1
         assert not holds(home.data, "xylophone")
+
+
+def test_a_name_with_an_address_that_the_machine_lacks_is_served_at_the_other(tmp_path, monkeypatch):
+    lacking = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("2001:db8::1", 0, 0, 0))
+    here = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
+    settings = Settings(data=tmp_path, host="localhost", port=0)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [lacking, here])
+    (one,) = listening(settings)
+    with one:
+        assert one.getsockname()[0] == "127.0.0.1"
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [lacking])
+    with pytest.raises(BadRequest, match="cannot listen on localhost"):
+        listening(settings)

@@ -14,7 +14,7 @@ from litestar import Request, get, post
 
 from vademecum.app import create_app
 from vademecum.cli.door import locked
-from vademecum.cli.serve import Server
+from vademecum.cli.serve import Server, listening
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.accounts import change_tier
@@ -104,7 +104,7 @@ def main() -> None:
         app.register(route)
     config = uvicorn.Config(app, host="127.0.0.1", port=int(os.environ["HARNESS_PORT"]), log_level="warning")
     with locked(settings.data):
-        Server(config, app, settings).run()
+        Server(config, app, settings, "").run(listening(settings))
 
 
 if __name__ == "__main__":

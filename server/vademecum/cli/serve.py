@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import uvicorn
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 STOP_S = 20
 BACKLOG = 2048
+# Of `localhost`, where a machine has IPv6 by name alone: then the other address will do.
+LACKING = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 # Longer than clients and proxies keep a connection that is not used (nginx: 60 s): closed just when the next request is on
 # its way, that one ends without an answer.
 IDLE_S = 75
@@ -165,21 +167,24 @@ def _leave_terminal(descriptors: list[int]) -> None:
     os.close(nowhere)
 
 
-def _listening(settings: Settings) -> list[socket.socket]:
+def listening(settings: Settings) -> list[socket.socket]:
     """The port is ours when this returns: nothing is begun for a server that nobody could reach. Whoever comes before the
     server is up waits. Raises BadRequest."""
     host, port = settings.host, settings.port
     ours: list[socket.socket] = []
+    lacking: OSError | None = None
     try:
         for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-            one = socket.socket(family, kind, protocol)
-            ours.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:  # the same port of IPv4 is another
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.bind((address[0], port, *address[2:]))
-            one.listen(BACKLOG)
-            port = one.getsockname()[1]  # of a name with two addresses both have the one that was free
+            try:
+                ours.append(_bound(socket.socket(family, kind, protocol), (address[0], port, *address[2:])))
+            except OSError as error:
+                if error.errno not in LACKING:
+                    raise
+                lacking = error
+                continue
+            port = ours[-1].getsockname()[1]  # of a name with two addresses both have the one that was free
+        if lacking is not None and not ours:
+            raise lacking
     except OSError as error:
         for one in ours:
             one.close()
@@ -191,6 +196,19 @@ def _listening(settings: Settings) -> list[socket.socket]:
             f"The server cannot listen on {host}, port {port}: {error.strerror}. Choose another --host or --port."
         ) from error
     return ours
+
+
+def _bound(one: socket.socket, address: tuple[Any, ...]) -> socket.socket:
+    try:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if one.family == socket.AF_INET6:  # the same port of IPv4 is another
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        one.bind(address)
+        one.listen(BACKLOG)
+    except OSError:
+        one.close()
+        raise
+    return one
 
 
 def _port(context: click.Context, option: click.Parameter, port: int | None) -> int | None:
@@ -228,7 +246,7 @@ def serve(data: Path, **flags: object) -> None:
     settings = settings_to_begin(data, **flags)
     warning = tls.check(settings)
     # Who comes to a folder that somebody serves is told that, not that the port is in use.
-    ours = [] if is_begun(settings.data) else _listening(settings)
+    ours = [] if is_begun(settings.data) else listening(settings)
     from vademecum.app import create_app  # all there is, which `--help` need not wait for
     from vademecum.services import logs
 
@@ -239,7 +257,7 @@ def serve(data: Path, **flags: object) -> None:
                 f"Another process is serving {settings.data}. Stop that one first, or choose another --data."
             )
         local.withdraw(settings.data)
-        ours = ours or _listening(settings)
+        ours = ours or listening(settings)
         app = create_app(settings)
         config = uvicorn.Config(
             app,
