@@ -98,11 +98,12 @@ def main() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
     # In the long run files are rewritten meanwhile.
     erase_delay_s = 1.0 if os.environ.get("SOAK") else 3600.0
-    settings = from_environment(os.environ, erase_delay_s=erase_delay_s, heartbeat_s=1.0)
+    port = int(os.environ["HARNESS_PORT"])
+    settings = from_environment(os.environ, port=port, erase_delay_s=erase_delay_s, heartbeat_s=1.0)
     app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
     for route in (alive, make_user, make_link, set_tier, revoke):
         app.register(route)
-    config = uvicorn.Config(app, host="127.0.0.1", port=int(os.environ["HARNESS_PORT"]), log_level="warning")
+    config = uvicorn.Config(app, log_level="warning")
     with locked(settings.data):
         Server(config, app, settings, "").run(listening(settings))
 
