@@ -22,6 +22,39 @@ test("all stand inside, apart from each other, and the same way each time", () =
   expect([...layout(IDS, edges, ROOM)]).toEqual([...places]);
 });
 
+test("whatever is connected with whatever, none stand in a heap, nor along the edges", () => {
+  const random = numbers(7);
+  const below = (n: number) => Math.floor(random() * n);
+  for (const frame of [ROOM, { width: 326, height: 340, margin: { x: 65, y: 36 } }]) {
+    const { width, height, margin } = frame;
+    for (const many of [2, 5, 20, 60, 120]) {
+      for (const edges of [0, many / 4, many - 1, 2 * many]) {
+        const ids = Array.from({ length: many }, (_, at) => `e${at}`);
+        const some = Array.from({ length: edges }, () => ({
+          from: `e${below(many)}`,
+          to: `e${below(random() < 0.3 ? 3 : many)}`, // some are connected with many
+        }));
+        const points = [...layout(ids, some, frame).values()];
+        const evenly = Math.sqrt(((width - 2 * margin.x) * (height - 2 * margin.y)) / many);
+        const apart = points.flatMap((a, at) => points.slice(0, at).map((b) => distance(a, b)));
+        const told = `${many} with ${some.length} edges on ${width} pixels`;
+        expect(Math.min(...apart), told).toBeGreaterThan(evenly / 6);
+        const inside = points.map(({ x, y }) =>
+          Math.min(x - margin.x, width - margin.x - x, y - margin.y, height - margin.y - y),
+        );
+        expect(Math.min(...inside), told).toBeGreaterThan(-1e-6);
+        expect(inside.filter((room) => room < 1).length, told).toBeLessThanOrEqual(4);
+      }
+    }
+  }
+});
+
+/** The same each time (Lehmer's). */
+function numbers(seed: number): () => number {
+  let last = seed;
+  return () => (last = (last * 48_271) % 2_147_483_647) / 2_147_483_647;
+}
+
 test("who is connected stands nearer than who is not", () => {
   const places = layout(
     ["a", "b", "c", "d"],

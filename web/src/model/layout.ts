@@ -20,44 +20,55 @@ export interface Room {
   margin: Point;
 }
 
+type Frame = Pick<Room, "width" | "height">;
+
 const STEPS = 200;
 const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
+/** How strongly all are drawn to the middle: without edges they then fill an ellipse as large as the frame, evenly. */
+const TO_THE_MIDDLE = 5;
 
 export function layout(
   ids: readonly string[],
   edges: readonly Edge[],
   room: Room,
 ): ReadonlyMap<string, Point> {
-  const inner = { width: room.width - 2 * room.margin.x, height: room.height - 2 * room.margin.y };
-  const points = ids.map((_, at) => sunflower(at, ids.length, inner));
+  const frame = { width: room.width - 2 * room.margin.x, height: room.height - 2 * room.margin.y };
+  const points = ids.map((_, at) => sunflower(at, ids.length, frame));
   const at = new Map(ids.map((id, index) => [id, index]));
   const pairs = edges.flatMap(({ from, to }) => {
     const [a, b] = [at.get(from), at.get(to)];
     return a === undefined || b === undefined || a === b ? [] : [[a, b] as const];
   });
-  const apart = 0.8 * Math.sqrt((inner.width * inner.height) / Math.max(1, ids.length));
+  const apart = 0.8 * Math.sqrt((frame.width * frame.height) / Math.max(1, ids.length));
   for (let step = 0; step < STEPS; step++) {
-    const furthest = (1 - step / STEPS) * (Math.min(inner.width, inner.height) / 10);
-    move(points, forces(points, pairs, apart), furthest, inner);
+    const furthest = (1 - step / STEPS) * (Math.min(frame.width, frame.height) / 10);
+    move(points, forces(points, pairs, apart, frame), furthest);
   }
+  const placed = fitted(points, frame);
   return new Map(
     ids.map((id, index) => {
-      const { x, y } = points[index]!;
+      const { x, y } = placed[index]!;
       return [id, { x: x + room.width / 2, y: y + room.height / 2 }];
     }),
   );
 }
 
 /** Evenly spread around the middle, which is where it begins. */
-function sunflower(at: number, of: number, { width, height }: Pick<Room, "width" | "height">): Point {
+function sunflower(at: number, of: number, { width, height }: Frame): Point {
   const distance = Math.sqrt((at + 0.5) / of) / 2;
   const angle = at * GOLDEN_ANGLE;
   return { x: Math.cos(angle) * distance * width, y: Math.sin(angle) * distance * height };
 }
 
-/** All push each other away; those that are connected pull each other near. */
-function forces(points: readonly Point[], pairs: readonly (readonly [number, number])[], apart: number) {
-  const pulled = points.map((): Point => ({ x: 0, y: 0 }));
+/** All push each other away and are drawn to the middle; those that are connected pull each other near. */
+function forces(
+  points: readonly Point[],
+  pairs: readonly (readonly [number, number])[],
+  apart: number,
+  { width, height }: Frame,
+) {
+  const inwards = TO_THE_MIDDLE / (width + height);
+  const pulled = points.map(({ x, y }): Point => ({ x: -x * inwards * height, y: -y * inwards * width }));
   function push(a: number, b: number, force: (distance: number) => number) {
     const [dx, dy] = [points[a]!.x - points[b]!.x, points[a]!.y - points[b]!.y];
     const distance = Math.max(1, Math.hypot(dx, dy));
@@ -74,21 +85,25 @@ function forces(points: readonly Point[], pairs: readonly (readonly [number, num
   return pulled;
 }
 
-function move(
-  points: Point[],
-  pulled: readonly Point[],
-  furthest: number,
-  { width, height }: Pick<Room, "width" | "height">,
-): void {
+function move(points: readonly Point[], pulled: readonly Point[], furthest: number): void {
   points.forEach((point, at) => {
     const { x, y } = pulled[at]!;
     const length = Math.max(1e-6, Math.hypot(x, y));
     const by = Math.min(length, furthest) / length;
-    point.x = within(point.x + x * by, width / 2);
-    point.y = within(point.y + y * by, height / 2);
+    point.x += x * by;
+    point.y += y * by;
   });
 }
 
-function within(value: number, most: number): number {
-  return Math.max(-most, Math.min(most, value));
+/** The whole in the middle of the frame, and made smaller where it is larger: who was pressed in would stand in a heap. */
+function fitted(points: readonly Point[], { width, height }: Frame): Point[] {
+  const [left, across] = span(points.map(({ x }) => x));
+  const [top, down] = span(points.map(({ y }) => y));
+  const by = Math.min(1, width / across, height / down);
+  return points.map(({ x, y }) => ({ x: (x - left - across / 2) * by, y: (y - top - down / 2) * by }));
+}
+
+function span(values: readonly number[]): [number, number] {
+  const least = Math.min(...values);
+  return [least, Math.max(1e-6, Math.max(...values) - least)];
 }
