@@ -16,6 +16,7 @@ const Notices = part(() => import("./ui/Notices.tsx"));
 
 hearOffers();
 keepOnDevice();
+import("./ui/focusBack.ts").then(({ giveFocusBack }) => giveFocusBack(), console.error);
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>

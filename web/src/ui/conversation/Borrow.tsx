@@ -20,7 +20,8 @@ export default function Borrow({
   return (
     <Menu position="bottom-start" defaultOpened>
       <Menu.Target>
-        <Button size="compact-sm" variant="subtle" leftSection={<IconPlus size={14} />}>
+        {/* It takes the place of the one that was pressed, and has the focus again when the menu is closed. */}
+        <Button size="compact-sm" variant="subtle" leftSection={<IconPlus size={14} />} autoFocus>
           {words.conversation.borrow}
         </Button>
       </Menu.Target>

@@ -35,10 +35,14 @@ export function SessionRow({ session }: { session: SessionDoc }) {
       />
     </Suspense>
   );
-  if (doing === "renaming") return <li>{actions}</li>;
   return (
     <li>
-      <Group className={classes["row"]!} gap={0} wrap="nowrap">
+      <Group
+        className={classes["row"]!}
+        gap={0}
+        wrap="nowrap"
+        display={doing === "renaming" ? "none" : "flex"} // it gets the focus back
+      >
         <NavLink
           component={Link}
           href={`/s/${id}`}
