@@ -4,6 +4,7 @@ import { Badge, Button, CloseButton, Group, Paper, Stack, Text } from "@mantine/
 import { useState } from "react";
 import type { EntityDoc, RelationshipDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
+import { Long } from "../Long.tsx";
 import { useUndoable } from "../places/useUndoable.tsx";
 import { entities as words } from "../words/entities.ts";
 import { NotesForm } from "./NotesForm.tsx";
@@ -29,9 +30,7 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
       {editing ? (
         <NotesForm entity={entity} onDone={() => setEditing(false)} />
       ) : (
-        <Text size="sm" dir="auto" style={{ whiteSpace: "pre-wrap" }} {...(notes ? {} : { c: "dimmed" })}>
-          {notes || words.noNotes}
-        </Text>
+        <Long text={notes || words.noNotes} size="sm" {...(notes ? {} : { c: "dimmed" })} />
       )}
       <Connections entity={entity} known={known} />
       {!editing && (

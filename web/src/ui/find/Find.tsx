@@ -12,6 +12,7 @@ import {
 } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
+import { beginning } from "../../model/beginning.ts";
 import { matcher } from "../../model/match.ts";
 import type { Hit } from "../../services/find.ts";
 import { useDesk } from "../desk.tsx";
@@ -19,6 +20,7 @@ import { find as words } from "../words/find.ts";
 import { useCommands } from "./useCommands.ts";
 
 const [store, spotlight] = createSpotlight();
+const DETAIL_MOST = 200; // a fact may be as long as a book
 const GROUPS = [
   { kind: "session", label: words.sessions, icon: <IconMessage size={18} />, to: (id: string) => `/s/${id}` },
   {
@@ -69,7 +71,7 @@ export default function Find({ onClose, onKeys }: { onClose: () => void; onKeys:
                   <Spotlight.Action
                     key={id}
                     label={title}
-                    description={detail}
+                    description={beginning(detail, DETAIL_MOST)}
                     leftSection={icon}
                     onClick={() => go(to(id))}
                   />

@@ -1,7 +1,8 @@
 /** What a statement said before: each can be used again. */
 
-import { Button, Group, Paper, Stack, Text } from "@mantine/core";
+import { Button, Group, Paper, Stack } from "@mantine/core";
 import type { MemoryDoc } from "../../model/rows.ts";
+import { Long } from "../Long.tsx";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { memory as words } from "../words/memory.ts";
 import { Source } from "./Source.tsx";
@@ -12,7 +13,7 @@ export function Earlier({ earlier }: { earlier: readonly MemoryDoc[] }) {
     <Stack component="ul" gap="xs" m={0} mt="xs" p={0} style={{ listStyle: "none" }}>
       {earlier.map((one) => (
         <Paper key={one.id} component="li" bg="var(--mantine-color-default-hover)" p="sm">
-          <Text dir="auto">{one.text}</Text>
+          <Long text={one.text} />
           <Source memory={one} placed={false} />
           <Group justify="end" mt={4}>
             <Button

@@ -4,6 +4,7 @@ import { Badge, Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 import type { FactDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
+import { Long } from "../Long.tsx";
 import { stored } from "../tell.ts";
 import { memory as words } from "../words/memory.ts";
 import { FactForm } from "./FactForm.tsx";
@@ -28,7 +29,7 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
       <Text size="sm" c="dimmed">
         {key}
       </Text>
-      <Text style={{ whiteSpace: "pre-wrap" }}>{value}</Text>
+      <Long text={value} />
       <Group gap="xs" mt={4}>
         {confirmed ? (
           <Badge variant="light">{words.confirmed}</Badge>

@@ -6,6 +6,7 @@ import { useState } from "react";
 import { fading } from "../../model/fading.ts";
 import type { Remembered } from "../../model/history.ts";
 import type { MemoryDoc } from "../../model/rows.ts";
+import { Long } from "../Long.tsx";
 import { useUndoable } from "../places/useUndoable.tsx";
 import { stored } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
@@ -46,9 +47,7 @@ export function Statement({ remembered: { current, earlier }, now, placed }: Pro
   }
   return (
     <Paper component="li" withBorder p="sm" data-memory={id}>
-      <Text dir="auto" style={{ whiteSpace: "pre-wrap" }}>
-        {text}
-      </Text>
+      <Long text={text} />
       <Source memory={current} placed={placed} />
       <Fading memory={current} now={now} />
       <Group gap={4} justify="space-between" mt={4}>
