@@ -1,10 +1,11 @@
-/** What the server did not take: why, in its words, and what one can do. */
+/** What the server did not take: why, and what one can do. */
 
 import { Box, Button, Group, Stack, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { RefusedRow } from "../../services/refused.ts";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
+import { refusals } from "../words/refusals.ts";
 import { row as names } from "../words/rows.ts";
 
 const FULL = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
@@ -41,7 +42,7 @@ function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
       <Text size="sm" fw={600}>
         {row.name || names[collection]}
       </Text>
-      <Text size="sm">{row.message}</Text>
+      <Text size="sm">{refusals[row.code] ?? row.message}</Text>
       <Group gap="xs" mt={4}>
         <Button
           size="compact-sm"
