@@ -2,6 +2,7 @@
 
 import { Box, Button, CloseButton, Text, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
+import { latestFirst } from "../../model/latestFirst.ts";
 import type { SessionDoc } from "../../model/rows.ts";
 import { useRows } from "../desk.tsx";
 import { words } from "../words.ts";
@@ -43,7 +44,7 @@ export function SessionList() {
           </Text>
         )}
         <Box component="ul" aria-label={words.places.conversations} m={0} p={0} style={{ listStyle: "none" }}>
-          {sessions
+          {latestFirst(sessions)
             .filter(({ id }) => !pending.has(id))
             .map((session) => (
               <SessionRow key={session.id} session={session} />

@@ -4,6 +4,7 @@ import { ActionIcon, Box, Group, NavLink } from "@mantine/core";
 import { IconChevronRight } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useRoute } from "wouter";
+import { latestFirst } from "../../model/latestFirst.ts";
 import type { ProjectDoc, SessionDoc } from "../../model/rows.ts";
 import { useRows } from "../desk.tsx";
 import { usePending } from "../places/pending.ts";
@@ -59,14 +60,11 @@ function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
 
 function Sessions({ projectId }: { projectId: string }) {
   const pending = usePending();
-  const sessions: SessionDoc[] | undefined = useRows("sessions", {
-    selector: { projectId },
-    sort: [{ updatedAt: "desc" }],
-  });
+  const sessions: SessionDoc[] | undefined = useRows("sessions", { selector: { projectId } });
   return (
     <Box component="ul" className={classes["plain"]!} ps="md">
-      {sessions
-        ?.filter(({ id }) => !pending.has(id))
+      {latestFirst(sessions ?? [])
+        .filter(({ id }) => !pending.has(id))
         .map((session) => (
           <SessionRow key={session.id} session={session} />
         ))}

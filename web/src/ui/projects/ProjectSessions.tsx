@@ -2,6 +2,7 @@
 
 import { Anchor, Button, Group, Paper, Select, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
+import { latestFirst } from "../../model/latestFirst.ts";
 import type { ProjectDoc, SessionDoc } from "../../model/rows.ts";
 import { useRows } from "../desk.tsx";
 import { usePending } from "../places/pending.ts";
@@ -16,7 +17,8 @@ const OFFERED = 50;
 export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
   const memory = useMemoryDesk();
   const pending = usePending();
-  const all = useRows("sessions", { sort: [{ updatedAt: "desc" }] })?.filter((one) => !pending.has(one.id));
+  const found = useRows("sessions");
+  const all = found && latestFirst(found).filter((one) => !pending.has(one.id));
   const inside = all?.filter(({ projectId }) => projectId === id);
   const outside = all?.filter(({ projectId }) => projectId !== id) ?? [];
   const move = (sessionId: string, to: string | null) =>
