@@ -277,6 +277,7 @@ test("the 101st document stays on the device until there is room", async () => {
     .getByText(/You have 100 documents, which is the most\. lease\.md stays on this device\./u)
     .waitFor();
   await page.getByRole("region", { name: "Room" }).getByText("1 document only on this device").waitFor();
+  await page.getByRole("link", { name: "Documents" }).getByText("100 / 100").waitFor(); // the same count
   await settled(tablet);
   expect((await harness.live(bob, "documents")).length).toBe(100);
   expect(await violations(page, ["light", "dark"])).toEqual([]);

@@ -16,7 +16,7 @@ const ProjectPlaces = part(() => import("./projects/ProjectPlaces.tsx"));
 
 export function Places({ onFind }: { onFind: () => void }) {
   const { account } = useDesk();
-  const documents = useRows("documents");
+  const documents = useRows("documents", { selector: { syncError: { $exists: false } } }); // those that count
   return (
     <Stack component="nav" className={classes["places"]!} h="100%" gap={4} aria-label={words.places.menu}>
       <NavLink
