@@ -1,7 +1,7 @@
 /** Everything around the conversations: places, finding, the line about sync, facts. */
 
 import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { sync } from "../../web/src/ui/words/sync.ts";
 import { harness, withServer } from "./app.ts";
 import { fact, onServer, person, push, session, Visit, withRows, type Person } from "./people.ts";
@@ -72,6 +72,44 @@ test("a conversation is renamed by F2, and its deletion can be undone", async ()
   expect(await visit.device.rows("sessions")).toHaveLength(1);
 });
 
+test("the focus goes back to what opened a sheet when it is closed", async () => {
+  const { page } = visit;
+  await page.evaluate(() => history.pushState(null, "", "/s/s-lease"));
+  const box = page.getByRole("textbox", { name: "Ask about your documents" });
+  const dots = page.getByRole("button", { name: "Rename, move or delete “Lease of the flat”" });
+  const button = (name: string) => page.getByRole("button", { name, exact: true });
+  const title = page.getByRole("textbox", { name: "New title" });
+  const find = page.getByRole("textbox", { name: "Find conversations" });
+  await box.focus();
+  await page.keyboard.press("Control+k");
+  await closed(find, box);
+  await button("Find").press("Enter");
+  await closed(find, button("Find"));
+  await visit.line().press("Enter");
+  await closed(page.getByRole("dialog", { name: "Sync" }), visit.line());
+  await page.getByRole("link", { name: "Lease of the flat" }).press("F2");
+  await closed(title, page.getByRole("link", { name: "Lease of the flat" }));
+  await dots.press("Enter");
+  await button("Rename").press("Enter");
+  await closed(title, dots); // what opened it is gone, and this had the focus before that
+  await button("Add a document").press("Enter");
+  await closed(page.getByRole("menu"), button("Add a document"));
+  await visit.goTo("Settings");
+  await button("Sign out").press("Enter");
+  await closed(page.getByRole("dialog"), button("Sign out"));
+});
+
+/** By Escape, once it has the focus itself. */
+async function closed(sheet: Locator, opener: Locator): Promise<void> {
+  await sheet.waitFor();
+  const has = (one: Locator) =>
+    one.evaluate((element) => element !== document.body && element.contains(document.activeElement));
+  await expect.poll(() => has(sheet)).toBe(true);
+  await visit.page.keyboard.press("Escape");
+  await sheet.waitFor({ state: "detached" });
+  await expect.poll(() => has(opener)).toBe(true);
+}
+
 test("the text that lost a conflict is kept, shown and can be used after all", async () => {
   await visit.device.offline(true);
   await visit.ask("changeFact", "f2", { value: "the laptop's words" });
@@ -108,6 +146,9 @@ test("what the server refused is shown with its reason, and tried again", async 
   await visit.said("refused");
   await visit.line().click();
   await visit.page.getByText("Refused", { exact: true }).last().waitFor();
+  const dialog = visit.page.getByRole("dialog", { name: "Sync" });
+  await dialog.getByText("a conversation that another program knows by the same number").waitFor();
+  expect(await dialog.innerText()).not.toContain("externalId");
   expect((await visit.device.rows("sessions", { selector: { id: "s-refused" } }))[0]?.syncError?.code).toBe(
     "DUPLICATE",
   );
@@ -139,6 +180,18 @@ test("a fact is added, confirmed and edited by hand", async () => {
   await visit.accessible();
 });
 
+test("of a fact that would fill the page the beginning is shown, and all of it when it is wanted", async () => {
+  const end = "and this is how it ends";
+  await push(ada, "facts", fact("f4", `${"a word ".repeat(40_000)}${end}`));
+  const row = visit.page.getByRole("listitem").filter({ hasText: "about.f4" });
+  await row.waitFor();
+  expect((await row.boundingBox())!.height).toBeLessThan(800);
+  await row.getByRole("button", { name: "Show all 280,023 characters" }).click();
+  await row.getByText(end).waitFor();
+  await row.getByRole("button", { name: "Show less" }).click();
+  expect((await row.boundingBox())!.height).toBeLessThan(800);
+});
+
 test("in a conversation that is deleted elsewhere while it is open nothing more can be said", async () => {
   const { page } = visit;
   await push(ada, "sessions", session("s-gone", "Soon gone"));
@@ -156,7 +209,7 @@ test("in a conversation that is deleted elsewhere while it is open nothing more 
 
 test("on 360 pixels and with text twice as large nothing is cut off or wider than the screen", async () => {
   await visit.page.setViewportSize({ width: 360, height: 740 });
-  await visit.page.evaluate(() => (document.documentElement.style.fontSize = "200%"));
+  await letters(32);
   for (const [place, button] of [
     ["Memory", "Forget everything"],
     ["Settings", "Set the password"],
@@ -169,7 +222,38 @@ test("on 360 pixels and with text twice as large nothing is cut off or wider tha
   await visit.press("Menu");
   expect(await visit.page.getByRole("button", { name: "Find", exact: true }).isVisible()).toBe(true);
   expect(await tooWide(), "Menu").toEqual([]);
+  await visit.goTo("Lease of the flat");
+  const box = visit.page.getByRole("textbox", { name: "Ask about your documents" });
+  expect((await box.boundingBox())!.width).toBeGreaterThan(250);
+  await visit.page.getByText("Authoritative", { exact: true }).waitFor();
+  expect(await tooWide(), "a conversation").toEqual([]);
+  const [top, bottom] = await visit.page.evaluate(() => {
+    const [head, composer] = ["header", "section:has(textarea)"].map((one) =>
+      document.querySelector(one)!.getBoundingClientRect(),
+    );
+    return [head!.bottom, [composer!.top, composer!.bottom]] as const;
+  });
+  expect(bottom[1], "where one writes is in view").toBeLessThanOrEqual(740);
+  expect(bottom[0] - top, "and there is room to read above it").toBeGreaterThan(300);
 });
+
+test("on 320 pixels the line about sync is whole", async () => {
+  await visit.page.setViewportSize({ width: 320, height: 640 });
+  await letters(16);
+  await visit.said("synced");
+  const words = visit.line().locator("span").first();
+  expect(await words.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)).toBe(0);
+});
+
+/** So large the person wants letters, as they set it in the browser. */
+async function letters(standard: number): Promise<void> {
+  const session = await visit.page.context().newCDPSession(visit.page);
+  await session.send("Page.setFontSizes", { fontSizes: { standard } });
+  await visit.page.waitForFunction(
+    (standard) => getComputedStyle(document.documentElement).fontSize === `${standard}px`,
+    standard,
+  );
+}
 
 /** What of the page asks for more width than there is: buttons with cut-off words, and the page itself. */
 const tooWide = () =>

@@ -44,9 +44,9 @@ export function Shell() {
         {words.places.skip}
       </a>
       <AppShell.Header px="md">
-        <Group h="100%" wrap="nowrap" justify="space-between">
+        <Group h="100%" wrap="nowrap">
           {/* Where both do not fit, the name gives way to the line about sync. */}
-          <Group wrap="nowrap" miw={0} flex="0 100 auto">
+          <Group wrap="nowrap" miw={34} flex={1}>
             <Burger
               opened={opened}
               onClick={toggle}

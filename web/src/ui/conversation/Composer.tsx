@@ -7,6 +7,7 @@ import type { EpisodeDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
 import { useDraft } from "../draft.ts";
 import { stored } from "../tell.ts";
+import style from "./Conversation.module.css";
 import { words } from "../words.ts";
 
 interface Props {
@@ -46,7 +47,7 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
   }
 
   return (
-    <Box p="md" pt={0} component="section" aria-label={words.conversation.ask}>
+    <Box className={style["composer"]} p="md" pt={0} component="section" aria-label={words.conversation.ask}>
       <Group maw="var(--reading-width)" mx="auto" align="end" wrap="nowrap" gap="xs">
         <FileButton multiple onChange={(files) => void desk.addFiles(files, sessionId)}>
           {(props) => (
@@ -57,7 +58,6 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
         </FileButton>
         <Textarea
           ref={box}
-          flex={1}
           data-draft
           autosize
           maxRows={8}

@@ -1,6 +1,6 @@
 /** One conversation: what was said, and the place to say more. */
 
-import { Box, Button, Flex, Stack } from "@mantine/core";
+import { Button, Stack } from "@mantine/core";
 import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useSearch } from "wouter";
@@ -69,14 +69,11 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   }
 
   return (
-    <Flex h="calc(100dvh - 52px)">
+    <div className={style["page"]}>
       <Stack flex={1} miw={0} gap={0}>
         <Head sessionId={sessionId} project={project} />
-        <Box
+        <div
           ref={log}
-          flex={1}
-          style={{ overflowY: "auto" }}
-          p="md"
           role="log"
           tabIndex={-1}
           onKeyDown={({ key }) => key === "Escape" && close()}
@@ -111,7 +108,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
               />
             )}
           </Stack>
-        </Box>
+        </div>
         {!isDeleted && (
           <Composer sessionId={sessionId} answering={answering?.id} last={turns?.at(-1)} onAsk={ask} />
         )}
@@ -122,7 +119,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
         )}
         {beside?.kind === "prompt" && <Prompt episodeId={beside.episodeId} onClose={close} />}
       </Suspense>
-    </Flex>
+    </div>
   );
 }
 

@@ -20,8 +20,8 @@ export function Head({ sessionId, project }: { sessionId: string; project: strin
     <Box px="md" py="xs" style={{ borderBottom: "1px solid var(--mantine-color-default-border)" }}>
       <Box maw="var(--reading-width)" mx="auto">
         <Suspense>{projectId && <InProject id={projectId} />}</Suspense>
-        <Group justify="space-between" wrap="nowrap">
-          <Title order={2} size="h5" lineClamp={1} dir="auto" miw={0}>
+        <Group justify="space-between">
+          <Title order={2} size="h5" lineClamp={1} dir="auto" flex="1 1 5rem">
             {session?.title ?? words.conversation.untitled}
           </Title>
           <Suspense>{session && <Mode sessionId={sessionId} mode={session.mode} />}</Suspense>
