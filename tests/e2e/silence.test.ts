@@ -1,5 +1,6 @@
 /** A server that is there and does not help: it takes a request and says nothing, or knows this browser no more. */
 
+import { Gate } from "../sync/gate.ts";
 import { Device, harness, withServer } from "./app.ts";
 
 withServer();
@@ -23,4 +24,18 @@ test("the app opens with what is here while the server says nothing", async () =
   await page.context().route("**/v1/me", () => {}); // taken, and never answered
   await page.goto(harness.url);
   await page.getByRole("textbox", { name: "Ask about your documents" }).waitFor();
+});
+
+test("a question on a first visit waits for no part of the app that stands behind a silent server", async () => {
+  const gate = await Gate.open(harness);
+  const first = await Device.of(await harness.user(), { at: gate.url }); // it is kept nowhere yet
+  await first.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
+  await first.embedded(1);
+  gate.holds = (path) => path.startsWith("/v1/"); // each takes one of the six connections that a browser has
+  await first.page.reload();
+  await first.page.locator('[data-said="starting"]').waitFor();
+  await first.ask("How much is the rent?");
+  await first.page.getByText("Quoted from your documents").waitFor({ timeout: 20_000 }); // silence lasts 30 s
+  await first.stop();
+  gate.close();
 });

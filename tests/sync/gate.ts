@@ -35,6 +35,8 @@ export class Gate {
   refuses: (path: string, body: string) => Refused | undefined = () => undefined;
   /** What is answered in the server's place, with status 200. */
   forges: (path: string) => Forged | undefined = () => undefined;
+  /** What is taken and never answered. */
+  holds: (path: string) => boolean = () => false;
   readonly #server: Server;
   readonly #harness: Harness;
 
@@ -50,6 +52,7 @@ export class Gate {
   #answer({ url, method, headers }: IncomingMessage, response: ServerResponse, body: string): void {
     const path = url!;
     this.asked.push({ at: performance.now(), path, body });
+    if (this.holds(path)) return;
     const refused = this.refuses(path, body);
     if (refused) {
       const { status, retryAfter, code = "BUSY" } = refused;

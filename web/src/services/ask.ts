@@ -47,6 +47,9 @@ const TOLD_MAX = 50;
 /** Other tabs and devices take a turn of which they hear nothing for a minute for broken off. */
 const ALIVE_MS = 30_000;
 
+/** Not needed to open the app, and soon after. */
+const reminding = () => loaded(import("./remind.ts"));
+
 interface Under {
   stop: AbortController;
   /** Of the waiting for files. */
@@ -78,6 +81,8 @@ export class Asking {
     this.#syncing = syncing;
     this.#searcher = searcher;
     this.#arrivals = arrivals;
+    // While there is a network: one that hangs gives nothing, and a question would wait for it.
+    for (const load of [searcher, reminding]) load().catch(() => {});
     this.#unanswered = new Unanswered(house);
     this.#later = new Later(house, {
       isAway: () => isAway(syncing.summary$.value.kind),
@@ -333,7 +338,7 @@ export class Asking {
   /** The answer is worth more than what memory adds to it, and does not fail with it. */
   async #remembered(row: EpisodeDoc): Promise<string> {
     try {
-      return await (await loaded(import("./remind.ts"))).remind(this.#house, row);
+      return await (await reminding()).remind(this.#house, row);
     } catch (error) {
       console.error(error);
       return "";
