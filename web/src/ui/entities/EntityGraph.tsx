@@ -13,6 +13,8 @@ import { GraphNode } from "./GraphNode.tsx";
 import type { Known } from "./useEntities.ts";
 
 const DRAWN_MOST = 80;
+/** Many names take more room than few: they would be written over each other. */
+const HEIGHT_OF_NAME = 9;
 const STEPS: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 export function EntityGraph({ known }: { known: Known }) {
@@ -20,7 +22,7 @@ export function EntityGraph({ known }: { known: Known }) {
   const [chosen, setChosen] = useState<string>();
   const [focused, setFocused] = useState<string>();
   const { nodes, edges } = best(known.entities, known.relationships, DRAWN_MOST);
-  const height = Math.round(Math.min(480, Math.max(340, width * 0.7)));
+  const height = Math.round(Math.max(340, Math.min(480, width * 0.7), nodes.length * HEIGHT_OF_NAME));
   const graph = `${nodes.map(({ id }) => id).join()} ${edges.map(({ id }) => id).join()}`;
   const places = useMemo(
     () =>
