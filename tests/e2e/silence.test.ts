@@ -28,10 +28,13 @@ test("the app opens with what is here while the server says nothing", async () =
 
 test("a question on a first visit waits for no part of the app that stands behind a silent server", async () => {
   const gate = await Gate.open(harness);
+  gate.holds = (path) => path.endsWith(".wasm"); // what runs the model does not come either
   const first = await Device.of(await harness.user(), { at: gate.url }); // it is kept nowhere yet
   await first.drop("lease.txt", "The rent of the flat in Harbour Street is 940 euros a month.");
   await first.embedded(1);
-  gate.holds = (path) => path.startsWith("/v1/"); // each takes one of the six connections that a browser has
+  await first.modelReady();
+  // Each takes one of the six connections that a browser has.
+  gate.holds = (path) => path.startsWith("/v1/") || path.endsWith(".wasm");
   await first.page.reload();
   await first.page.locator('[data-said="starting"]').waitFor();
   await first.ask("How much is the rent?");

@@ -45,6 +45,9 @@ interface Models {
 /** A server that is away for a moment is no reason to start it. */
 const AWAY_MS = 2_000;
 
+/** What runs it may have to come over a network that hangs: after so long words alone find. */
+const START_MS = 10_000;
+
 /** What is done with one model. */
 class Run {
   /** Ends it when the server has gone over to another model: from then on it says nothing more. */
@@ -144,7 +147,7 @@ export class Embedding {
     const here = kind === "ready" || (look && (await this.#isHere().catch(() => false)));
     if (!here) return null;
     const downloads$ = this.state$.pipe(filter(({ kind }) => kind === "loading")); // it was damaged
-    return firstValueFrom(merge(this.embedder(), downloads$.pipe(map(() => null))));
+    return firstValueFrom(merge(this.embedder(), merge(downloads$, timer(START_MS)).pipe(map(() => null))));
   }
 
   /** Whether another has taken its place since, or the next will: the server has another model, or it was lost. */
