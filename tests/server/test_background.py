@@ -1,15 +1,16 @@
 """What goes on behind the answers."""
 
-import base64
 import json
 
 import numpy as np
+import pytest
 
 from property.rows import block, document, fact
 from property.wire import send
 from server.house import house, run
 from soon import soon
 from vademecum.engines.onnx.embedder import Embedder
+from vademecum.model import vectors
 from vademecum.services import index
 
 
@@ -70,8 +71,8 @@ def test_a_document_is_ready_when_its_blocks_come_after_it_with_their_vectors(tm
             row = document(ada.id, "d", status="pending", chunkCount=1)
             assert await send(ada, "documents", (row, None)) == []
             await h.settle(ada)
-            vectors = base64.b64encode(np.ones((1, embedder.dims), "<f4").tobytes()).decode()
-            whole = block("d", 0, embedding=vectors, dims=embedder.dims, model=embedder.model)
+            ones = vectors.encode(np.ones((1, embedder.dims)))
+            whole = block("d", 0, embedding=ones, dims=embedder.dims, model=embedder.model)
             assert await send(ada, "vectorEmbeddings", (whole, None)) == []
             await h.settle(ada)
             assert (await ada.live("documents"))["d"]["status"] == "ready"
@@ -202,5 +203,33 @@ def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
             assert all(b["embedding"] for b in (await ada.live("vectorEmbeddings")).values())
             found = await ada.search("who mends the top of the house?", mode="meaning")
             assert found["results"] and found["scope"]["mode"] == "meaning"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "says"),
+    [
+        ([np.nan], "not finite"),
+        ([-np.inf], "not finite"),
+        ([0.0], "all zeros"),
+        ([0.1] * 10, "`dims` is 10"),
+    ],
+    ids=["nan", "infinite", "zero", "other dimensions"],
+)
+def test_vectors_by_which_nothing_could_be_found_are_refused(tmp_path, numbers, says):
+    async def scenario():
+        async with house(tmp_path, model=True) as h:
+            ada = await h.person()
+            embedder = await h.parts.inference.get()
+            assert await send(ada, "documents", (document(ada.id, "d", chunkCount=1), None)) == []
+            dims = len(numbers) if len(numbers) > 1 else embedder.dims
+            matrix = np.resize(numbers, (1, dims))
+            bad = block("d", 0, embedding=vectors.encode(matrix), dims=dims, model=embedder.model)
+            [answer] = await send(ada, "vectorEmbeddings", (bad, None))
+            assert answer["syncError"]["code"] == "INVALID" and says in answer["syncError"]["message"]
+            is_finite = bool(np.isfinite(matrix).all())
+            answers = await send(ada, "vectorEmbeddings", ({**bad, "model": "another"}, None))
+            assert (answers == []) is is_finite, "of another model only its numbers can be judged"
 
     run(scenario)

@@ -37,6 +37,11 @@ def test_json_is_found_in_prose_and_fences(reply):
     assert parse(reply) == FOUND
 
 
+@pytest.mark.parametrize("reply", ["{}", " { }\n", "```json\n{}\n```", '{"memories": []}', '{"facts": null}'])
+def test_an_empty_object_is_a_reply_that_found_nothing(reply):
+    assert parse(reply) == Believed()
+
+
 def test_a_reply_that_was_cut_off_anywhere_keeps_what_was_whole():
     whole = PLAIN.index("memories")
     for end in range(PLAIN.index("}") + 1, len(PLAIN)):
@@ -48,7 +53,19 @@ def test_a_reply_that_was_cut_off_anywhere_keeps_what_was_whole():
 
 
 @pytest.mark.parametrize(
-    "reply", ["", "I cannot help with that.", "{", "[1, 2]", '{"a": 1}', "{{{{", "}{", '{"entities']
+    "reply",
+    [
+        "",
+        "I cannot help with that.",
+        "{",
+        "[1, 2]",
+        '{"a": 1}',
+        "{{{{",
+        "}{",
+        '{"entities',
+        "I see {} in it.",
+        "{} {}",
+    ],
 )
 def test_a_reply_without_json_is_none(reply):
     assert parse(reply) is None

@@ -19,6 +19,7 @@ from vademecum.http.problems import problems
 from vademecum.model.collections import Collection, Registry
 from vademecum.model.draft import Draft
 from vademecum.services.follow import Subscription
+from vademecum.services.offer import dimensions
 from vademecum.services.parts import Parts
 from vademecum.services.pull import check_epoch, pull
 from vademecum.services.push import push, read_batch
@@ -101,10 +102,11 @@ async def push_route(
     parts: Parts = state.parts
     collection = served(parts.registry, name, version)
     body = await request.body()
+    dims = await asyncio.to_thread(dimensions, parts.settings) if name == "vectorEmbeddings" else {}
     if len(body) < BIG:
-        batch = read_batch(collection, body, request.user.id)
+        batch = read_batch(collection, body, request.user.id, dims)
     else:
-        batch = await asyncio.to_thread(read_batch, collection, body, request.user.id)
+        batch = await asyncio.to_thread(read_batch, collection, body, request.user.id, dims)
     limits = parts.limits(request.user)
 
     def work(draft: Draft) -> bytes:

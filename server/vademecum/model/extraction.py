@@ -63,6 +63,7 @@ _CITATION = re.compile(
     r"(?:,? (?:page|p\.) ?\d+)?\](?!\()",
     re.MULTILINE | re.IGNORECASE,
 )
+_NOTHING = re.compile(r"\s*(?:```(?:json)?\s*)?\{\s*\}\s*(?:```\s*)?", re.IGNORECASE)
 _KEY = re.compile(r"[^a-z0-9_.]+")
 
 INSTRUCTIONS = """\
@@ -128,7 +129,9 @@ def turn(user_message: str, ai_response: str) -> str:
 
 
 def parse(reply: str) -> Believed | None:
-    """None when there is no JSON object in it that has one of the lists."""
+    """None when there is no JSON object in it that has one of the lists, unless an empty one is the whole reply."""
+    if _NOTHING.fullmatch(reply[:REPLY_MAX]):
+        return Believed()
     for candidate in objects_in(without_halves(reply[:REPLY_MAX])):
         if candidate.keys() & set(Believed.__struct_fields__):
             return _believed(candidate)

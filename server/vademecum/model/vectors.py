@@ -32,3 +32,16 @@ def decode(text: str, dims: int) -> Vectors:
     if not np.isfinite(vectors).all():
         raise ValueError("The embedding holds a number that is not finite.")
     return vectors
+
+
+def unusable(text: str, dims: int, expected: int | None) -> str | None:
+    """Why nothing could ever be found by these vectors. `expected`: the dimensions of their model, if it is known here."""
+    if expected is not None and dims != expected:
+        return f"`dims` is {dims}, and the vectors of this model have {expected}."
+    try:
+        matrix = decode(text, dims)
+    except ValueError as error:
+        return str(error)
+    if expected is not None and not matrix.any(axis=1).all():
+        return "The embedding holds a vector that is all zeros."
+    return None

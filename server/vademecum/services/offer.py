@@ -31,6 +31,11 @@ def offers(settings: Settings) -> dict[str, Offer]:
     return found
 
 
+def dimensions(settings: Settings) -> dict[str, int]:
+    """How many numbers a vector of each installed model has, by the model's hash."""
+    return {digest: offer.manifest.dims for digest, offer in offers(settings).items()}
+
+
 def file_of(settings: Settings, model: str, path: str) -> tuple[Path, File]:
     """A file of a model: of those that its manifest lists and no other. Raises NotFound."""
     offer = offers(settings).get(model)

@@ -6,12 +6,13 @@ Never all or nothing: a refused row comes back marked and the others go on, so n
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import partial
 
 import msgspec
 
 from vademecum.errors import BadRequest
-from vademecum.model import cascade, causes
+from vademecum.model import cascade, causes, vectors
 from vademecum.model.collections import ID_PATTERN, Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
 from vademecum.model.jsontext import HALF, without_halves
@@ -31,6 +32,7 @@ from vademecum.model.replication import (
 ROWS_MAX = 1000  # of one push; RxDB sends 100
 ENTITIES = "entities"
 _NULL = msgspec.Raw(b"null")
+_NO_MODELS: Mapping[str, int] = {}
 
 
 class PushRow(msgspec.Struct):
@@ -58,8 +60,11 @@ _ID = re.compile(ID_PATTERN)
 _rows = msgspec.json.Decoder(list[PushRow])
 
 
-def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incoming]:
-    """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later."""
+def read_batch(
+    collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int] = _NO_MODELS
+) -> list[Incoming]:
+    """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later. `dims`: of
+    the vectors of each model that is known here."""
     try:
         rows, is_mended = _read(body)
         if len(rows) > ROWS_MAX:
@@ -67,7 +72,7 @@ def read_batch(collection: Collection, body: bytes, user_id: str) -> list[Incomi
                 f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
                 "lost: send them in smaller batches."
             )
-        return [read_row(collection, row, user_id, is_mended=is_mended) for row in rows]
+        return [read_row(collection, row, user_id, dims, is_mended=is_mended) for row in rows]
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"A push is a JSON array of {{newDocumentState, assumedMasterState?}}. Nothing was changed. ({error})"
@@ -86,7 +91,14 @@ def _read(body: bytes) -> tuple[list[PushRow], bool]:
         return _rows.decode(mended), True
 
 
-def read_row(collection: Collection, sent: PushRow, user_id: str, *, is_mended: bool = False) -> Incoming:
+def read_row(
+    collection: Collection,
+    sent: PushRow,
+    user_id: str,
+    dims: Mapping[str, int] = _NO_MODELS,
+    *,
+    is_mended: bool = False,
+) -> Incoming:
     row = msgspec.json.decode(sent.newDocumentState)
     assumed = msgspec.json.decode(sent.assumedMasterState)
     if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):
@@ -95,12 +107,14 @@ def read_row(collection: Collection, sent: PushRow, user_id: str, *, is_mended: 
         raise BadRequest("`assumedMasterState` must be an object. Nothing was changed.")
     key = f"{collection.name}/{row[collection.primary_key]}"
     body = bytes(sent.newDocumentState)
-    problem = _problem(collection, row, sent, user_id)
+    problem = _problem(collection, row, sent, user_id, dims)
     altered = is_mended and HALF.encode() in body
     return Incoming(key, row, body, assumed, problem, altered=altered, imported=sent.imported)
 
 
-def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> str | None:
+def _problem(
+    collection: Collection, row: Json, sent: PushRow, user_id: str, dims: Mapping[str, int]
+) -> str | None:
     if row.get("_deleted") is True:
         return None
     try:
@@ -109,6 +123,8 @@ def _problem(collection: Collection, row: Json, sent: PushRow, user_id: str) -> 
         return sentence(str(error), "The row")
     if row.get("userId", user_id) != user_id:
         return "`userId` is not the account's."
+    if row.get("embedding") is not None:  # only blocks have one
+        return vectors.unusable(row["embedding"], row["dims"], dims.get(row["model"]))
     return None
 
 
