@@ -292,6 +292,19 @@ def test_the_doctor_finds_nothing_wrong_with_a_healthy_folder(home):
         assert server.url in checks["server"]
 
 
+def test_the_doctor_asks_the_running_server_which_model_it_uses(home):
+    with home.serving("--models", str(MODELS)):
+        checks = {one["check"]: one["detail"] for one in home.run("doctor", "--json").json}
+        assert checks["model"] == "all-minilm-l6-v2, in use by the running server"
+
+
+def test_no_backup_is_made_inside_the_data_folder(home):
+    home.add("ada@example.org")
+    for target in (home.data / "bk", home.data / "users" / ".." / "bk"):
+        assert "inside the data folder" in home.run("backup", target).refusal()
+    assert not (home.data / "bk").exists()
+
+
 @pytest.mark.parametrize(
     "pattern, cure",
     [("users/*/*/records.duckdb", "restore"), ("accounts.duckdb", "of a backup in its place")],

@@ -265,5 +265,6 @@ def test_a_body_over_its_bound_is_413_as_a_problem(tmp_path):
             ada = await h.person()
             answer = await ada.call("POST", "/v1/sync/facts/0/push", content=b"[" + b" " * 2000 + b"]")
             assert answer.status_code == 413 and is_problem(answer) and answer.json()["code"] == "TOO_LARGE"
+            assert "1,000 bytes" in answer.json()["detail"]
 
     run(scenario)

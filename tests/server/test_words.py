@@ -68,3 +68,40 @@ def test_a_session_id_that_is_none_is_called_that(tmp_path, path, session):
             assert refused(answer, 400, "BAD_REQUEST")["detail"] == "`sessionId` is not an id."
 
     run(scenario)
+
+
+@pytest.mark.parametrize("name", ["__proto__", "."])
+def test_an_id_that_is_a_forbidden_name_is_told_the_rule(tmp_path, name):
+    async def scenario(ada):
+        (row,) = await ada.push("sessions", session(name))
+        assert "not be `.`, `..` or a name" in row["syncError"]["message"]
+        assert "`__proto__`" in row["syncError"]["message"]
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [[("file", (None, "text"))], [("file", ("a.txt", b"a")), ("file", ("b.txt", b"b"))]],
+    ids=["no filename", "two files"],
+)
+def test_an_upload_without_one_file_is_told_what_is_wanted(tmp_path, parts):
+    async def scenario(ada):
+        answer = await ada.call("POST", "/v1/documents", files=parts)
+        detail = refused(answer, 400, "BAD_REQUEST")["detail"]
+        assert (
+            detail == "`file` must be one file: one part of that name, with a filename. Nothing was changed."
+        )
+
+    alone(tmp_path, scenario)
+
+
+def test_memories_can_be_asked_for_without_a_query(tmp_path):
+    async def scenario(ada):
+        assert await ada.push("sessions", session("s")) == []
+        said = {"text": "Tea is at four.", "sessionId": "s"}
+        assert (await ada.call("POST", "/v1/memories", json=said)).status_code == 201
+        answer = await ada.call("POST", "/v1/memories/search", json={"sessionId": "s"})
+        assert [one["memory"]["text"] for one in answer.json()["results"]] == ["Tea is at four."]
+
+    alone(tmp_path, scenario)

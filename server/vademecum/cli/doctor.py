@@ -19,7 +19,7 @@ from vademecum.cli.lock import locked
 from vademecum.cli.options import data_option, json_option, settings_to_begin
 from vademecum.engines.onnx import manifest
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.errors import Broken, VademecumError
+from vademecum.errors import VademecumError
 from vademecum.services import local, spool_files
 from vademecum.services import models as using
 from vademecum.settings import Settings
@@ -78,7 +78,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield _examine_users(settings)
     yield _examine_left(data, running)  # after a start, which erases them
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
-    yield _examine_model(settings)
+    yield _examine_model(settings, running)
     yield _examine_assistant(settings)
 
 
@@ -140,13 +140,19 @@ def _examine_left(data: Path, running: bool) -> Finding:
     return Finding("who has left", not stays, said if stays else "nothing of them is left")
 
 
-def _examine_model(settings: Settings) -> Finding:
+def _examine_model(settings: Settings, running: bool) -> Finding:
+    """The running server may have been told of another folder of models than this command."""
     try:
         folder = using.current(settings)
+        if folder is None and running:
+            served = at_desk(settings, lambda desk: desk.call("GET", "/v1/models"))
+            for model in served["models"]:
+                if model["hash"] == served["current"]:
+                    return Finding("model", True, f"{model['id']}, in use by the running server")
         if folder is None:
             return Finding("model", False, f"none: search by words only. {using.advice(settings)}")
         manifest.verify(folder)
-    except (Broken, ModelError) as error:
+    except (VademecumError, ModelError) as error:
         return Finding("model", False, error.message)
     return Finding("model", True, f"{folder.name}, whole")
 

@@ -115,7 +115,7 @@ async def _events(parts: Parts, token: Token, answering: Answering, first: Event
         while True:
             event = await _next(parts, answering)
             if not is_valid(parts, token):
-                raise SignedOut("You were signed out. What came is kept; sign in to ask again.")
+                raise SignedOut("You were signed out. Sign in to ask again.")
             yield HEARTBEAT if event is None else _framed(event)
             if isinstance(event, Done):
                 return

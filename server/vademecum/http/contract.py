@@ -17,7 +17,7 @@ from vademecum.model.schema import in_javascript, json_schema, object_schema
 MEANINGS = {
     "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
     "SIGNED_OUT": "No valid cookie or token.",
-    "FORBIDDEN": "This account may not do that, or the request came from another site.",
+    "FORBIDDEN": "This account may not do that, the request came from another site, or the current password is wrong.",
     "TIER": "The account's tier does not include it.",
     "NOT_FOUND": "Unknown, deleted, or somebody else's: all the same answer.",
     "METHOD_NOT_ALLOWED": "The path exists and this method on it does not; see `Allow`.",

@@ -36,7 +36,7 @@ class Kept(msgspec.Struct):
 
 
 class MemoryQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    query: QueryText
+    query: QueryText = ""
     session_id: Id | None = None
     project: str | UnsetType | None = UNSET
     limit: Results = 10

@@ -89,10 +89,15 @@ def on_refusal(_: Request[Any, Any, Any], error: errors.VademecumError) -> Respo
     return problem(status_of(type(error)), error.code, error.message, error.retry_after_s)
 
 
-def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+def on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
     detail = error.detail
     if isinstance(error, ValidationException) and isinstance(error.extra, list):
         detail = " ".join(_said(e) for e in error.extra if isinstance(e, dict))
+    if error.status_code == 413 and (most := request.route_handler.resolve_request_max_body_size()):
+        detail = (
+            f"The body is longer than the {most:,} bytes that are read here. Nothing was changed: send less at a time, such "
+            "as smaller batches."
+        )
     code = CODES.get(error.status_code, "ERROR")
     answer = problem(error.status_code, code, detail or "This request cannot be answered.")
     answer.headers.update(error.headers or {})  # such as Allow
@@ -101,6 +106,8 @@ def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem
 
 def _said(found: dict[str, Any]) -> str:
     key, message = str(found.get("key", "")), str(found.get("message", ""))
+    if message.startswith("Unsupported type: "):  # of a form, where only a file is no text
+        return f"`{key}` must be one file: one part of that name, with a filename. Nothing was changed."
     said = sentence(message, "The body" if key == "data" else f"`{key}`")
     return said if said != message else f"{key}: {message}."
 

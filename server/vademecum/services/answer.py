@@ -142,12 +142,10 @@ async def _failure(write: Callable[[], Awaitable[None]], longest_s: float) -> Va
         return error
     except TimeoutError:
         _log.warning("no answer", code=AnswerTooSlow.code)
-        return AnswerTooSlow(
-            f"The answer took longer than {longest_s:g} s. What came is kept; ask for something shorter."
-        )
+        return AnswerTooSlow(f"The answer took longer than {longest_s:g} s. Ask for something shorter.")
     except Exception as error:
         _log.error("defect", exc_info=error)
-        return Broken("The server failed. What came is kept. Try again.")
+        return Broken("The server failed. Try again.")
 
 
 class Answers:
@@ -287,6 +285,4 @@ def _citation(passage: Result) -> CitedPassage:
 
 
 def _stopping() -> Stopping:
-    return Stopping(
-        "The server is being stopped. What came is kept; ask again when it is back.", retry_after_s=RETRY_S
-    )
+    return Stopping("The server is being stopped. Ask again when it is back.", retry_after_s=RETRY_S)

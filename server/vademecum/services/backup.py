@@ -68,6 +68,11 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
     """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten. Raises Broken
     when it cannot be written."""
     with _writing(target):
+        if target.resolve().is_relative_to(parts.settings.data.resolve()):
+            raise BadRequest(
+                f"{target} is inside the data folder, which may be lost as a whole. Nothing was written; choose a folder "
+                "elsewhere, best on another disk."
+            )
         if target.exists():
             raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
         with suppress(FileExistsError):  # a file is there: that it is no folder is said by what comes next

@@ -21,7 +21,7 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 from argon2.low_level import ARGON2_VERSION
 
 from vademecum.engines.duckdb.accounts import Account, Token, TokenKind, email_key
-from vademecum.errors import BadRequest, SignedOut
+from vademecum.errors import BadRequest, Forbidden, SignedOut
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
 
@@ -139,7 +139,7 @@ def guess(parts: Parts, address: str, email: str) -> Iterator[None]:
     parts.limiter.take("sign_in", f"account {digest(email_key(email))}")
     try:
         yield
-    except SignedOut:
+    except (SignedOut, Forbidden):
         parts.limiter.failed(address)
         raise
     parts.limiter.succeeded(address)
@@ -176,10 +176,10 @@ async def hashed(password: str) -> str:
 async def change_password(
     parts: Parts, account: Account, current: str | None, new: str, keep: Token | None
 ) -> None:
-    """Set a password; every other browser of the account is signed out. Raises SignedOut if `current` is wrong."""
+    """Set a password; every other browser of the account is signed out. Raises Forbidden if `current` is wrong."""
     known = account.password
     if known is not None and not await _verified(known, current or ""):
-        raise SignedOut("The current password is not right. Nothing was changed.")
+        raise Forbidden("The current password is not right. Nothing was changed.")
     password = await hashed(new)
 
     def check(now: Account) -> None:  # hashing takes its time: somebody may have changed it meanwhile

@@ -100,7 +100,7 @@ def test_the_current_password_is_guessed_ten_times_a_minute_from_however_many_ad
             stopped_clock(h)
             cookies = await with_cookie(h, await create(h.parts, EMAIL, "JIVE", password=PASSWORD))
             for number in range(10):
-                refused(await change(h, f"203.0.{number}.9", cookies), 401, "SIGNED_OUT")
+                refused(await change(h, f"203.0.{number}.9", cookies), 403, "FORBIDDEN")
             refused(await change(h, "198.51.100.7", cookies, PASSWORD), 429, "RATE_LIMITED")
             refused(await attempt(h, "198.51.100.8"), 429, "RATE_LIMITED")  # the same guesses at another door
 
@@ -114,7 +114,7 @@ def test_wrong_guesses_of_the_current_password_make_the_address_wait(tmp_path):
             h.parts.limiter = Limiter(h.parts.settings.rates, lambda: seconds[0])
             cookies = await with_cookie(h, await create(h.parts, EMAIL, "JIVE", password=PASSWORD))
             for _ in range(3):
-                refused(await change(h, FAR, cookies), 401, "SIGNED_OUT")
+                refused(await change(h, FAR, cookies), 403, "FORBIDDEN")
             answer = await change(h, FAR, cookies, PASSWORD)
             refused(answer, 429, "RATE_LIMITED")
             seconds[0] += int(answer.headers["retry-after"])

@@ -18,7 +18,7 @@ from vademecum.errors import (
 
 RETRY_S = 30
 RETRY_MAX_S = 3600
-SAFE = "Your question is kept; ask again later."
+SAFE = "Nothing was changed; ask again later."  # an app keeps the question, the API does not
 
 
 def unreachable() -> AssistantUnreachable:
@@ -32,18 +32,18 @@ def silent(seconds: float) -> AssistantSilent:
 
 
 def broken_off() -> AssistantBroke:
-    return AssistantBroke("The assistant broke off. What came is kept; ask again for the whole answer.")
+    return AssistantBroke("The assistant broke off before its end. Ask again for the whole answer.")
 
 
 def garbled() -> AssistantBroke:
     return AssistantBroke(
-        "The assistant sent what is no answer. What came before is kept. If it happens again, whoever runs the server "
+        "The assistant sent what is no answer. If it happens again, whoever runs the server "
         "should look at the address: `vademecum doctor`."
     )
 
 
 def failed() -> AssistantBroke:
-    return AssistantBroke("The assistant reported a failure of its own. What came is kept; ask again.")
+    return AssistantBroke("The assistant reported a failure of its own. Ask again.")
 
 
 def empty() -> AssistantBroke:
@@ -73,7 +73,7 @@ def by_status(status: int, model: str, retry_after: str | None) -> VademecumErro
     if status == HTTPStatus.TOO_MANY_REQUESTS or (status == HTTPStatus.SERVICE_UNAVAILABLE and retry_after):
         wait = _seconds(retry_after)
         return AssistantBusy(
-            f"The assistant has too much to do. Try again in {wait} s; your question is kept.",
+            f"The assistant has too much to do. Nothing was changed; try again in {wait} s.",
             retry_after_s=wait,
         )
     if 300 <= status < 400:
