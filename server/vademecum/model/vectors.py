@@ -21,8 +21,8 @@ def decode(text: str, dims: int) -> Vectors:
     if dims < 1:
         raise ValueError("A vector has at least one dimension.")
     try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
+        data = binascii.a2b_base64(text, strict_mode=True)
+    except ValueError as error:
         raise ValueError("The embedding is not base64.") from error
     if len(data) % (4 * dims):
         raise ValueError(
