@@ -68,12 +68,32 @@ _USER = Pattern(
 )
 # `mysql -pX`, `docker login -p X`, `redis-cli -a X`, `ssh-keygen -N X`: a word, or all within quotes.
 _COMMAND = Pattern(
-    r"(?<![\w-])(?:mysql[a-z]{0,10}\s[^\n|;&]{0,200}?(?<=\s)-p|(?:docker|podman) login\s[^\n|;&]{0,200}?(?<=\s)-p\s"
+    r"(?<![\w-])(?:mysql[a-z]{0,10}\s[^\n|;&]{0,200}?(?<=\s)-p|(?:docker|podman|az|oc|cf) login\s[^\n|;&]{0,200}?(?<=\s)-p\s"
     r"|redis-cli\s[^\n|;&]{0,200}?(?<=\s)-a\s|ssh-keygen\s[^\n|;&]{0,200}?(?<=\s)-[NP]\s{1,3}"
     r"|openssl\s[^\n|;&]{0,200}?(?<=\s)-(?:[kK]\s{1,3}|pass(?:in|out)?\s{1,3}[\"']?pass:))"
     r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{0,200})",
     re.ASCII,
     ("mysql", " login", "redis-cli", "ssh-keygen", "openssl"),
+)
+# `sqlcmd -P X`, `mongosh -p X`, `ldapsearch -w X`, `keytool -storepass X`, `zip -P X`, `twine upload -p X`,
+# `smbclient -U name%X`, `gh secret set NAME --body X`.
+_OPTION = Pattern(
+    r"(?<![\w-])(?:(?:sqlcmd|bcp|zip|unzip)\s[^\n|;&]{0,200}?(?<=\s)-P\s{0,3}"
+    r"|(?:mongo[a-z]{0,10}|twine)\s[^\n|;&]{0,200}?(?<=\s)-p\s{1,3}|ldap[a-z]{1,10}\s[^\n|;&]{0,200}?(?<=\s)-w\s{1,3}"
+    r"|(?:keytool|jarsigner)\s[^\n|;&]{0,200}?(?<=\s)-(?:store|key|deststore|srcstore)pass\s{1,3}"
+    r"|(?:smb|rpc)client\s[^\n|;&]{0,200}?(?<=\s)-U\s{0,3}[\"']?[^\s%\"']{1,100}%"
+    r"|gh secret set\s[^\n|;&]{0,200}?(?<=\s)(?:--body|-b)[ =])"
+    r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{0,200})",
+    re.ASCII,
+    ("sqlcmd", "bcp", "zip", "mongo", "twine", "ldap", "keytool", "jarsigner", "client", "gh secret"),
+)
+# `set -x TOKEN X`, `setenv TOKEN X`, `aws configure set aws_secret_access_key X`: a name that says what comes.
+_SETTING = Pattern(
+    r"(?<![\w-])(?:set\s-[A-Za-z-]{1,10}|setenv|(?:configure|config)\sset)\s{1,3}[^\s=]{0,60}?"
+    r"(?:password|passwd|passphrase|secret|token|api_?key|access_key)(?!_?id)[\w.-]{0,20}\s{1,3}"
+    r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{2,200})",
+    re.ASCII | re.IGNORECASE,
+    ("set -", "setenv", " set"),
 )
 # `echo X | sudo -S`, and `sudo -S <<< X`; the same of what else reads a password from its input.
 _PIPED = Pattern(
@@ -131,6 +151,8 @@ def by_shape(text: str) -> Iterator[Span]:
         (_FLAG, "password of a command"),
         (_USER, "password of a command"),
         (_COMMAND, "password of a command"),
+        (_OPTION, "password of a command"),
+        (_SETTING, "value of a secret name"),
         (_CURL, "password of a command"),
         (_PIPED, "password of a command"),
         (_HERE, "password of a command"),
