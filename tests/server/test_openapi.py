@@ -230,7 +230,15 @@ def test_every_schema_of_the_document_can_be_validated_with(document):
 
 
 def test_a_page_and_an_event_may_say_when_everything_was_forgotten(document):
-    for name in ("Page", "Event"):
+    for name in ("Page", "StreamEvent"):
         schema = document["components"]["schemas"][name]
         assert schema["properties"]["forgottenAt"]["type"] == "string"
         assert "forgottenAt" not in schema["required"]
+
+
+def test_an_event_of_an_agent_is_no_event_of_a_stream(document):
+    schemas = document["components"]["schemas"]
+    (items,) = (at["$ref"] for at in every(schemas["Events"]["properties"]["events"]) if "$ref" in at)
+    event = schemas[items.rpartition("/")[2]]
+    assert {"v", "id", "at", "kind"} <= set(event["required"]) and "documents" not in event["properties"]
+    assert "documents" in schemas["StreamEvent"]["properties"]

@@ -35,7 +35,7 @@ def test_every_operation_answers_what_the_document_says(tmp_path):
                 await ada.push("facts", fact(f"{name}-fact"))
                 await ear.until(lambda ear=ear: ear.events)
                 for event in ear.events:
-                    told.fits({"$ref": "#/components/schemas/Event"}, event)
+                    told.fits({"$ref": "#/components/schemas/StreamEvent"}, event)
         await told.call(ada, "export")
         await told.call(ada, "forgetEverything", json={"confirm": "forget everything"})
         await told.call(ada, "leave", json={"confirm": "leave for good"})

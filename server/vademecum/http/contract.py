@@ -143,7 +143,13 @@ def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
         for method, operation in item.items():
             _complete_operation(method, operation, path, [c.name for c in synced])
     document = in_javascript(document)
-    document["components"]["schemas"] |= rows | _wire([f"{c.struct.__name__}Doc" for c in synced])
+    schemas, ours = (
+        document["components"]["schemas"],
+        rows | _wire([f"{c.struct.__name__}Doc" for c in synced]),
+    )
+    if both := (schemas.keys() & ours.keys()) - {"SyncError"}:  # of which both say the same
+        raise ValueError(f"two schemas of one name: {', '.join(both)}")
+    schemas |= ours
     return _without_loose_ends(document)
 
 
@@ -182,7 +188,7 @@ def _wire(rows: list[str]) -> Json:
             "anyOf": [_ref(name) for name in rows],
         },
         "Page": {"type": "object", "required": required, "properties": page},
-        "Event": {"type": "object", "required": required, "properties": event},
+        "StreamEvent": {"type": "object", "required": required, "properties": event},
         "PushRow": {"type": "object", "required": ["newDocumentState"], "properties": pair},
         "PushAnswer": {"type": "array", "items": {"anyOf": answer}},
         "RefusedRow": REFUSED,
@@ -274,7 +280,7 @@ def _complete_success(answer: Json) -> None:
         content[EVENTS]["schema"] = {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": said if "oneOf" in said else _ref("Event"),
+            "contentSchema": said if "oneOf" in said else _ref("StreamEvent"),
             "description": "Events, each with such `data`; comments keep the connection alive.",
         }
     for media in content.keys() & {"application/zip", "application/octet-stream"}:
