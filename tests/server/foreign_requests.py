@@ -94,6 +94,8 @@ TABLE = {
     "DELETE /v1/accounts/{account_id}": [{}],
     "POST /v1/local/backup": [{"json": {"path": "/nowhere/{account}"}}],
     "POST /v1/local/restore": [{"json": {"path": "/nowhere/{account}"}}],
+    "POST /v1/local/erase": [{"json": {"email": "{email}"}}, {"json": {"email": None}}],
+    "POST /v1/local/administrator": [{"json": {"userId": "{account}", "admin": True}}],
     "GET /v1/sign-in": [{"params": {"link": "{token}"}}],
     "POST /v1/sign-in": [{"json": {"email": "{email}", "password": "not the password"}}],
     "POST /v1/sign-in/link": [{"data": {"link": "{token}"}}],

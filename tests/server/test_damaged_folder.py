@@ -138,7 +138,7 @@ def test_who_never_erased_anything_does_not_begin_anew_either_until_the_ledger_i
                 one.client._transport.app = h.app  # type: ignore[attr-defined]
             assert "problem" in (await bob.call("GET", "/v1/me")).json()
             with pytest.raises(Broken, match=r"records\.duckdb .* is gone"):
-                await backup(h.parts, tmp_path / "of nothing")
+                await backup(h.parts, tmp_path.with_name("of nothing"))
             assert await carl.push("facts", fact("f2")) == [], "he had none"
             user_ledger(tmp_path, bob.id).path.unlink()
             assert await bob.live("facts") == {}

@@ -68,7 +68,8 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
     """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten. Raises Broken
     when it cannot be written."""
     with _writing(target):
-        if target.resolve().is_relative_to(parts.settings.data.resolve()):
+        # Not `resolve`, which fails at a link that leads to itself.
+        if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(parts.settings.data)):
             raise BadRequest(
                 f"{target} is inside the data folder, which may be lost as a whole. Nothing was written; choose a folder "
                 "elsewhere, best on another disk."
