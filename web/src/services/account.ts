@@ -7,7 +7,7 @@ import { Coded } from "../model/coded.ts";
 import { now, type House } from "./house.ts";
 import { alone } from "./presence.ts";
 
-const TIMEOUT_MS = 1_000;
+const TIMEOUT_MS = 2_000;
 
 /** `GET /v1/me`. */
 export interface Profile {
