@@ -18,7 +18,7 @@ const made = async (user: NewUser) =>
   (await Promise.all(["facts", "memories"].map((name) => harness.live(user, name)))).flat();
 const jobs = (user: NewUser) => harness.call<Jobs>(user, "/v1/jobs");
 const done = async (user: NewUser) => (await jobs(user)).counts.done;
-const ids = async (user: NewUser) => (await made(user)).map(({ id }) => id as string).sort();
+const texts = async (user: NewUser) => new Set((await made(user)).map(({ value, text }) => value ?? text));
 const said = (id: string, words: string) => turn(id, "s1", 1, words, `An answer to: ${words}`);
 
 test("of what is brought in the model is asked about those turns alone that were asked anew before they went up", async () => {
@@ -54,5 +54,6 @@ test("of what is brought in the model is asked about those turns alone that were
   const { extraction, jobs: told } = await jobs(bob);
   expect(told.map(({ subject }) => subject).sort()).toEqual(["episodes/e2", "episodes/e3"]);
   expect(extraction.today).toBe(2);
-  expect(await ids(bob)).toEqual(await ids(ada));
+  // Not more rows either, but that what is said anew may be read before what was brought in is there.
+  expect(await texts(bob)).toEqual(await texts(ada));
 });

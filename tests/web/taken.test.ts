@@ -3,8 +3,11 @@
 import type { House } from "../../web/src/services/house.ts";
 import { watchTaken, type Loss } from "../../web/src/services/taken.ts";
 
-/** What a device shows at each look: whether it knows the account, and whether its rows can be read. */
-type Look = { knows: boolean; reads: boolean };
+/**
+ * What a device shows at each look: whether it knows the account, and whether its rows can be read; and whether it can be
+ * opened, if that failed before and nobody has asked for it since.
+ */
+type Look = { knows: boolean; reads: boolean; opens?: boolean };
 
 let told: Loss[];
 beforeEach(() => void vi.useFakeTimers());
@@ -14,11 +17,19 @@ async function closed(...looks: Look[]): Promise<void> {
   told = [];
   let shown: Look;
   let close!: () => void;
+  let isShut = false;
   const house = {
     account: { userId: "ada" },
     device: {
       watchClosed: (listener: () => void) => (close = listener),
-      accounts: { get: async () => ((shown = looks.shift()!), shown.knows ? {} : undefined) },
+      accounts: {
+        get: async () => {
+          if (!isShut) shown = looks.shift()!;
+          if ((isShut ||= shown.opens === false)) throw new Error("not open");
+          return shown.knows ? {} : undefined;
+        },
+      },
+      open: async () => void (isShut = false),
     },
     records: {
       closed: false,
@@ -49,4 +60,9 @@ test("rows that stay closed are called closed", async () => {
 test("what a browser still shows while it clears is called cleared when it is gone", async () => {
   await closed({ knows: true, reads: false }, { knows: false, reads: false });
   expect(told).toEqual(["closed", "cleared"]);
+});
+
+test("what cannot be opened while a browser clears it is opened anew to be looked at", async () => {
+  await closed({ knows: true, reads: false, opens: false }, { knows: false, reads: false });
+  expect(told).toEqual(["cleared"]);
 });

@@ -25,7 +25,9 @@ export function watchTaken(house: House, listener: (loss: Loss) => void): void {
 
 async function look({ account, device, records }: House): Promise<Loss | null> {
   if (records.closed) return null; // the app was left
-  const isKnown = await device.accounts.get(account.userId).catch(() => null);
+  const find = () => device.accounts.get(account.userId);
+  // What could not be opened once, as while a browser clears it, Dexie does not open again by itself.
+  const isKnown = await find().catch(() => device.open().then(find, () => null));
   if (isKnown === undefined) return "cleared";
   const reading = records.documents.storageInstance.findDocumentsById([""], false); // RxDB opens none of its own anew
   return reading.then(
