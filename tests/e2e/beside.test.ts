@@ -93,7 +93,8 @@ test("on a phone the documents of a conversation are one line, until it is tappe
   const head = async () => (await box(log)).y - 52;
   const fold = page.getByRole("button", { name: "3 documents" });
   await title.waitFor();
-  expect(await head()).toBeLessThan(PHONE.height / 7);
+  await fold.waitFor(); // what was laid out for a desk is laid out anew
+  await expect.poll(head).toBeLessThan(PHONE.height / 7);
   expect(await page.getByRole("button", { name: /^Return/u }).count()).toBe(0);
   await fold.click();
   await page.getByRole("button", { name: /^Return House rules\.pdf/u }).waitFor();

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 
 from vademecum.model.normalise import normalise
 from vademecum.model.ranking import fold
+
+_FACT_ID = re.compile("f[0-9a-f]{32}")
 
 
 def normal_name(name: str) -> str:
@@ -40,7 +43,12 @@ def memory_id(key: str, project_id: str, form: str) -> str:
 
 
 def fact_id(key: str, name: str, value: str) -> str:
+    """Of a fact that is proposed: `is_fact_id` knows it again."""
     return "f" + _keyed(key, f"fact\0{name}\0{value}")
+
+
+def is_fact_id(row_id: str) -> bool:
+    return _FACT_ID.fullmatch(row_id) is not None
 
 
 def told_by(path: str | None, content: str) -> str:

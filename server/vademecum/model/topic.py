@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
+from vademecum.model.names import is_fact_id
+
 Terms = Callable[[str], Sequence[str]]
 
 # Articles, pronouns, prepositions, auxiliaries and what asks, as `ranking.fold` spells them; without those that name a
@@ -34,7 +36,6 @@ _COMMON = (
 )
 COMMON = frozenset(_COMMON.split())
 _HUMP = re.compile("([a-z0-9])([A-Z])")
-_PROPOSED = re.compile("f[0-9a-f]{32}")
 
 
 class Fact(msgspec.Struct, frozen=True, rename="camel"):
@@ -50,8 +51,8 @@ class Fact(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_proposal(self) -> bool:
-        """Drawn from a conversation, and confirmed by nobody: what the id tells, see `names.fact_id`."""
-        return not self.confirmed and _PROPOSED.fullmatch(self.id) is not None
+        """Drawn from a conversation, and confirmed by nobody."""
+        return not self.confirmed and is_fact_id(self.id)
 
 
 def telling(text: str, terms: Terms) -> set[str]:

@@ -25,9 +25,8 @@ _ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
 _VALUES = ", ".join(["?"] * len(FIELDS))
 ASKED = "asked"  # in `meta`: the day and the number
 FOLLOWED = "followed"  # in `meta`: the seq; empty for None
-WORKED = (
-    "WHERE state <> 'done' OR attempts > 0"  # the others were not done here, and only their texts are known
-)
+# The others were not done here, and only their texts are known.
+WORKED = "WHERE state <> 'done' OR attempts > 0"
 FEW = 4  # jobs that are changed one by one
 
 
