@@ -11,6 +11,7 @@ const each = {
   globals: true, // RxDB's own test suite brings none
   testTimeout: 180_000, // a page on cores that it shares with pytest; what hangs hangs longer
   hookTimeout: 180_000,
+  expect: { poll: { timeout: 60_000 } },
 };
 
 export default defineConfig({

@@ -45,6 +45,6 @@ export async function expectFit(page: Page): Promise<void> {
   const before = page.viewportSize()!;
   await page.setViewportSize({ width: 360, height: 740 });
   const over = () => page.evaluate(() => document.scrollingElement!.scrollWidth - innerWidth);
-  await expect.poll(over, { timeout: 20_000 }).toBeLessThanOrEqual(0);
+  await expect.poll(over).toBeLessThanOrEqual(0);
   await page.setViewportSize(before);
 }

@@ -25,7 +25,7 @@ test("signed out by somebody else: the line says so, nothing is lost, and signin
   });
   const id = await visit.ask<string>("addFact", "written", "while signed out");
   await visit.said("signed-out");
-  expect(await visit.line().textContent()).toBe("Signed out: sign in to sync 1 change");
+  await expect.poll(() => visit.line().textContent()).toBe("Signed out: sign in to sync 1 change");
   await visit.page.reload();
   await visit.said("signed-out"); // it opens with what is here
   expect(await visit.values()).toContain("while signed out");
@@ -97,7 +97,7 @@ test("all is taken out without a network, the device is wiped, and another accou
   await visit.said("synced");
   // What was there before the rows were taken in was synced, too.
   const facts = async () => (await harness.live(bob, "facts")).length;
-  await expect.poll(facts, { timeout: 60_000 }).toBe(before[3]!.length);
+  await expect.poll(facts).toBe(before[3]!.length);
   const answer = await fetch(`${harness.url}/v1/export`, {
     headers: { authorization: `Bearer ${ada.token}` },
   });

@@ -11,7 +11,6 @@ import type { Observation } from "../../web/src/model/observations.ts";
 import type { NewUser } from "../sync/harness.ts";
 
 const SOAK = Boolean(process.env["SOAK"]);
-const PATIENCE = { timeout: 20_000 };
 const HOSTILE = "<img src=x onerror=\"document.title='broken'\"> and <b>bold</b>";
 const EDIT = "web/pier.ts";
 
@@ -95,9 +94,9 @@ const choose = (name: string, label: string | RegExp) =>
   typeof label === "string"
     ? page.getByRole("combobox", { name }).selectOption(label)
     : page.getByRole("combobox", { name }).selectOption({ index: 1 });
-const counts = (n: number) => expect.poll(() => steps().count(), PATIENCE).toBe(n);
+const counts = (n: number) => expect.poll(() => steps().count()).toBe(n);
 const isFocused = (what: Locator) =>
-  expect.poll(() => what.evaluate((one) => one === document.activeElement), PATIENCE).toBe(true);
+  expect.poll(() => what.evaluate((one) => one === document.activeElement)).toBe(true);
 
 async function projectId(name: string): Promise<string> {
   const rows = await device.rows("projects", { selector: { name } });
@@ -116,7 +115,7 @@ test("the list of projects says in which of them agents work, and shows those al
   const rows = page.getByRole("main").getByRole("listitem");
   expect(await rows.count()).toBe(4);
   await page.getByRole("checkbox", { name: "Only where agents work" }).check();
-  await expect.poll(() => rows.count(), PATIENCE).toBe(3);
+  await expect.poll(() => rows.count()).toBe(3);
   expect(await rows.filter({ hasText: "Flat in Harbour Street" }).count()).toBe(0);
   await expectFit(page);
 });
@@ -195,7 +194,7 @@ test("words find steps, the best first, also when the answer to them is late and
   const days = page.getByRole("main").getByRole("heading", { level: 4 });
   expect(await days.count()).toBe(0); // by fit and not by day
   await words.fill("");
-  await expect.poll(() => days.count(), PATIENCE).toBe(2);
+  await expect.poll(() => days.count()).toBe(2);
 });
 
 test("a step is deleted after a question, and the focus is never lost", async () => {

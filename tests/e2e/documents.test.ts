@@ -193,7 +193,8 @@ test("deleted here, gone there; a fact drawn from it stays, and it was said so",
   const { page } = phone;
   await go(page, "/documents");
   await page.getByRole("searchbox").fill("PAGED");
-  expect(await page.getByRole("list", { name: "Documents" }).getByRole("listitem").count()).toBe(1);
+  const found = page.getByRole("list", { name: "Documents" }).getByRole("listitem");
+  await expect.poll(() => found.count()).toBe(1);
   await page.getByRole("button", { name: "Delete paged.txt" }).click();
   const dialog = page.getByRole("dialog", { name: "Delete paged.txt?" });
   await dialog.getByText("1 fact drawn from it stays, marked “source removed”").waitFor();

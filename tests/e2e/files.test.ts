@@ -160,13 +160,13 @@ test("a file that takes too long costs itself alone", async () => {
   ]);
   expect(slow.code).toMatch(/PARSE_TIMEOUT|PARSE_MEMORY|DAMAGED/);
   expect(next.read!.parts[0]!.text).toBe("The lease ends in May.");
-  await expect.poll(() => page.workers().length, { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => page.workers().length).toBe(0);
 });
 
 test("reading that is cancelled ends its worker", async () => {
   const said = await read(file("zconfig-manual.pdf"), { stopAt: 2 });
   expect(said.code).toBe("stopped");
-  await expect.poll(() => page.workers().length, { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => page.workers().length).toBe(0);
 });
 
 test("what only a guess could read waits for the server, which reads it", async () => {

@@ -86,7 +86,7 @@ test("what comes, and what is added, waits on a full device and is whole when th
   await device.until(async () => (await device.rows("sessions")).length >= many.length + 1);
   await box.press("Enter");
   await device.until(async () => (await device.rows("episodes")).length === 1);
-  expect(await box.inputValue()).toBe("");
+  await expect.poll(() => box.inputValue()).toBe("");
   await tray.getByRole("button", { name: "Try again with lease.txt" }).click();
   await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);
   await said("synced");
@@ -98,7 +98,7 @@ test("what cannot be stored stays in its form: a fact, a project, another title"
   const notices = page.getByText("This browser has no room left. Nothing was stored.");
   const refused = async () => {
     await notices.first().waitFor();
-    await expect.poll(() => notices.count(), { timeout: 30_000 }).toBe(0); // what closes with it is closed by then
+    await expect.poll(() => notices.count()).toBe(0); // what closes with it is closed by then
   };
   const field = (name: string) => page.getByRole("textbox", { name });
   await fillUp();

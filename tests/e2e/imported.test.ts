@@ -13,7 +13,6 @@ withAssistant(
   100,
 );
 
-const PATIENCE = { timeout: 60_000 };
 const made = async (user: NewUser) =>
   (await Promise.all(["facts", "memories"].map((name) => harness.live(user, name)))).flat();
 const jobs = (user: NewUser) => harness.call<Jobs>(user, "/v1/jobs");
@@ -25,7 +24,7 @@ test("of what is brought in the model is asked about those turns alone that were
   const [ada, bob] = [await harness.user(), await harness.user()];
   await push(ada, "sessions", session("s1", "Where to live"));
   await push(ada, "episodes", said("e1", "I live in Bern."), said("e2", "Still in Bern."));
-  await expect.poll(() => done(ada), PATIENCE).toBe(2);
+  await expect.poll(() => done(ada)).toBe(2);
   expect((await made(ada)).length).toBe(2);
   const headers = { authorization: `Bearer ${ada.token}` };
   const zip = [...new Uint8Array(await (await fetch(`${harness.url}/v1/export`, { headers })).arrayBuffer())];
@@ -48,9 +47,9 @@ test("of what is brought in the model is asked about those turns alone that were
   await device.offline(false);
   const there = async () =>
     (await harness.live(bob, "episodes")).map(({ userMessage }) => userMessage).sort();
-  await expect.poll(there, PATIENCE).toEqual(["And now in Thun.", "I live in Bern."]);
+  await expect.poll(there).toEqual(["And now in Thun.", "I live in Bern."]);
   await push(bob, "episodes", said("e3", "A turn of today."));
-  await expect.poll(() => done(bob), PATIENCE).toBe(2);
+  await expect.poll(() => done(bob)).toBe(2);
   const { extraction, jobs: told } = await jobs(bob);
   expect(told.map(({ subject }) => subject).sort()).toEqual(["episodes/e2", "episodes/e3"]);
   expect(extraction.today).toBe(2);

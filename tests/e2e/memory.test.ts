@@ -15,8 +15,6 @@ withAssistant([
   { when: "songs", say: ["No."], status: 500 },
 ]);
 
-const PATIENCE = { timeout: 20_000 };
-
 let ada: NewUser;
 let device: Device;
 let page: Page;
@@ -111,7 +109,7 @@ test("what is remembered is added by hand, found by place and words, and deleted
   await button("Save").click();
   await statement("The cellar key").waitFor();
   await page.getByRole("searchbox", { name: "Search statements" }).fill("CELLAR");
-  await expect.poll(() => page.locator("li[data-memory]").count(), PATIENCE).toBe(1);
+  await expect.poll(() => page.locator("li[data-memory]").count()).toBe(1);
   await page.getByRole("combobox", { name: "Where" }).selectOption("In no project");
   await page.getByText("No statement fits these words and this place.").waitFor();
   await page.getByRole("combobox", { name: "Where" }).selectOption("In Flat in Harbour Street");
@@ -162,8 +160,8 @@ test("the timeline finds what was said, with and without the server, and opens t
   await page.getByRole("link", { name: "How much notice do I have to give?" }).click();
   await page.waitForURL("**/s/s-lease?turn=e-notice");
   const top = () => page.locator("#e-notice").evaluate((turn) => turn.getBoundingClientRect().top);
-  await expect.poll(top, PATIENCE).toBeLessThan(300);
-  await expect.poll(top, PATIENCE).toBeGreaterThanOrEqual(52);
+  await expect.poll(top).toBeLessThan(300);
+  await expect.poll(top).toBeGreaterThanOrEqual(52);
   await page.setViewportSize({ width: 1280, height: 800 });
 });
 
@@ -177,7 +175,7 @@ test("what failed in the background is said with its reason, and tried again", a
   await expectFit(page);
   await button("Try again: Choir").click();
   const attempts = async () => (await harness.call<Jobs>(ada, "/v1/jobs")).jobs[0]!.attempts;
-  await expect.poll(attempts, { ...PATIENCE, interval: 50 }).toBeLessThan(2); // counted anew
+  await expect.poll(attempts, { interval: 50 }).toBeLessThan(2); // counted anew
 });
 
 /** Deletes a project with a choice for its conversations; the ids of these. */
