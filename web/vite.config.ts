@@ -52,6 +52,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     rolldownOptions: {
       input: ["web/index.html", "web/embedder.html"],
+      checks: { bundlerTimings: false }, // who installs has not asked how long each plugin takes
       // What the page begins with is one file: packed together it is smaller than in twenty.
       output: {
         codeSplitting: { groups: [{ name: "page", tags: ["$initial"], test: /^(?!.*[\\/]embedder)/u }] },
