@@ -82,6 +82,9 @@ test("the first visit: three things to try, and a document to try them with", as
   await page.getByText("on your devices and on your server").waitFor();
   expect(await violations(page, ["light", "dark"])).toEqual([]);
   await sample.click();
+  await tray(page).getByText("1 file added").waitFor();
+  expect(await tray(page).getByRole("listitem").count()).toBe(0); // nothing but that is to be told
+  await tray(page).getByRole("button", { name: "Show the files" }).click();
   await tray(page).getByText("Done").waitFor();
   await sample.waitFor({ state: "detached" }); // who has a document finds the place as calm as ever
   await page.getByText("Ask something, or drop a file here.").waitFor();
@@ -102,7 +105,7 @@ test("the same file again is borrowed, not stored twice", async () => {
   const text = blocks.flatMap(({ chunks }) => chunks.map((chunk) => chunk.text)).join("\n\n");
   await go(page, "/s/tides");
   await dropFile(page, "tides.md", text);
-  await tray(page).getByText("Done").waitFor(); // other bytes: another document
+  await tray(page).getByText("1 file added").waitFor(); // other bytes: another document
   await dropFile(page, "tides again.md", text);
   await tray(page).getByText("Already here: borrowed").waitFor();
   await tray(page).getByRole("button", { name: "Clear" }).click();

@@ -94,7 +94,7 @@ test("a closed page breaks the embedding off: offline, too, the next one goes on
     const [row] = await laptop.rows("documents", { selector: { id: selector.documentId } });
     return row!.status === "ready";
   });
-  await tray(laptop.page).getByText("Done").waitFor();
+  await tray(laptop.page).getByText("1 file added").waitFor();
   const blocks = await laptop.rows("vectorEmbeddings", { selector });
   expect(blocks.reduce((sum, { chunks }) => sum + chunks.length, 0)).toBe(before!.chunkCount);
   expect(before!.chunkCount).toBeGreaterThanOrEqual(CHAPTERS);

@@ -1,4 +1,4 @@
-/** Each file that was added, and how far it is. */
+/** Each file that was added, and how far it is. Once there is nothing to be told but that, it folds: answers stand below. */
 
 import { Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
@@ -11,7 +11,8 @@ import { TaskRow } from "./TaskRow.tsx";
 
 export function Tray({ tasks }: { tasks: readonly Task[] }) {
   const { desk } = useDesk();
-  const [open, setOpen] = useState(true);
+  const [wanted, setWanted] = useState<boolean>();
+  const open = wanted ?? !tasks.every(isPlain);
   const newestFirst = [...tasks].reverse();
   return (
     <Paper
@@ -37,26 +38,28 @@ export function Tray({ tasks }: { tasks: readonly Task[] }) {
             w={44}
             aria-label={open ? words.hide : words.show}
             aria-expanded={open}
-            onClick={() => setOpen(!open)}
+            onClick={() => setWanted(!open)}
           >
             {open ? <IconChevronDown size={18} /> : <IconChevronUp size={18} />}
           </UnstyledButton>
         </Group>
       </Group>
       {open && (
-        <>
-          <ul className={classes.tasks}>
-            {newestFirst.map((task) => (
-              <TaskRow key={task.id} task={task} />
-            ))}
-          </ul>
-          <Text size="xs" c="dimmed" mt="xs">
-            {words.kept}
-          </Text>
-        </>
+        <ul className={classes.tasks}>
+          {newestFirst.map((task) => (
+            <TaskRow key={task.id} task={task} />
+          ))}
+        </ul>
       )}
+      <Text size="xs" c="dimmed" mt="xs">
+        {words.kept}
+      </Text>
     </Paper>
   );
+}
+
+function isPlain({ stage, existing }: Task): boolean {
+  return stage === "done" && !existing;
 }
 
 /** The most pressing of what is to be said. */
