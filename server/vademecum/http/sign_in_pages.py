@@ -18,7 +18,13 @@ from vademecum.services import sign_in
 from vademecum.services.parts import Parts
 
 Public = Request[None, None, State]
-_STYLE = "body{font:1.1rem/1.6 system-ui;max-width:34rem;margin:15vh auto;padding:0 1rem}pre{overflow:auto}button{font:inherit;padding:.6rem 1.4rem}"
+# As the app looks, by what is in every browser.
+_STYLE = """:root{color-scheme:light dark}
+body{font:1rem/1.6 system-ui;max-width:34rem;margin:15vh auto;padding:0 1rem}
+h1{font-size:1.6rem}
+pre{overflow:auto}
+button{font:inherit;font-weight:600;padding:.6rem 1.6rem;border:0;border-radius:.5rem;background:#087f5b;color:#fff;cursor:pointer}
+button:hover{background:#066649}"""
 _HEADERS = {"Cache-Control": "no-store", **allows_style(_STYLE)}
 _HEAD = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,"><style>{_STYLE}</style>
