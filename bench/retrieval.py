@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from vademecum.engines.onnx.embedder import Embedder
+from vademecum.engines.onnx.embedder import QUESTIONS, Embedder
 from vademecum.model import ranking
 from vademecum.model.chunk import chunk
 from vademecum.model.ranking import Postings, best, bm25, lift, query_terms
@@ -132,9 +132,11 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool) -> dict[st
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool) -> Iterable[np.ndarray]:
-    if queries:
-        return await asyncio.gather(*(embedder.query(text) for text in texts))
-    return await embedder.passages(texts)
+    if not queries:
+        return await embedder.passages(texts)
+    # More of them at once than wait in the questions' lane are refused.
+    parts = [texts[begin : begin + QUESTIONS] for begin in range(0, len(texts), QUESTIONS)]
+    return [vector for part in parts for vector in await asyncio.gather(*map(embedder.query, part))]
 
 
 Hits = list[tuple[int, float]]
