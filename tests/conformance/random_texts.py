@@ -22,7 +22,7 @@ from test_chunk import Part, rows  # noqa: E402
 from test_ranking_cases import answer  # noqa: E402
 
 ODD = "ΣσςİıßẞŁłØÆœﬁ²①Ⅷ々〇かが゛ﾞ한한ｱＡ\u0301\u0327\u0345\u05b0\u064b\u094d\u0e31\u20dd\ufe0f\u200d\u00ad\u1ab0\u1aff"
-ODD += "👩🏽🇩🇪🏴\U000e0067\U000e007f𝐀𐐀𞤀葛\U000e0100\ufeff\u200b\0\x85\u2028\r\n\x1c .。!？」)_-'\u3000\ud800\udc00"
+ODD += "👩🏽🇩🇪🏴\U000e0067\U000e007f𝐀𐐀𞤀葛\U000e0100\ufeff\u200b\0\x85\u2028\r\n\x1c .。!？」)_-\u2010,01'\u3000\ud800\udc00"
 
 
 def character(chance: random.Random) -> str:

@@ -59,10 +59,27 @@ def test_marks_out_of_order_are_folded_in_time_in_proportion(marks: str) -> None
 @pytest.mark.parametrize(
     ("text", "indexed", "asked"),
     [
-        ("Don't panic: 3.14!", ["don", "t", "panic", "3", "14"], ["don", "t", "panic", "3", "14"]),
+        (
+            "Don't panic: 3.14!",
+            ["don", "t", "panic", "3", "14", "3.14"],
+            ["don", "t", "panic", "3", "14", "3.14"],
+        ),
         ("What was the fee?", ["what", "was", "the", "fee"], ["fee"]),
         ("The planned visits", ["the", "plan", "visit"], ["plan", "visit"]),
-        ("snake_case a-b", ["snak", "cas", "a", "b"], ["snak", "cas", "b"]),
+        (
+            "snake_case a-b",
+            ["snak", "cas", "snakecas", "a", "b", "ab"],
+            ["snak", "cas", "snakecas", "b", "ab"],
+        ),
+        ("co\u2010workers", ["co", "worker", "coworker"], ["co", "worker", "coworker"]),
+        (
+            "1,250 or 1.250",
+            ["1", "250", "1250", "or", "1", "250", "1.250"],
+            ["1", "250", "1250", "1.250"],
+        ),
+        ("how-to", ["how", "to"], ["how", "to"]),
+        ("--all, a--b.", ["all", "a", "b"], ["all", "b"]),
+        ("図書-a", ["図", "書", "図書", "a"], ["図書"]),
         ("to be or to be", ["to", "be", "or", "to", "be"], ["to", "be", "or"]),
         ("猫", ["猫"], ["猫"]),
         ("図書館", ["図", "書", "館", "図書", "書館"], ["図書", "書館"]),
@@ -86,6 +103,22 @@ def test_every_word_asked_for_is_one_that_is_indexed(text: str) -> None:
 @given(st.text())
 def test_folding_twice_changes_no_terms(text: str) -> None:
     assert terms(fold(text)) == terms(text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "right", "wrong"),
+    [
+        ("What is new in 1.10?", "Release 1.10: faster.", "Release 1.3 of 10 May, 1 of 10: slower."),
+        ("PASS_MAX_DAYS", "PASS_MAX_DAYS is 90.", "Pass at most, max, a pass in days, max 90 days."),
+        ("--no-store", "Say no-store for that.", "There is no store, no store at all."),
+        ("an email", "Write an e-mail.", "Write an E, or by mail."),
+        ("4,294,967,296 bytes", "4294967296 bytes", "4 bytes, or 5 bytes"),
+    ],
+)
+def test_a_name_is_found_before_its_words(asked: str, right: str, wrong: str) -> None:
+    postings = Postings.of_texts([wrong, right, "Something else."])
+    (scores,) = bm25([(postings, np.ones(3, np.bool_))], query_terms(asked))
+    assert scores[1] > scores[0]
 
 
 def test_term_keys_are_for_ever() -> None:

@@ -7,7 +7,7 @@ mirrors this file; nothing in a query is syntax. The constants were fitted and m
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -75,9 +75,15 @@ STOP_WORDS = frozenset(
 _STEMMED = re.compile("[a-z]{4,}")
 
 
-_ASCII_WORD = re.compile("[a-z0-9]+")
 # A mark belongs to a word, but never begins one.
-_WORD = re.compile(f"[^\\W_](?:[^\\W_]|[{in_class(MARKS)}])*")
+_WORD = f"[^\\W_](?:[^\\W_]|[{in_class(MARKS)}])*"
+# What makes one name of the words on both sides: co-worker, PASS_MAX_DAYS, resolv.conf, 1.12, 1,250.
+_SIGN = "(?:[-._\u2010]|(?<=[0-9]),(?=[0-9]))"
+_ASCII_NAME = re.compile(f"[a-z0-9]+(?:{_SIGN}[a-z0-9]+)*")
+_NAME = re.compile(f"{_WORD}(?:{_SIGN}{_WORD})*")
+_SIGNS = re.compile("[-._\u2010,]")
+# Without its signs a name is what others write in one word (coworker, 1250), but 1.12 is not 112.
+_SILENT = re.compile("(?<![0-9])[-._\u2010]|[-._\u2010](?![0-9])|,")
 _HAS_DENSE = re.compile(f"[{_DENSE}]")
 _RUN = re.compile(f"([{_DENSE}]+)|[^{_DENSE}]+")
 
@@ -141,19 +147,20 @@ def _without_ending(word: str) -> str:
     return left[:-1] if doubled else left
 
 
-def _runs(text: str) -> Iterable[tuple[str, bool]]:
+def _runs(text: str) -> Iterator[tuple[str, bool]]:
+    """The words of a text, and behind the words of a name the name: each of its words is found in other places, too."""
     folded = fold(text)
-    if folded.isascii():
-        words = _ASCII_WORD.findall(folded)
-    else:
-        words = _WORD.findall(blank_unknown(folded))
-        if _HAS_DENSE.search(folded):
-            return [
-                (run[0], True) if run[1] else (run[0][:LONGEST_TERM], False)
-                for word in words
-                for run in _RUN.finditer(word)
-            ]
-    return [(word[:LONGEST_TERM], False) for word in words]
+    plain = folded.isascii()
+    dense = not plain and _HAS_DENSE.search(folded) is not None
+    for name in _ASCII_NAME.findall(folded) if plain else _NAME.findall(blank_unknown(folded)):
+        words = _SIGNS.split(name)
+        if dense and _HAS_DENSE.search(name):
+            for run in (run for word in words for run in _RUN.finditer(word)):
+                yield (run[0], True) if run[1] else (run[0][:LONGEST_TERM], False)
+            continue
+        yield from ((word[:LONGEST_TERM], False) for word in words)
+        if len(words) > 1 and not STOP_WORDS.issuperset(words):
+            yield _SILENT.sub("", name)[:LONGEST_TERM], False
 
 
 def _pairs(run: str) -> list[str]:

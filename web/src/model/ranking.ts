@@ -64,10 +64,16 @@ const STOP_WORDS = new Set(
   ).split(" "),
 );
 const STEMMED = /^[a-z]{4,}$/;
-const ASCII_WORD = /[a-z0-9]+/g;
 const LETTER = `[[\\p{L}\\p{N}]&&[${inClass(KNOWN)}]]`;
 /** A mark belongs to a word, but never begins one. */
-const WORD = new RegExp(`${LETTER}[${LETTER}${inClass(MARKS)}]*`, "gv");
+const WORD = `${LETTER}[${LETTER}${inClass(MARKS)}]*`;
+/** What makes one name of the words on both sides: co-worker, PASS_MAX_DAYS, resolv.conf, 1.12, 1,250. */
+const SIGN = "(?:[\\-._\u2010]|(?<=[0-9]),(?=[0-9]))";
+const ASCII_NAME = new RegExp(`[a-z0-9]+(?:${SIGN}[a-z0-9]+)*`, "g");
+const NAME = new RegExp(`${WORD}(?:${SIGN}${WORD})*`, "gv");
+const SIGNS = /[-._\u2010,]/;
+/** Without its signs a name is what others write in one word (coworker, 1250), but 1.12 is not 112. */
+const SILENT = /(?<![0-9])[-._\u2010]|[-._\u2010](?![0-9])|,/g;
 const RUN = new RegExp(`([${DENSE}]+)|[^${DENSE}]+`, "gu");
 /** As Python's `split()` has them; JavaScript's own differ in the separators of ASCII. */
 const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
@@ -132,15 +138,25 @@ function withoutEnding(word: string): string {
   return doubled ? left.slice(0, -1) : left;
 }
 
+/** The words of a text, and behind the words of a name the name: each of its words is found in other places, too. */
 function runs(text: string): [run: string, dense: boolean][] {
   const folded = fold(text);
-  if (isAscii(folded)) return (folded.match(ASCII_WORD) ?? []).map((word) => [beginning(word), false]);
-  const words = folded.match(WORD) ?? [];
-  return words.flatMap((word) =>
-    Array.from(word.matchAll(RUN), ([run, dense]): [string, boolean] =>
-      dense === undefined ? [beginning(run), false] : [run, true],
-    ),
-  );
+  const plain = isAscii(folded);
+  return (folded.match(plain ? ASCII_NAME : NAME) ?? []).flatMap((name) => {
+    const words = name.split(SIGNS);
+    const found = words.flatMap((word) => (plain ? [whole(word)] : pieces(word)));
+    const told = words.length > 1 && words.some((word) => !STOP_WORDS.has(word));
+    if (told && found.every(([, dense]) => !dense)) found.push(whole(name.replace(SILENT, "")));
+    return found;
+  });
+}
+
+function pieces(word: string): [run: string, dense: boolean][] {
+  return Array.from(word.matchAll(RUN), ([run, dense]) => (dense === undefined ? whole(run) : [run, true]));
+}
+
+function whole(word: string): [run: string, dense: boolean] {
+  return [beginning(word), false];
 }
 
 function beginning(word: string): string {
