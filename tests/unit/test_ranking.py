@@ -108,7 +108,7 @@ def test_folding_twice_changes_no_terms(text: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "right", "wrong"),
     [
-        ("What is new in 1.10?", "Release 1.10: faster.", "Release 1.3 of 10 May, 1 of 10: slower."),
+        ("What is in 1.10?", "Release 1.10: faster.", "May 1 of 10, or 10 of 1."),
         ("PASS_MAX_DAYS", "PASS_MAX_DAYS is 90.", "Pass at most, max, a pass in days, max 90 days."),
         ("--no-store", "Say no-store for that.", "There is no store, no store at all."),
         ("an email", "Write an e-mail.", "Write an E, or by mail."),
