@@ -5,17 +5,7 @@
  */
 
 import { compare } from "./compare.ts";
-import {
-  best,
-  bm25,
-  DEPTH,
-  hybrid,
-  indexedText,
-  Postings,
-  queryTerms,
-  rounded,
-  sameText,
-} from "./ranking.ts";
+import { best, bm25, DEPTH, hybrid, Postings, queryTerms, rounded, sameText } from "./ranking.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "./rows.ts";
 import { decode } from "./vectors.ts";
 
@@ -122,7 +112,7 @@ export class Passages {
     this.#held.set(document.id, {
       document,
       rows,
-      postings: Postings.ofTexts(rows.map(({ chunk }) => indexedText(chunk))),
+      postings: Postings.ofTexts(rows.map(({ chunk }) => chunk.text)),
       matrix,
       hasVector: rows.map((_, row) => makeUnit(matrix.subarray(row * this.dims, (row + 1) * this.dims))),
       said: new Map(),

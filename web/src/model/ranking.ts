@@ -78,11 +78,6 @@ const RUN = new RegExp(`([${DENSE}]+)|[^${DENSE}]+`, "gu");
 /** As Python's `split()` has them; JavaScript's own differ in the separators of ASCII. */
 const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/;
 
-/** What of a chunk its words are taken from. */
-export function indexedText(chunk: { text: string }): string {
-  return chunk.text;
-}
-
 /** Case, accents, widths and typographic variants folded away. */
 export function fold(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
