@@ -19,6 +19,7 @@ from vademecum.http.problems import problems
 from vademecum.model.collections import Collection, Registry
 from vademecum.model.draft import Draft
 from vademecum.services.follow import Subscription
+from vademecum.services.gone_back import heed
 from vademecum.services.offer import dimensions
 from vademecum.services.parts import Parts
 from vademecum.services.pull import check_epoch, pull
@@ -77,7 +78,9 @@ async def pull_route(
     and go on with the one of each answer. A row comes in its latest state, deleted ones included (`_deleted`)."""
     parts: Parts = state.parts
     served(parts.registry, name, version)
-    page = await pull(parts.users, request.user.id, name, _whole("lwt", lwt), id, limit)
+    seq = _whole("lwt", lwt)
+    await heed(parts, request.user.id, seq, id)
+    page = await pull(parts.users, request.user.id, name, seq, id, limit)
     if isinstance(page, bytes):
         return Response(page, media_type="application/json")
     return Stream(page, media_type="application/json")

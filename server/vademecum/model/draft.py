@@ -306,15 +306,20 @@ class Draft:
         self.drops = True
         self._change(key, None, b"")
 
+    def begin_anew(self, epoch: str, jump: int) -> None:
+        """The records turned out to be older than what devices have seen of them."""
+        self.epoch, self.restored_seq = epoch, self._seq
+        self._seq += jump
+
     def savepoint(self) -> Callable[[], None]:
         """The undo of everything done after this call."""
         changes, jobs, taken, aged = dict(self.changes), dict(self.jobs), list(self.taken), set(self.aged)
         counts = self._seq, self._documents, self._live_bytes, self.tombstones
-        told = self.forgotten_at, self.asked, self.followed
+        told = self.forgotten_at, self.asked, self.followed, self.epoch, self.restored_seq
 
         def undo() -> None:
             self._seq, self._documents, self._live_bytes, self.tombstones = counts
-            self.forgotten_at, self.asked, self.followed = told
+            self.forgotten_at, self.asked, self.followed, self.epoch, self.restored_seq = told
             undone = [c for c in self.changes.values() if changes.get(c.key) is not c]
             for change in undone:
                 self._index.remove(change.key, change.head)

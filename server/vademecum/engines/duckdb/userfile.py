@@ -93,6 +93,8 @@ class Opened:
     def follow(self, draft: Draft, plans: Mapping[str, Plan]) -> None:
         """Memory takes over what was committed. In the event loop, where all look at it."""
         self.heads.absorb(draft.changes)
+        self.heads.seq = draft.seq
+        self.epoch, self.restored_seq = draft.epoch, draft.restored_seq
         self.shelves.follow(plans, self.heads)
         self.recent.absorb(draft.changes.values())
         self.forgotten_at = draft.forgotten_at
@@ -128,7 +130,7 @@ class Files:
             new: dict[str, str] = {}
             if "epoch" not in meta or notice:
                 # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
-                new["epoch"] = secrets.token_urlsafe(9)
+                new["epoch"] = new_epoch()
             if "id_key" not in meta:
                 new["id_key"] = new_id_key()
             if new:
@@ -218,6 +220,10 @@ def staged(path: Path) -> Iterator[Path]:
 def _unlink_all(path: Path) -> None:
     for end in ("", ".wal", ".wal.damaged"):
         path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def new_epoch() -> str:
+    return secrets.token_urlsafe(9)
 
 
 def new_id_key() -> str:

@@ -20,7 +20,7 @@ from vademecum.engines.duckdb import jobs, packs, taken
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
-from vademecum.engines.duckdb.userfile import Opened, new_id_key
+from vademecum.engines.duckdb.userfile import SEQ_JUMP, Opened, new_epoch, new_id_key
 from vademecum.errors import Broken
 from vademecum.model import causes
 from vademecum.model.collections import Collection
@@ -211,6 +211,15 @@ class UserStore:
         """
         return await self._write(work, ())
 
+    async def begin_anew(self, epoch: str) -> None:
+        """Take a new epoch in the place of this one: devices start from zero, and bring what they hold."""
+
+        def work(draft: Draft) -> None:
+            if draft.epoch == epoch:
+                draft.begin_anew(new_epoch(), SEQ_JUMP)
+
+        await self.write(work)
+
     async def _write(self, work: Callable[[Draft], T], tidy: Sequence[PackName]) -> T:
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._queue.append(_Write(work, answer, tidy))
@@ -275,7 +284,9 @@ class UserStore:
         if forgotten:
             draft.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones
         meta = {"forgotten_at": forgotten, "id_key": draft.id_key} if forgotten else {}
-        if draft.drops:
+        if draft.epoch != self.epoch:
+            meta |= {"epoch": draft.epoch, "restored_seq": str(draft.restored_seq)}
+        if draft.drops or draft.epoch != self.epoch:
             meta["seq_floor"] = str(draft.seq)  # no row tells it any more, and none is given twice
         tidy = {name for write in group for name in write.tidy}
         plans = self._opened.flush(cursor, draft, meta, tidy)

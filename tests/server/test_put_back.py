@@ -1,0 +1,96 @@
+"""A data folder that was copied and put back by hand: the devices bring what the copy lacks, and miss nothing that comes."""
+
+import asyncio
+import shutil
+
+import pytest
+
+from property.rows import fact
+from property.wire import epoch, page, send, stored
+from server.house import House, house, refused, run
+
+NEWER = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
+
+
+async def ask(person, lwt, name):
+    return await person.call("GET", "/v1/sync/facts/0/pull", params={"lwt": lwt, "id": name, "limit": 10})
+
+
+async def again(h: House, ada):
+    """The same device, at the server that stands now."""
+    new = await h.person()
+    new.client.headers.update(ada.client.headers)
+    new.id = ada.id
+    return new
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What is in place is a copy with one row; `checkpoint` is of a device that saw three."""
+    data, copy, seen = tmp_path / "data", tmp_path / "copy", {}
+
+    async def scenario():
+        async with house(data) as h:
+            seen["ada"] = await h.person()
+            await send(seen["ada"], "facts", (fact("kept"), None))
+        shutil.copytree(data, copy)
+        async with house(data) as h:
+            seen["ada"] = await again(h, seen["ada"])
+            await send(seen["ada"], "facts", (NEWER, fact("kept")), (fact("later"), None))
+            seen["checkpoint"] = (await page(seen["ada"], "facts"))["checkpoint"]
+        shutil.rmtree(data)
+        copy.rename(data)
+
+    run(scenario)
+    return data, seen["ada"], seen["checkpoint"]
+
+
+def test_a_checkpoint_ahead_of_the_records_begins_a_new_epoch(folder):
+    data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
+
+    async def scenario():
+        async with house(data) as h:
+            device = await again(h, ada)
+            answers = await asyncio.gather(*(ask(device, lwt, old) for _ in range(5)))
+            for answer in answers:
+                refused(answer, 409, "EPOCH")
+            new = await epoch(device)
+            assert new != old
+            # What a client that names no epoch goes on upon is newer than the copy.
+            assert await send(device, "facts", (NEWER | {"value": "newest"}, NEWER)) == []
+            assert (await page(device, "facts", 0, new))["checkpoint"]["lwt"] > lwt, "seq goes on above"
+        async with house(data) as h:
+            device = await again(h, ada)
+            refused(await ask(device, lwt, old), 409, "EPOCH")
+            assert await epoch(device) == new, "once, and for good"
+            assert (await stored(device, "facts", "kept"))["value"] == "newest"
+            await send(device, "facts", (fact("after"), None))
+            assert (await page(device, "facts", lwt, new))["documents"][-1]["id"] == "after"
+
+    run(scenario)
+
+
+def test_the_streams_of_before_end(folder):
+    data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
+
+    async def scenario():
+        async with house(data) as h:
+            device = await again(h, ada)
+            with h.parts.hub.subscribe(device.id, frozenset({"facts"}), named=False) as stream:
+                await ask(device, lwt, old)
+                assert stream.closed
+
+    run(scenario)
+
+
+def test_a_checkpoint_that_is_reached_begins_nothing(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "facts", (fact("f"), None))
+            lwt, name = (await page(ada, "facts"))["checkpoint"].values()
+            assert (await ask(ada, lwt, name)).status_code == 200
+            assert (await ask(ada, 2**53 - 1, "")).json()["checkpoint"]["id"] == name
+            assert await epoch(ada) == name
+
+    run(scenario)
