@@ -1,8 +1,14 @@
 """Which documents a message names: as search folds words, so that a name is found however it is typed."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from vademecum.model.lookup import match
+from vademecum.model.lookup import asked_about, match
+
+CASES = json.loads((Path(__file__).parents[1] / "conformance" / "lookup.json").read_text())
 
 
 @pytest.mark.parametrize(
@@ -27,3 +33,9 @@ def test_a_voiced_kana_is_another_letter() -> None:
 
 def test_a_character_that_came_after_unicode_14_parts_words() -> None:
     assert match("b", [("d", "a\U0001ccd6b.pdf")]) == ["d"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_a_question_is_about_the_documents_whose_names_are_in_it(case: dict[str, Any]) -> None:
+    filenames = {name: name for name in case["filenames"]}
+    assert asked_about(case["message"], filenames) == set(case["askedAbout"])

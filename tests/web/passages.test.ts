@@ -128,3 +128,13 @@ test("a row's vectors are read if they are of this model", () => {
   expect(toBlock({ ...row, embedding: null }, "m").vectors).toBe(null);
   expect(toBlock({ ...row, embedding: "###" }, "m").vectors).toBe(null); // nor is the question lost with it
 });
+
+test("who names a document asks about it: its passages have every second place", () => {
+  const passages = filled();
+  const found = (query: string) => passages.search(query, vector, ["a", "b"], 4).map(({ text }) => text);
+  expect(found("fox").at(-1)).toBe("red hen");
+  passages.add({ id: "b", filename: "farm book.txt" }, [block(0, ["red hen"], [2, 0])]);
+  expect(found("the fox in the farm book")[0]).toBe("red hen");
+  expect(found("the fox in the farm book")).toHaveLength(4);
+  expect(passages.words("a fox of the farm book", ["a", "b"], 4)).toHaveLength(3); // what fits by no word stays out
+});

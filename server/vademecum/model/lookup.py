@@ -1,4 +1,5 @@
-"""Which documents does a message name? For the question "Found 'lease.pdf'. Include it?".
+"""Which documents does a message name? For the question "Found 'lease.pdf'. Include it?", and for search: who names one
+that is open asks about it.
 
 A filename matches without regard to case, accents and extension: as a whole, or by all of its words. A bare name
 ("lease") also finds the files whose words include all of its own.
@@ -7,9 +8,9 @@ A filename matches without regard to case, accents and extension: as a whole, or
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from vademecum.model.ranking import fold
+from vademecum.model.ranking import STOP_WORDS, fold
 from vademecum.model.unicode import blank_unknown
 
 _WORD = re.compile(r"[^\W_]+")
@@ -26,6 +27,21 @@ def match(message: str, filenames: Iterable[tuple[str, str]]) -> list[str]:
         if rank is not None:
             ranked.append((rank, position, document_id))
     return [document_id for _, _, document_id in sorted(ranked)]
+
+
+def asked_about(message: str, filenames: Mapping[str, str]) -> set[str]:
+    """Ids of the documents whose name is in `message`, whatever else is. `filenames`: by id."""
+    said = _words(message)
+    return {document_id for document_id, filename in filenames.items() if _is_named(said, filename)}
+
+
+def _is_named(said: list[str], filename: str) -> bool:
+    """`a.txt` is named by nothing shorter: every other message has "a"."""
+    name = _words(_EXTENSION.sub("", filename))
+    if any(len(word) > 2 and word not in STOP_WORDS for word in name) and set(name) <= set(said):
+        return True
+    full = _words(filename)
+    return bool(full) and _contains(said, full)
 
 
 def _rank(said: list[str], bare: list[str], filename: str) -> tuple[int, int] | None:

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -303,6 +303,12 @@ def lift_found(scores: Mapping[Key, float], groups: Iterable[Sequence[Key]]) -> 
     highest = max(lifted.values(), default=0.0)
     scale = max(scores.values(), default=0.0) / highest if highest > 0 else 1.0
     return {key: score * scale for key, score in lifted.items()}
+
+
+def by_turns(first: Iterable[Key], second: Iterable[Key]) -> list[Key]:
+    """Both lists in one, each once: the best of either in turn, and the first begins."""
+    pairs = zip_longest(first, second)
+    return list(dict.fromkeys(key for pair in pairs for key in pair if key is not None))
 
 
 def relative(hits: Sequence[tuple[Key, float]], zero: float | None = None) -> list[tuple[Key, float]]:

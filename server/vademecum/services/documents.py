@@ -10,6 +10,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Iterable
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -34,6 +35,8 @@ class DocumentCard(msgspec.Struct, frozen=True, rename="camel"):
     status: str
 
 
+# By store and key, with the row's `seq`.
+_named: WeakKeyDictionary[UserStore, dict[str, tuple[int, str]]] = WeakKeyDictionary()
 _card = msgspec.json.Decoder(DocumentCard)
 
 
@@ -67,8 +70,18 @@ def borrowed_by(store: UserStore, session_id: str) -> set[str]:
 
 
 async def filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
-    """Filename by id of those documents that are alive."""
-    return {card.id: card.filename async for card, _ in cards(store, _keys(ids))}
+    """Filename by id of those documents that are alive. Only rows that have changed since they were asked for last are
+    read: every search asks."""
+    known = _named.setdefault(store, {})
+    heads = store.heads.rows
+    seqs = {key: heads[key].seq for key in _keys(ids) if store.live(key)}
+    unknown = [key for key, seq in seqs.items() if known.get(key, (0, ""))[0] != seq]
+    async for card, _ in cards(store, unknown):
+        key = f"documents/{card.id}"
+        known[key] = seqs[key], card.filename
+    for key in [key for key in known if not store.live(key)]:
+        del known[key]
+    return {key.partition("/")[2]: known[key][1] for key in seqs if key in known}
 
 
 async def list_documents(store: UserStore) -> list[bytes]:

@@ -19,11 +19,12 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Hit
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
-from vademecum.model.ranking import DEPTH, same_text
+from vademecum.model.lookup import asked_about
+from vademecum.model.ranking import DEPTH, by_turns, same_text
 from vademecum.model.said import SearchMode
 from vademecum.services.documents import borrowed_by, check_session_id, filenames
 from vademecum.services.models import OPENING_S, Inference
-from vademecum.services.seek import Seeker
+from vademecum.services.seek import Scored, Seeker
 
 
 class PassagePlace(msgspec.Struct, rename="camel"):
@@ -101,16 +102,30 @@ class Searcher:
         possible: SearchMode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
             scope = borrowed_by(store, session_id)
-            epoch, seq = store.epoch, store.seq
+            names = await filenames(store, scope)
+            at = store.epoch, store.seq
         if not scope:
             return Found(SearchScope(session_id, [], possible, True, 0), [])
         depth = max(k, DEPTH)
-        hits, read = await self._seeker.seek(user_id, query, list(scope), depth, possible, (epoch, seq))
+        hits, read = await self._seeker.seek(user_id, query, scope, depth, possible, at)
+        named = await asyncio.to_thread(asked_about, query, names)
+        if named and named < names.keys():
+            own, _ = await self._seeker.seek(user_id, query, named, depth, possible, at)
+            hits = _by_turns(own, hits)
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
             active = borrowed_by(store, session_id)
             pending = _pending(store, active, self._inference.models(user_id))
-        return Found(SearchScope(session_id, sorted(active), possible, read >= seq, pending), results)
+        return Found(SearchScope(session_id, sorted(active), possible, read >= at[1], pending), results)
+
+
+def _by_turns(own: Scored, all_of_them: Scored) -> Scored:
+    """Who names a document asks about it, but perhaps not about it alone: its best passages have every second place."""
+    scored = {hit.place: (hit, score) for hit, score in (*own, *all_of_them)}
+    return [
+        scored[place]
+        for place in by_turns([hit.place for hit, _ in own], [hit.place for hit, _ in all_of_them])
+    ]
 
 
 def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[str]) -> int:

@@ -1,10 +1,11 @@
 /**
- * Which documents does a message name? For the question "Found 'lease.pdf'. Include it?". The rules are those of
- * server/vademecum/model/lookup.py: case, accents and extension do not matter; a name matches as a whole, or by all of
- * its words, and a bare name finds also the files whose words include all of its own.
+ * Which documents does a message name? For the question "Found 'lease.pdf'. Include it?", and for search: who names one
+ * that is open asks about it. The rules are those of server/vademecum/model/lookup.py: case, accents and extension do not
+ * matter; a name matches as a whole, or by all of its words, and a bare name finds also the files whose words include all
+ * of its own.
  */
 
-import { fold } from "./ranking.ts";
+import { fold, STOP_WORDS } from "./ranking.ts";
 
 const WORD = /[\p{L}\p{N}]+/gu;
 const EXTENSION = /\.[A-Za-z0-9]{1,8}$/u;
@@ -23,6 +24,24 @@ export function named<Document extends { filename: string }>(
     .map(({ document }) => document);
 }
 
+/** Those whose name is in the message, whatever else is. */
+export function askedAbout<Document extends { filename: string }>(
+  message: string,
+  documents: readonly Document[],
+): Document[] {
+  const said = words(message);
+  return documents.filter(({ filename }) => isNamed(said, filename));
+}
+
+/** `a.txt` is named by nothing shorter: every other message has "a". */
+function isNamed(said: readonly string[], filename: string): boolean {
+  const name = words(filename.replace(EXTENSION, ""));
+  const tells = name.some((word) => [...word].length > 2 && !STOP_WORDS.has(word));
+  if (tells && name.every((word) => said.includes(word))) return true;
+  const full = words(filename);
+  return full.length > 0 && contains(said, full);
+}
+
 /** Lower is better; longer names come before shorter. */
 type Rank = readonly [number, number];
 
@@ -30,7 +49,7 @@ function rank(said: readonly string[], bare: readonly string[], filename: string
   const name = words(filename.replace(EXTENSION, ""));
   if (!name.length || !said.length) return null;
   if (equal(bare, name)) return [0, 0];
-  if (said.some((_, at) => equal(said.slice(at, at + name.length), name))) return [1, -name.length];
+  if (contains(said, name)) return [1, -name.length];
   if (name.every((word) => said.includes(word))) return [2, -name.length];
   if (bare.length && bare.every((word) => name.includes(word))) return [3, name.length];
   return null;
@@ -38,6 +57,10 @@ function rank(said: readonly string[], bare: readonly string[], filename: string
 
 function words(text: string): string[] {
   return fold(text).match(WORD) ?? [];
+}
+
+function contains(words: readonly string[], run: readonly string[]): boolean {
+  return words.some((_, at) => equal(words.slice(at, at + run.length), run));
 }
 
 function equal(a: readonly string[], b: readonly string[]): boolean {

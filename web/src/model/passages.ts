@@ -5,7 +5,8 @@
  */
 
 import { compare } from "./compare.ts";
-import { best, bm25, DEPTH, hybrid, Postings, queryTerms, rounded, sameText } from "./ranking.ts";
+import { askedAbout } from "./lookup.ts";
+import { best, bm25, byTurns, DEPTH, hybrid, Postings, queryTerms, rounded, sameText } from "./ranking.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "./rows.ts";
 import { decode } from "./vectors.ts";
 
@@ -125,28 +126,30 @@ export class Passages {
 
   /** The k passages that fit a question best, by words and, where it has a vector, by meaning. */
   search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): Result[] {
-    const scope = this.#within(documentIds);
+    if (!vector) return this.words(query, documentIds, k);
     const depth = Math.max(k, DEPTH);
-    const words = byWords(scope, query, depth);
-    if (!vector) return shownOnce(words, k);
-    const meaning = this.#byMeaning(scope, vector, depth);
-    const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
-    const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
-    const fused = hybrid(words.map(scored), meaning.map(scored), depth);
-    return shownOnce(
-      fused.map(([key, score]) => ({ ...hits.get(key)!, score })),
-      k,
-    );
+    const find = (scope: readonly Held[]) => this.#byBoth(scope, query, vector, depth);
+    return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
   }
 
   /** The k passages that a question's words fit best, by BM25. */
   words(query: string, documentIds: Iterable<string>, k: number): Result[] {
-    return shownOnce(byWords(this.#within(documentIds), query, Math.max(k, DEPTH)), k);
+    const find = (scope: readonly Held[]) => byWords(scope, query, Math.max(k, DEPTH));
+    return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
   }
 
   /** The k passages nearest to a vector, by exact cosine. */
   meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): Result[] {
     return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, DEPTH)), k);
+  }
+
+  #byBoth(scope: readonly Held[], query: string, vector: Float32Array, depth: number): Hit[] {
+    const words = byWords(scope, query, depth);
+    const meaning = this.#byMeaning(scope, vector, depth);
+    const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
+    const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
+    const fused = hybrid(words.map(scored), meaning.map(scored), depth);
+    return fused.map(([key, score]) => ({ ...hits.get(key)!, score }));
   }
 
   #byMeaning(scope: readonly Held[], vector: Float32Array, depth: number): Hit[] {
@@ -167,6 +170,21 @@ export class Passages {
   #within(documentIds: Iterable<string>): Held[] {
     return [...new Set(documentIds)].flatMap((documentId) => this.#held.get(documentId) ?? []);
   }
+}
+
+/** Who names a document asks about it, but perhaps not about it alone: its best passages have every second place. */
+function namedByTurns(query: string, scope: readonly Held[], find: (scope: readonly Held[]) => Hit[]): Hit[] {
+  const all = find(scope);
+  const named = new Set(
+    askedAbout(
+      query,
+      scope.map(({ document }) => document),
+    ),
+  );
+  if (named.size === 0 || named.size === scope.length) return all;
+  const own = find(scope.filter(({ document }) => named.has(document)));
+  const hits = new Map([...own, ...all].map((hit) => [key(hit), hit]));
+  return byTurns(own.map(key), all.map(key)).map((key) => hits.get(key)!);
 }
 
 function byWords(scope: readonly Held[], query: string, depth: number): Hit[] {

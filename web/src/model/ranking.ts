@@ -57,7 +57,7 @@ const DENSE =
   "\\u0e00-\\u0eff\\u1000-\\u109f\\u1100-\\u11ff\\u1780-\\u17ff\\u3005\\u3007\\u3040-\\u31bf\\u31f0-\\u31ff\\u3400-\\u4dbf" +
   "\\u4e00-\\u9fff\\ua960-\\ua97f\\uac00-\\ud7ff\\uf900-\\ufaff\\u{20000}-\\u{3ffff}";
 /** Words that make a question and say nothing of what is asked. */
-const STOP_WORDS = new Set(
+export const STOP_WORDS = new Set(
   (
     "a an and are as at be been but by did do does for from had has have how i in is it its of on or s that the " +
     "their they this to was were what when where which who whom whose why will with would"
@@ -323,6 +323,13 @@ export function fuse(
   const compared = (score: number): number => Number(score.toFixed(12));
   const ordered = [...scores].sort(([, a], [, b]) => compared(b) - compared(a));
   return ordered.slice(0, Math.max(k, 0));
+}
+
+/** Both lists in one, each once: the best of either in turn, and the first begins. */
+export function byTurns(first: readonly string[], second: readonly string[]): string[] {
+  const longest = Math.max(first.length, second.length);
+  const pairs = Array.from({ length: longest }, (_, at) => [first[at], second[at]]);
+  return [...new Set(pairs.flat().filter((key) => key !== undefined))];
 }
 
 /** The k best of what the words fit and what is near in meaning: BM25 and cosines, best first, `DEPTH` of each. */

@@ -1,0 +1,25 @@
+"""Who names a document in a question asks about it: its passages have every second place."""
+
+from property.wire import alone
+
+PETS = "Pets are welcome here, dogs and cats and birds. "
+
+
+def test_the_passages_of_a_document_that_is_named_take_turns_with_the_others(tmp_path):
+    async def scenario(ada):
+        many = "\n\n".join(f"{PETS * 12} Rule {n}." for n in range(12))
+        assert (await ada.upload("rules.txt", many)).status_code == 201
+        lease = (await ada.upload("lease.txt", "One animal of the tenant's may live in the flat.")).json()[
+            "document"
+        ]
+        question = "pets: dogs, cats, birds"
+        plain = (await ada.search(question, k=5, mode="words"))["results"]
+        assert {result["filename"] for result in plain} == {"rules.txt"}
+        named = (await ada.search(f"{question} in the tenant's lease.txt", k=5, mode="words"))["results"]
+        assert [result["filename"] for result in named[:2]] == ["lease.txt", "rules.txt"]
+        renamed = {**lease, "filename": "contract.txt"}
+        await ada.push("documents", renamed, assumed=lease)
+        named = (await ada.search(f"{question} in the tenant's contract", k=5, mode="words"))["results"]
+        assert [result["filename"] for result in named[:2]] == ["contract.txt", "rules.txt"]
+
+    alone(tmp_path, scenario)

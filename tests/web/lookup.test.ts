@@ -1,0 +1,12 @@
+/** Which documents a question is about: the shared cases, as tests/unit/test_lookup.py runs them for the server. */
+
+import cases from "../conformance/lookup.json";
+import { askedAbout } from "../../web/src/model/lookup.ts";
+
+test.each(cases)("$name", ({ message, filenames, askedAbout: expected }) => {
+  const found = askedAbout(
+    message,
+    filenames.map((filename) => ({ filename })),
+  );
+  expect(found.map(({ filename }) => filename)).toEqual(expected);
+});
