@@ -87,11 +87,32 @@ def test_utf_32_is_read_right_or_refused():
 
 @pytest.mark.parametrize(
     "data",
-    [b"\0" * 1000, b"hello\0world", GERMAN.encode("utf-16-le"), b"\xff\xfe" + b"\0\0" * 500],
-    ids=["only", "one among words", "utf-16 that does not say so", "marked as utf-16"],
+    [
+        b"\0" * 1000,
+        b"a\0b\0c\0",
+        b"\xe9\0" + b"words " * 99,
+        GERMAN.encode("utf-16-le"),
+        b"\xff\xfe" + b"\0\0" * 500,
+    ],
+    ids=["only", "many", "not in UTF-8", "utf-16 that does not say so", "marked as utf-16"],
 )
 def test_bytes_of_zero_are_no_text(data):
     assert refused(data) in ("UNSUPPORTED_TYPE", "EMPTY")
+
+
+MARKED = {
+    "bell.log": (b"ping\x07\n", "ping \n"),
+    "zero.log": (b"hello\0world", "hello world"),
+    "zeros.log": (b"service started\n" * 40 + b"\0\0\0\n", "service started\n" * 40 + "   \n"),
+    "end-of-file.txt": (b"the end\r\n\x1a", "the end\r\n "),
+    "bold.1": (b"N\bNA\bAM\bME\bE\n   _\bl_\bs\n", "NAME\n   ls\n"),
+    "progress.log": (b"10%\b\b\b20%\n", "10  20%\n"),
+}
+
+
+@pytest.mark.parametrize(("data", "said"), MARKED.values(), ids=MARKED)
+def test_a_text_with_a_stray_control_mark_is_a_text(data, said):
+    assert text_of(data) == said
 
 
 def test_a_mark_without_the_encoding_it_promises_is_damage():

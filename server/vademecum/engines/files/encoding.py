@@ -36,18 +36,25 @@ _ALPHABETS = (
 _SIGNS = set("\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£")
 _FOREIGN = re.compile(rb"[\xa1-\xff]{4,}")  # no Latin script has so many accents in a row
 SAMPLE = 1_000_000
+# What a terminal was told: a letter struck over another (how man pages write bold and underlined), a bell, the end of
+# an old file. ESC and what ends lines are no such marks.
+_STRUCK_OVER = re.compile(r"[^\n\x08]\x08")
+_MARK = re.compile(r"[\0-\x07\x0e-\x1a]")
+MARKS_SHARE = 0.02
 
 
 def decode(data: bytes) -> str:
-    """Text in whatever encoding. Raises Unreadable for bytes that are none."""
+    """Text in whatever encoding. Raises Unreadable for bytes that are none.
+
+    A log with a stray control mark is a text: each becomes a blank. Where there are many it is none.
+    """
     text = _marked(data)
     if text is None:
         text = _unmarked(data)
-    head = text[:100_000]
-    odd = sum(1 for c in head if c < " " and c not in "\t\n\r\f\x1b")
-    if "\0" in text or odd > len(head) * 0.02:
+    plain, marks = _MARK.subn(" ", _STRUCK_OVER.sub("", text))
+    if marks > max(1, len(text) * MARKS_SHARE):
         raise Unreadable("UNSUPPORTED_TYPE")
-    return text
+    return plain.replace("\b", " ")
 
 
 def _marked(data: bytes) -> str | None:
@@ -61,10 +68,10 @@ def _marked(data: bytes) -> str | None:
 
 
 def _unmarked(data: bytes) -> str:
-    if b"\0" in data:
-        raise Unreadable("UNSUPPORTED_TYPE")
     with suppress(UnicodeDecodeError):
         return data.decode()
+    if b"\0" in data:  # sound, drawings and programs would be guessed to be some language
+        raise Unreadable("UNSUPPORTED_TYPE")
     return _guessed(data)
 
 

@@ -27,13 +27,17 @@ const FOREIGN = /[\xa1-\xff]{4,}/gu; // no Latin script has so many accents in a
 const NAMED = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
 const SAMPLE = 1_000_000;
 const HEAD = 100_000;
+/** What a terminal was told: a letter struck over another, a bell, the end of an old file. */
+const STRUCK_OVER = /[^\n\b][\b]/gu;
+const MARK = /[\0-\x07\x0e-\x1a]/gu;
+const MARKS_SHARE = 0.02;
 
-/** Text in whatever encoding. Throws Unreadable for bytes that are none. */
+/** Text in whatever encoding; of stray control marks each becomes a blank. Throws Unreadable for bytes that are none. */
 export function decode(data: Uint8Array): string {
   const text = marked(data) ?? unmarked(data);
-  const head = text.slice(0, HEAD);
-  if (text.includes("\0") || odd(head) > head.length * 0.02) throw new Unreadable("UNSUPPORTED_TYPE");
-  return text;
+  const plain = text.replace(STRUCK_OVER, "");
+  if (isNoText(plain, text.length)) throw new Unreadable("UNSUPPORTED_TYPE");
+  return plain.replace(MARK, " ").replaceAll("\b", " ");
 }
 
 /** One character a byte, the same number. */
@@ -43,8 +47,10 @@ export function latin1(data: Uint8Array): string {
   return text;
 }
 
-function odd(text: string): number {
-  return text.match(/[\0-\x08\x0b\x0e-\x1a\x1c-\x1f]/gu)?.length ?? 0;
+function isNoText(text: string, length: number): boolean {
+  let marks = 0;
+  for (const _ of text.matchAll(MARK)) if (++marks > Math.max(1, length * MARKS_SHARE)) return true;
+  return false;
 }
 
 function marked(data: Uint8Array): string | null {
@@ -72,9 +78,9 @@ function attempt(data: Uint8Array, encoding: string): string | null {
 }
 
 function unmarked(data: Uint8Array): string {
-  if (data.includes(0)) throw new Unreadable("UNSUPPORTED_TYPE");
   const text = attempt(data, "utf-8");
   if (text !== null) return text;
+  if (data.includes(0)) throw new Unreadable("UNSUPPORTED_TYPE"); // sound, drawings and programs
   const said = named(data);
   if (said && said !== "utf-8") return new TextDecoder(said).decode(data);
   const broken = new TextDecoder().decode(data);
@@ -82,7 +88,7 @@ function unmarked(data: Uint8Array): string {
   const encoding = byLetters(latin1(data.subarray(0, SAMPLE)));
   if (encoding) return inCodePage(data, encoding);
   const raw = latin1(data.subarray(0, HEAD));
-  throw new Unreadable(odd(raw) > raw.length * 0.02 ? "UNSUPPORTED_TYPE" : "NEEDS_SERVER");
+  throw new Unreadable(isNoText(raw, raw.length) ? "UNSUPPORTED_TYPE" : "NEEDS_SERVER");
 }
 
 /** The encoding that a page or a source file says it has. */
