@@ -49,6 +49,8 @@ def plain() -> Iterator[tuple[str, bytes]]:
     yield "code.py", Path(making.__file__).read_bytes()
     yield "coding.py", "# -*- coding: cp1251 -*-\nname = 'Договор'\n".encode("cp1251")
     yield "mark-in-text.md", b'# How to tell\nA PDF begins with "%PDF-1.7" and a line of bytes.\n'
+    for name, (data, _) in test_encodings.MARKED.items():
+        yield name, data
     yield "data.json", b'{"rent": [500, 510], "town": "K\xc3\xb6ln"}'
     yield "remarks.md", b"<!-- remark -->\n" * 40 + b"The lease."
     yield (
@@ -85,6 +87,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
         ),
     )
     yield "blank-page.pdf", making.pdf("First line\nsecond line", "", "On the third page")
+    yield "divided.pdf", making.pdf("The rent is paid month-\nly.")
     yield "no-printing.pdf", making.pdf(WORDS, password="")
     yield "before.pdf", b"HTTP/1.1 200 OK\r\n\r\n" + making.pdf("in a PDF")
     yield "japanese.pdf", japanese_pdf()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import pypdfium2 as pdfium
@@ -10,6 +11,7 @@ from vademecum.engines.files.parsed import Limits, Parsed, Part, Unreadable
 
 _PASSWORD = 4  # pdfium's FPDF_ERR_PASSWORD
 GARBLED_SHARE = 0.2
+_DIVIDED = re.compile(r"(?<=\w)[\x02\ufffe](?=\w)")  # pdfium's mark of a hyphen at a line's end
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
@@ -46,7 +48,12 @@ def _page(document: pdfium.PdfDocument, number: int) -> str:
         page.close()
     except pdfium.PdfiumError:  # one broken page does not cost the others
         return ""
-    return text.replace("\ufffe", "").replace("\r\n", "\n")  # pdfium's mark of a soft hyphen at a line's end
+    return _DIVIDED.sub(_undivided, text).replace("\ufffe", "").replace("\r\n", "\n")
+
+
+def _undivided(mark: re.Match[str]) -> str:
+    """A word that goes on in small letters was divided; "CD-ROM" was not."""
+    return "" if mark.string[mark.end()].islower() else "-"
 
 
 def _garbled(text: str) -> bool:

@@ -26,6 +26,8 @@ import {
 const GARBLED_SHARE = 0.2;
 const GAP = 0.1; // of the letters' size; narrower ones part letters, not words
 const BLANK = /\s/u;
+/** A word that goes on in small letters was divided; "CD-ROM" was not. */
+const DIVIDED = /(?<=\p{L})[-\u2010]\n(?=\p{Ll})/gu;
 const ODD = /[\p{Cc}\p{Co}\p{Cn}\p{Cs}\ufffd]/gu;
 
 /**
@@ -115,7 +117,7 @@ function joinedRuns(runs: readonly TextItem[]): string {
     text += run.str + (run.hasEOL ? "\n" : "");
     if (run.str.trim()) last = run;
   }
-  return text;
+  return text.replace(DIVIDED, "");
 }
 
 /** Is there a gap, or a jump back, from where one run ends to where the next begins? Along the line, however it is turned. */
