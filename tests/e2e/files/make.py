@@ -71,9 +71,13 @@ def formats() -> Iterator[tuple[str, bytes]]:
     for ending, data in making.plain_files().items():
         yield f"lease.{ending}", data
         yield f"{ending}-by-a-wrong-name.pdf", data
+        if ending in ("docx", "pptx", "xlsx"):
+            yield f"strict.{ending}", test_formats.strict(data)
     for place, xml in test_formats.DOCX_SHOWN.items():
         yield f"{place}.docx", test_formats.docx_with(xml)
     struck = '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>GONE</w:delText></w:r></w:del></w:p>'
+    for kind in ("footnote", "endnote"):
+        yield f"{kind}.docx", test_formats.docx_noted(kind)
     yield "struck.docx", test_formats.docx_with(struck)
     yield (
         "headings.docx",

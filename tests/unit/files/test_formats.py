@@ -1,7 +1,10 @@
 """What went in comes out, in order, with the pages and sections that each format promises."""
 
 import datetime
+import io
 import json
+import re
+import zipfile
 
 import docx
 import pptx
@@ -22,6 +25,7 @@ from unit.files.making import (
     word,
     workbook,
     xhtml,
+    zipped,
 )
 from unit.files.reading import in_order, read, sections, text_of
 
@@ -99,6 +103,38 @@ def test_docx_words_that_word_shows_are_read(place):
     assert in_order(text_of(docx_with(DOCX_SHOWN[place])), "Before.", "WORDS", "After.")
 
 
+RELATIONS = "word/_rels/document.xml.rels"
+_REFERRING = (
+    '<w:p><w:r><w:t>Rent</w:t><w:%sReference w:id="2"/><w:t> is due.</w:t><w:%sReference w:id="2"/></w:r>'
+    '<w:del w:id="9" w:author="a"><w:r><w:%sReference w:id="3"/></w:r></w:del></w:p>'
+)
+_NOTES = (
+    f"<w:%ss {nsdecls('w')}>"
+    '<w:%s w:id="2"><w:p><w:r><w:t>In advance.</w:t></w:r></w:p><w:p><w:r><w:t>By cheque.</w:t></w:r></w:p></w:%s>'
+    '<w:%s w:id="3"><w:p><w:r><w:t>GONE</w:t></w:r></w:p></w:%s></w:%ss>'
+)
+
+
+def docx_noted(kind):
+    """With two notes: the first is named twice, the second in what was struck out."""
+    data = docx_with(_REFERRING.replace("%s", kind))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        relations = archive.read(RELATIONS).decode()
+    place = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    related = f'<Relationship Id="rIdN" Type="{place}/{kind}s" Target="{kind}s.xml"/></Relationships>'
+    members = {
+        f"word/{kind}s.xml": _NOTES.replace("%s", kind),
+        RELATIONS: relations.replace("</Relationships>", related),
+    }
+    return with_members(data, members)
+
+
+@pytest.mark.parametrize("kind", ["footnote", "endnote"])
+def test_docx_a_note_stands_below_the_paragraph_that_refers_to_it(kind):
+    said = "Before.\n\nRent is due.\nIn advance.\nBy cheque.\n\nAfter."
+    assert text_of(docx_noted(kind)) == said
+
+
 def test_docx_words_that_were_struck_out_are_not_read():
     gone = '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>WORDS</w:delText></w:r></w:del></w:p>'
     assert "WORDS" not in text_of(docx_with(gone))
@@ -120,6 +156,24 @@ def test_docx_a_merged_cell_is_said_once():
     text = text_of(saved(document))
     assert in_order(text, "wide", "narrow")
     assert text.count("wide") == 1
+
+
+def strict(data):
+    """As Office saves "Strict Open XML": the same, under other names."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    usual, other = (
+        rb"http://schemas\.openxmlformats\.org/(officeDocument|\w+ml)/2006/",
+        rb"http://purl.oclc.org/ooxml/\1/",
+    )
+    return zipped({name: re.sub(usual, other, content) for name, content in members.items()})
+
+
+@pytest.mark.parametrize("ending", ["docx", "pptx", "xlsx"])
+def test_an_office_file_of_the_strict_kind_is_read(ending):
+    parsed = read(strict(plain_files()[ending]))
+    assert parsed.mime_type == KINDS[ending]
+    assert "The lease ends in May." in "\n".join(part.text for part in parsed.parts)
 
 
 def test_pptx_a_slide_is_a_page_and_its_title_the_section():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator, Set
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from lxml import etree
 
 from vademecum.engines.files.parsed import Limits, Unreadable
+
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 
 
 def check(data: bytes, limits: Limits) -> None:
@@ -23,6 +26,23 @@ def check(data: bytes, limits: Limits) -> None:
         )
         if len(infos) > 10_000 or total > limits.expansion_bytes or worst:
             raise Unreadable("TOO_EXPANSIVE")
+
+
+def office(data: bytes, limits: Limits) -> io.BytesIO:
+    """An Office file that was checked. One saved as "Strict Open XML" has other names for the same things, which the
+    libraries do not know: it gets the usual ones."""
+    check(data, limits)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = archive.namelist()
+        if "_rels/.rels" not in names or not _STRICT.search(member(archive, "_rels/.rels", limits)):
+            return io.BytesIO(data)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as usual:
+            for name in names:  # pictures must be there, but nobody looks at them
+                told = name.endswith((".xml", ".rels"))
+                content = member(archive, name, limits) if told else b""
+                usual.writestr(name, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content))
+    return out
 
 
 def xml(data: bytes) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +14,7 @@ PPTX = OOXML["ppt/presentation.xml"]
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
-    archive.check(data, limits)
-    slides = list(pptx.Presentation(io.BytesIO(data)).slides)
+    slides = list(pptx.Presentation(archive.office(data, limits)).slides)
     parts = []
     for number, slide in enumerate(slides, start=1):
         texts = [text for shape in slide.shapes for text in _shape(shape, 0)]

@@ -1,8 +1,10 @@
-"""DOCX, as Word shows it: what was inserted is read and what was struck out is not; headings become sections."""
+"""DOCX, as Word shows it: what was inserted is read and what was struck out is not; headings become sections.
+
+A note stands below the paragraph or table that refers to it.
+"""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +20,8 @@ _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
 _GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr")} | {
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 }
+_NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
+_ID = qn("w:id")
 _SIGNS = {
     qn("w:tab"): "\t",
     qn("w:br"): "\n",
@@ -28,11 +32,11 @@ _SIGNS = {
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
-    archive.check(data, limits)
-    document = docx.Document(io.BytesIO(data))
+    document = docx.Document(archive.office(data, limits))
     headings = {
         style.style_id for style in document.styles if (style.name or "").startswith(("Heading", "Title"))
     }
+    notes = _notes(document.part)
     parts: list[Part] = []
     section: str | None = None
     for block in archive.topmost(document.element.body, {_PARAGRAPH, _TABLE}, _GONE):
@@ -40,8 +44,23 @@ def parse(data: bytes, limits: Limits) -> Parsed:
         style = block.find(_STYLE)
         if style is not None and style.get(qn("w:val")) in headings and text.strip():
             section = text.strip()
-        parts.append(Part(text, section=section))
+        referring = archive.topmost(block, set(_NOTES.values()), _GONE)
+        below = (
+            notes.pop((mark.tag, mark.get(_ID)), "") for mark in referring
+        )  # each once, however often named
+        parts.append(Part("\n".join([text, *filter(None, below)]), section=section))
     return Parsed(OOXML["word/document.xml"], joined(parts))
+
+
+def _notes(part: Any) -> dict[tuple[str, str], str]:
+    """What each note says, by what refers to it."""
+    found = {}
+    for relation in part.rels.values():
+        if not relation.is_external and relation.reltype.endswith(("/footnotes", "/endnotes")):
+            for note in archive.xml(relation.target_part.blob).iterchildren(*_NOTES):
+                said = "\n".join(map(_text, archive.topmost(note, {_PARAGRAPH, _TABLE}, _GONE)))
+                found[_NOTES[note.tag], note.get(_ID)] = said.strip()
+    return found
 
 
 def _text(block: Any) -> str:

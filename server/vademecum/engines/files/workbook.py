@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import openpyxl
 
 from vademecum.engines.files import archive
@@ -14,8 +12,7 @@ CELLS_MAX = 2_000_000
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
-    archive.check(data, limits)
-    book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    book = openpyxl.load_workbook(archive.office(data, limits), read_only=True, data_only=True)
     parts = []
     cells = 0
     for sheet in book.worksheets:
