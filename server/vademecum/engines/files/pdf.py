@@ -48,12 +48,7 @@ def _page(document: pdfium.PdfDocument, number: int) -> str:
         page.close()
     except pdfium.PdfiumError:  # one broken page does not cost the others
         return ""
-    return _DIVIDED.sub(_undivided, text).replace("\ufffe", "").replace("\r\n", "\n")
-
-
-def _undivided(mark: re.Match[str]) -> str:
-    """A word that goes on in small letters was divided; "CD-ROM" was not."""
-    return "" if mark.string[mark.end()].islower() else "-"
+    return _DIVIDED.sub("", text).replace("\ufffe", "").replace("\r\n", "\n")
 
 
 def _garbled(text: str) -> bool:

@@ -26,7 +26,7 @@ import {
 const GARBLED_SHARE = 0.2;
 const GAP = 0.1; // of the letters' size; narrower ones part letters, not words
 const BLANK = /\s/u;
-/** A word that goes on in small letters was divided; "CD-ROM" was not. */
+/** A word that goes on in small letters was divided. */
 const DIVIDED = /(?<=\p{L})[-\u2010]\n(?=\p{Ll})/gu;
 const ODD = /[\p{Cc}\p{Co}\p{Cn}\p{Cs}\ufffd]/gu;
 
