@@ -1,5 +1,5 @@
-"""JSON in a text that is not JSON: in prose, in a fence, or cut off, in which case what was whole is kept; and strings
-with half a letter in them."""
+"""JSON in a text that is not JSON: in prose, in a fence, or cut off, in which case what was whole is kept; strings with
+half a letter in them; and what is nested so deeply that no decoder takes it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,30 @@ _ESCAPE = re.compile(
     r"\\(?:u[Dd][89ABab][\dA-Fa-f]{2}\\u[Dd][C-Fc-f][\dA-Fa-f]{2}|(?P<lone>u[Dd][89A-Fa-f][\dA-Fa-f]{2})|.)",
     re.ASCII | re.DOTALL,
 )
+# Where JSON opens and closes, strings passed over.
+_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+DEEPEST = 64  # arrays and objects within each other; nothing that fits a schema has as many
 HALF = r"\ufffd"  # what stands for half a letter
 
 
 def without_halves(text: str) -> str:
     """JSON with `HALF` where an escape is half of a surrogate pair: JavaScript's strings may end within a letter."""
     return _ESCAPE.sub(lambda escape: HALF if escape["lone"] else escape[0], text)
+
+
+def without_depths(text: bytes) -> bytes:
+    """JSON with null in place of what lies deeper than `DEEPEST`."""
+    kept, depth, since = bytearray(), 0, 0
+    for found in _BRACKET.finditer(text):
+        if found[0] in (b"[", b"{"):
+            depth += 1
+            if depth == DEEPEST + 1:
+                kept += text[since : found.start()] + b"null"
+        elif found[0] in (b"]", b"}"):
+            if depth == DEEPEST + 1:
+                since = found.end()
+            depth -= 1
+    return bytes(kept + text[since:])
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from vademecum.errors import BadRequest
 from vademecum.model import cascade, causes, vectors
 from vademecum.model.collections import ID_PATTERN, Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
-from vademecum.model.jsontext import HALF, without_halves
+from vademecum.model.jsontext import HALF, without_depths, without_halves
 from vademecum.model.limits import Limits, has_free_tombstone, refusal
 from vademecum.model.misfit import sentence
 from vademecum.model.names import entity_id, joined_notes
@@ -30,6 +30,7 @@ from vademecum.model.replication import (
 )
 
 ROWS_MAX = 1000  # of one push; RxDB sends 100
+CUT_MAX = 4 * 2**20  # bytes that are looked through, bracket by bracket, for what is nested too deeply
 ENTITIES = "entities"
 _NULL = msgspec.Raw(b"null")
 _NO_MODELS: Mapping[str, int] = {}
@@ -66,17 +67,28 @@ def read_batch(
     """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later. `dims`: of
     the vectors of each model that is known here."""
     try:
-        rows, is_mended = _read(body)
-        if len(rows) > ROWS_MAX:
-            raise BadRequest(
-                f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
-                "lost: send them in smaller batches."
-            )
-        return [read_row(collection, row, user_id, dims, is_mended=is_mended) for row in rows]
+        try:
+            return _read_rows(collection, body, user_id, dims)
+        except (
+            RecursionError
+        ):  # what is cut off fits no schema: that row is refused, and those beside it are not
+            if len(body) > CUT_MAX:
+                raise
+            return _read_rows(collection, without_depths(body), user_id, dims)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"A push is a JSON array of {{newDocumentState, assumedMasterState?}}. Nothing was changed. ({error})"
         ) from error
+
+
+def _read_rows(collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int]) -> list[Incoming]:
+    rows, is_mended = _read(body)
+    if len(rows) > ROWS_MAX:
+        raise BadRequest(
+            f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
+            "lost: send them in smaller batches."
+        )
+    return [read_row(collection, row, user_id, dims, is_mended=is_mended) for row in rows]
 
 
 def _read(body: bytes) -> tuple[list[PushRow], bool]:

@@ -99,3 +99,31 @@ def test_the_sign_for_half_a_letter_may_be_sent_like_any_other(tmp_path):
         assert [await stored(ada, "sessions", row["id"]) for row in rows] == rows
 
     alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("depth", [500, 940, 1100, 100_000])
+@pytest.mark.parametrize("field", ["odd", "value"])
+def test_a_row_nested_deeply_is_refused_alone(tmp_path, depth, field):
+    async def scenario(ada):
+        deep = json.dumps(make.fact("deep", **{field: "DEEP"})).replace('"DEEP"', "[" * depth + "]" * depth)
+        row = json.dumps(make.fact("f", value='a "[[{" in it\\'))
+        for assumed in ("null", deep):
+            body = (
+                f'[{{"newDocumentState":{deep}}},{{"newDocumentState":{row},"assumedMasterState":{assumed}}}]'
+            )
+            answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body.encode())
+            assert [(refused["id"], refused["syncError"]["code"]) for refused in answer.json()][:1] == [
+                ("deep", "INVALID")
+            ]
+            assert await stored(ada, "facts", "f") == json.loads(row)
+
+    alone(tmp_path, scenario)
+
+
+def test_what_is_nested_and_no_json_is_told(tmp_path):
+    async def scenario(ada):
+        for body in (b"[" * 5000, b"]" * 5000, b'[{"newDocumentState":' + b'["' * 5000, b"[" * (2**22 + 1)):
+            answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body)
+            assert answer.status_code == 400 and "JSON array" in answer.json()["detail"]
+
+    alone(tmp_path, scenario)
