@@ -91,6 +91,13 @@ def test_events_that_are_not_known_are_left_without_a_word(agent):
     assert agent.run(b"{}").stderr == b"" and agent.files() == []
 
 
+def test_an_event_that_says_nothing_is_left(agent):
+    for empty in ({}, {"content": " \n"}):
+        agent.run(json.dumps({"kind": "decision", "cwd": str(agent.cwd)} | empty).encode())
+    agent.tell("UserPromptSubmit", prompt="")
+    assert agent.files() == []
+
+
 def test_only_the_owner_of_the_data_can_read_the_spool(agent):
     agent.tell("Stop")
     agent.tell("Stop", "--user", "ada+x/..@example.org")

@@ -76,9 +76,9 @@ def act(event: Mapping[str, object]) -> Act | None:
     """None for an event of which nothing is kept."""
     words, name = Words(), event.get("hook_event_name")
     if event.get("kind") == "decision":
-        return _act(words, event, "decision", words.said(event.get("content"), CONTENT_MAX))
+        return _said(words, event, "decision", "content")
     if name == "UserPromptSubmit":
-        return _act(words, event, "prompt", words.said(event.get("prompt"), CONTENT_MAX))
+        return _said(words, event, "prompt", "prompt")
     if name == "SessionStart":
         return _act(words, event, "session", f"started: {words.said(event.get('source'))}")
     if name == "Stop":
@@ -88,6 +88,11 @@ def act(event: Mapping[str, object]) -> Act | None:
     if name in ("PostToolUse", "PostToolUseFailure"):
         return _tool(words, event, failed=name == "PostToolUseFailure")
     return None
+
+
+def _said(words: Words, event: Mapping[str, object], kind: str, field: str) -> Act | None:
+    content = words.said(event.get(field), CONTENT_MAX)
+    return _act(words, event, kind, content) if content.strip() else None
 
 
 def _tool(words: Words, event: Mapping[str, object], failed: bool) -> Act:
