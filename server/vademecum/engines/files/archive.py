@@ -12,7 +12,7 @@ from lxml import etree
 
 from vademecum.engines.files.parsed import Limits, Unreadable
 
-_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+_STRICT = re.compile(re.escape(b"http://purl.oclc.org/ooxml/") + rb"(\w+)/")
 
 
 def check(data: bytes, limits: Limits) -> None:
