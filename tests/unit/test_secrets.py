@@ -162,12 +162,37 @@ MUST = [
     ("Cookie: to=$SESSION; session={}", made("", 24, HEX)),
     ("curl -b session={} https://example.org/?page=1234", "swordfish"),
     ("curl --cookie 'session={}' https://example.org", "swordfish"),
+    ("echo mypassword is {}", "swordfish"),
+    ("dbpassword={}", "swordfish"),
+    ("const user = {{ newPassword: '{}' }}", "swordfish"),
+    ("Das Adminpasswort lautet {}", "Apfelbaum"),
+    ("jwtSecret: '{}',", "swordfish"),
+    ("I set the password of the router to {}.", "swordfish"),
+    ("Vault {}", made("hvs.", 24)),
+    ("hub {}", made("dckr_pat_", 27, string.ascii_lowercase)),
+    ("shop {}", made("shpat_", 32, HEX)),
+    ("CREATE USER ada IDENTIFIED BY '{}';", "swordfish"),
+    ("ALTER ROLE ada WITH LOGIN PASSWORD '{}';", "my horse"),
+    ("<server><password>{}</password></server>", "swordfish"),
+    ("machine example.org login ada password {}", "swordfish"),
+    ("sshpass -p{} ssh ada@example.org", "hunter2"),
+    ("7z a -p{} a.7z b", "swordfish"),
+    ("nmcli dev wifi connect home password {}", "swordfish"),
+    ("wpa_passphrase home {}", "swordfish"),
+    ("kubectl create secret generic db --from-literal=db={}", "swordfish"),
+    ("fly secrets set DB={}", "swordfish"),
+    ("vault login {}", "s.abcdefgh"),
+    ("ngrok config add-authtoken {}", "swordfish"),
+    ("rclone obscure {}", "swordfish"),
     ("I wrote down {} somewhere", made("", 43)),
     ("I wrote down {} somewhere", made("", 32, string.ascii_lowercase + string.digits)),
     ("seed {}", base64.b64encode(random.Random(5).randbytes(48)).decode()),
 ]  # fmt: skip
 
 MUST_NOT = [
+    "mypassword is wrong; resetPassword: string; the userpassword is required; set the password to make it safe",
+    "<password>$PASS</password> <token/> <input type=password> x</b>; ALTER USER ada PASSWORD NULL; identified by its name",
+    "vault login -method=oidc; ngrok http 80; sshpass -e ssh a; 7z x a.7z; nmcli dev wifi list; fly secrets list; login page",
     "card 4111 1111 1111 1112, order 1763760000000, number 20210304123000",
     "The password was changed to make it safe. The pass: open. A password is kept in the vault by Ada",
     "the pin 2024-01-01 and pin 10 of the chip; password rules and password 12",
@@ -292,7 +317,8 @@ HOSTILE = ["eyJ", "eyJ.", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "-----B
            "password:", "password is ", "password is", "sk-", "sk-a", "Bearer ", "Bearer a", "xoxb-", "SG.", "SG.aaaaaaaaaaaaaaaa", "=", " ", "\"", "0123456789:",
            "api key", "hooks.slack.com/services/", "/", "1/", "A1b/", "пароль", "\u0301", "ghp_", "-", "pin is 1", "0x", "--", "--a", " --a", " --token ", " -u a:", " -u a", "sshpass -p ", "curl ", "curl -u", "curl -ua:", "curl -uuuu", "curl -u a ", "ssh-keygen ", "ssh-keygen -N ", "ssh-keygen -N '", "htpasswd ",
            "Cookie: a=", "cookie:", "Cookie: a=bbbb;", "curl -b ", "--cookie a", "echo ", "echo a|", "echo a|sudo ", "echo 'a' | sudo -", "printf %s ", "sudo -S <<<", "chpasswd ", "zip ", "zip -P ", "ldapa -w '", "gh secret set ", "smbclient -U a", "set -x ", "set -x token", "config set ", "setenv secret ", "openssl ", "openssl -k ",
-           "htpasswd -b ", "htpasswd -b '", "http://", "http://a1", "https://aaaaaaaa1a", "https://aaaaaaa1:", "-b "]  # fmt: skip
+           "htpasswd -b ", "htpasswd -b '", "http://", "http://a1", "https://aaaaaaaa1a", "https://aaaaaaa1:", "-b ",
+           "set a ", "set a b password of a b ", "nmcli ", "kubectl secret ", "7z -p", "wpa_passphrase ", "identified with a ", "create user ", "alter user a password '", "<a", "<password>", "login a ", "login a password "]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

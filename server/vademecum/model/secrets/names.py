@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from vademecum.model.secrets.pattern import Pattern, Span
 
@@ -58,10 +59,18 @@ _OF = rf"(?:\s(?:of|for|to|at|on|von|vom|für|zu|zum|de|du|del|da|do|pour|para|d
 _BETWEEN = f"{_OF}(?:(?P<sign>{_SIGN})|(?P<is>{_IS}))"
 _VALUE = r"(?P<quote>[\"'`“”„«]{0,3})(?P<secret>[^\s\"'`“”„«»]{1,200})"
 _LEFT = r"(?<![^\W_])"  # `DB_PASSWORD` and `my-token` too, but no `mytoken` within a word
+# These may end any word: `dbpassword`, `newPassword`, `Adminpasswort`; `jwtSecret` is told by its capital letter.
+_ENDING = r"pass(?:word|wort|wd)|kennwort|wachtwoord|(?-i:(?<=[a-z])Secret)"
 _NAMED = Pattern(
-    rf"{_LEFT}(?:(?:{_NAME}){_BETWEEN}|(?:pass|pw){_SIGN}(?=\S{{0,40}}\d)){_VALUE}",
+    rf"(?:(?:{_LEFT}(?:{_NAME})|{_ENDING}){_BETWEEN}|{_LEFT}(?:pass|pw){_SIGN}(?=\S{{0,40}}\d)){_VALUE}",
     re.IGNORECASE,
     (*_NAMES, "pw"),
+)
+# "I set the password of the router to …": without the verb, what follows "to" is more often a purpose.
+_SET = Pattern(
+    rf"{_LEFT}(?:set|change|reset)(?:{_WORD_OF}(?:{_WORD_OF})?)?\spass(?:word|phrase|code){_OF}(?:(?P<sign>\s=\s)|(?P<is>\sto:?\s)){_VALUE}",
+    re.IGNORECASE,
+    ("pass",),
 )
 # With nothing between: what has letters and digits is no part of a sentence.
 _BARE = Pattern(
@@ -92,6 +101,7 @@ _SAYINGS = (
     "invalid it just known lost mandatory missing my never no not of ok okay old on one only optional our out private "
     "public random right safe secret secure shared short so still strong that the their there this to too unique "
     "unknown up valid very weak what wrong yes you your "
+    "string boolean function bytes "  # in code, what a thing of this name is
     "falsch richtig sicher nicht noch der die das ein eine zu faux correcte incorrect trop le la un une pas "
     "incorrecta correcta segura el una muy no sbagliata corretta errada correta segura uma muito verkeerd juist niet "
     "te неверный неправильный не верный слишком"
@@ -100,7 +110,7 @@ _SAID = frozenset(_SAYINGS.split())
 
 
 def by_name(text: str) -> Iterator[Span]:
-    for found in _NAMED.finditer(text):
+    for found in chain(_NAMED.finditer(text), _SET.finditer(text)):
         secret = _quoted(found, text) or _without_end(found["secret"])
         if _is_value(found, secret, text[found.end() : found.end() + 2]):
             yield Span(found.start("secret"), found.start("secret") + len(secret), "password")

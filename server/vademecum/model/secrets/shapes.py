@@ -36,6 +36,12 @@ _KEYS = {
     "SendGrid key": _key(r"SG\.[\w-]{16,64}+\.[\w-]{16,}", "SG."),
     "DigitalOcean token": _key(r"do[opr]_v1_[a-f0-9]{40,}", "_v1_"),
     "Telegram token": _key(r"[0-9]{8,10}:[\w-]{35}(?![\w-])", *(f"{digit}:" for digit in "0123456789")),
+    "token": _key(
+        r"hv[sbr]\.[\w-]{20,}|dckr_[po]at_[\w-]{20,}|shp(?:at|ss|ca|pa)_[a-fA-F0-9]{32}|lin_api_\w{30,}|tskey-[a-z]{1,10}-[\w-]{15,}"
+        r"|glsa_\w{30,}|rubygems_[a-f0-9]{40,}|sbp_[a-f0-9]{40}|dapi[a-f0-9]{32}|figd_[\w-]{20,}|ATATT3[\w=-]{20,}|gsk_\w{20,}|r8_\w{30,}",
+        *("hvs.", "hvb.", "hvr.", "dckr_", "shp", "lin_api_", "tskey-", "glsa_", "rubygems_", "sbp_", "dapi"),
+        *("figd_", "ATATT3", "gsk_", "r8_"),
+    ),
     "age key": _key(r"AGE-SECRET-KEY-1[A-Z0-9]{50,}", "AGE-SECRET-KEY-1"),
     "JWT": _key(r"eyJ[\w-]{8,4096}+\.[\w-]{8,16384}+\.[\w-]*+", "eyJ"),
 }
@@ -86,6 +92,34 @@ _OPTION = Pattern(
     r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{0,200})",
     re.ASCII,
     ("sqlcmd", "bcp", "zip", "mongo", "twine", "ldap", "keytool", "jarsigner", "client", "gh secret"),
+)
+# `sshpass -pX`, `7z a -pX`, `wpa_passphrase NAME X`, `nmcli … password X`, `vault login X`, `ngrok … add-authtoken X`,
+# `rclone obscure X`, `kubectl create secret … --from-literal=NAME=X`, `fly secrets set NAME=X`.
+_WORDS = Pattern(
+    r"(?<![\w-])(?:sshpass\s-p|(?:7z[a-z]?|rar|unrar)\s[^\n|;&]{0,200}?(?<=\s)-p|wpa_passphrase\s[^\n|;&]{1,40}?\s"
+    r"|nmcli\s[^\n|;&]{0,200}?\spassword\s|vault\slogin\s(?!-)|ngrok\s[^\n|;&]{0,40}?authtoken\s|rclone\sobscure\s"
+    r"|kubectl\s[^\n|;&]{0,200}?secret\s[^\n|;&]{0,200}?--from-literal[= ][^\s=]{1,100}="
+    r"|(?:fly|flyctl)\ssecrets\sset\s[^\s=]{1,100}=)"
+    r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{3,200})",
+    re.ASCII,
+    ("sshpass", "7z", "rar", "wpa_passphrase", "nmcli", "vault", "ngrok", "rclone", "kubectl", "fly"),
+)
+# SQL's `IDENTIFIED BY 'X'` and `ALTER USER ada PASSWORD 'X'`.
+_SQL = Pattern(
+    r"\b(?:identified\s{1,3}(?:with\s{1,3}[\w'\"]{1,60}\s{1,3})?by|(?:alter|create)\s{1,3}(?:user|role|login)\s[^\n;]{1,200}?\bpassword)"
+    r"(?:\s{0,3}=)?\s{1,3}['\"](?P<secret>[^\n'\"]{1,200})['\"]",
+    re.ASCII | re.IGNORECASE,
+    ("identified", "password"),
+)
+# `<password>X</password>`, of Maven and many others.
+_ELEMENT = Pattern(
+    r"<[\w:.-]{0,40}?(?:password|passwd|passphrase|secret|token|api-?key|private-?key)>\s{0,9}(?P<secret>[^<>\s$][^<>\n]{0,300})</",
+    re.ASCII | re.IGNORECASE,
+    ("pass", "secret", "token", "key"),
+)
+# `.netrc`, in one line or in three.
+_NETRC = Pattern(
+    r"\blogin\s{1,9}\S{1,100}\s{1,9}password\s{1,9}(?P<secret>[^\s$<]{1,200})", re.ASCII, ("login",)
 )
 # `set -x TOKEN X`, `setenv TOKEN X`, `aws configure set aws_secret_access_key X`: a name that says what comes.
 _SETTING = Pattern(
@@ -152,6 +186,10 @@ def by_shape(text: str) -> Iterator[Span]:
         (_USER, "password of a command"),
         (_COMMAND, "password of a command"),
         (_OPTION, "password of a command"),
+        (_WORDS, "password of a command"),
+        (_SQL, "password of a command"),
+        (_ELEMENT, "value of a secret name"),
+        (_NETRC, "value of a secret name"),
         (_SETTING, "value of a secret name"),
         (_CURL, "password of a command"),
         (_PIPED, "password of a command"),
