@@ -17,6 +17,8 @@ HOPELESS = {
     "no UTF-8": b"\xff\xfe\xff",
     "too deep": b"[" * 200_000,
     "the root": b'{"hook_event_name": "Stop", "cwd": "/"}',
+    "a decision of no words": b'{"kind": "decision"}',
+    "a decision of blanks": b'{"kind": "decision", "content": " \\n"}',
     "a name that no folder has": b'{"hook_event_name": "Stop", "cwd": "\\u0000"}',
 }
 
