@@ -22,6 +22,7 @@ from vademecum.model.observed import CONTENT_MAX, Act, act
 
 STDIN_MAX = 8 * 2**20
 TOO_LARGE = f"The event is larger than {STDIN_MAX // 2**20} MB: its beginning is kept."
+EMPTY = "A decision without `content` is none: nothing is kept."
 WAITS = "The event is kept, and is not taken up yet:"
 CUT = f"\n[cut: the event was larger than {STDIN_MAX // 2**20} MB]"
 DRAINED_MAX = 8  # times STDIN_MAX: an agent whose writing is cut off may take that for an error
@@ -45,7 +46,7 @@ def record(data: str, email: str) -> list[str]:
     event = _event(_beginning(content) if is_cut else content)
     found = act(event)
     if found is None:
-        return []
+        return [EMPTY] if event.get("kind") == "decision" else []
     if not os.path.isdir(data):
         raise NotFound(f"There is no data folder {data}. `vademecum serve` begins one.")
     if email and "@" not in email:

@@ -12,7 +12,6 @@ from collections import namedtuple
 from collections.abc import Mapping
 from itertools import islice
 
-from vademecum.errors import BadRequest
 from vademecum.model.secrets import hide, hide_in_path
 from vademecum.model.secrets.files import holds_secrets
 
@@ -74,13 +73,10 @@ class Words:
 
 
 def act(event: Mapping[str, object]) -> Act | None:
-    """None for an event of which nothing is kept. Raises BadRequest for a decision that says nothing."""
+    """None for an event of which nothing is kept."""
     words, name = Words(), event.get("hook_event_name")
     if event.get("kind") == "decision":
-        decision = _said(words, event, "decision", "content")
-        if decision is None:
-            raise BadRequest("A decision without `content` is none: nothing is kept.")
-        return decision
+        return _said(words, event, "decision", "content")
     if name == "UserPromptSubmit":
         return _said(words, event, "prompt", "prompt")
     if name == "SessionStart":
