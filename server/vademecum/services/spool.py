@@ -36,6 +36,7 @@ PAUSE_S = 30.0  # after what did not work, as when the account is full
 PATIENCE_S = 2.0  # of a request, with what hooks have written just now
 BATCH = 200  # files read and committed at once
 LOG_SAYS = "The server's log says why."
+NO_ACCOUNT = "No account has this email. What came for it is set aside in spool/rejected."
 
 _log = structlog.get_logger("vademecum.spool")
 _event = msgspec.json.Decoder(Event)
@@ -270,8 +271,10 @@ class Spool:
                 unread += await self._batch(account, files[at : at + BATCH])
         if unread:  # the rest is taken up
             raise spool_files.unread(*unread[0])
-        marked = await asyncio.to_thread(spool_files.marked, folder)
-        if files or marked:
+        if account is None:
+            if files:
+                await asyncio.to_thread(spool_files.settle, folder, NO_ACCOUNT, lasting=True)
+        elif files or await asyncio.to_thread(spool_files.marked, folder):
             await asyncio.to_thread(spool_files.settle, folder)
 
     async def _batch(self, account: Account | None, paths: Sequence[Path]) -> list[tuple[Path, OSError]]:

@@ -152,10 +152,11 @@ def content(path: Path, *, whole: bool = True) -> bytes:
         os.close(descriptor)
 
 
-def settle(folder: Path, why: str = "") -> None:
-    """After a look: what still waits is counted anew, and why it waits is written down."""
+def settle(folder: Path, why: str = "", *, lasting: bool = False) -> None:
+    """After a look: what still waits is counted anew, and why it waits is written down; `lasting`: for `record` to say
+    next time, although nothing waits now."""
     waiting = sum(blocks(_stat(path)[0]) for path in files(folder))
-    if not waiting:
+    if not waiting and not lasting:
         why = ""
     for name, kept in ((TALLY, b"." * waiting), (WHY, why.encode())):
         if kept:

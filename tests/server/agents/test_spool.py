@@ -15,9 +15,10 @@ import pytest
 from server.agents.acting import event, listed, take
 from server.house import House, Person, house, run
 from soon import soon
-from vademecum.model.folders import OWNER
+from vademecum.cli import spool as put
+from vademecum.model.folders import OWNER, WHY
 from vademecum.model.limits import Limits
-from vademecum.services import spool
+from vademecum.services import accounts, spool
 from vademecum.services.accounts import ensure_owner
 from vademecum.services.erase import scan
 from vademecum.settings import default_tiers
@@ -110,10 +111,28 @@ def test_what_is_no_event_or_of_no_user_is_set_aside_and_the_rest_is_taken_up(tm
             await h.parts.spool.take_up()
             await h.parts.spool.take_up()
             assert [row["content"] for row in await listed(ada)] == ["good"]
-            assert not list(folder.iterdir()) and not list(nobodys.iterdir())
+            assert not list(folder.iterdir()) and [path.name for path in nobodys.iterdir()] == [WHY]
             aside = tmp_path / "spool" / "rejected"
             assert len(list((aside / folder.name).iterdir())) == 7
             assert len(list((aside / nobodys.name).iterdir())) == 1
+
+    run(scenario)
+
+
+def test_record_says_that_no_account_has_the_email_until_one_has(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            spooled(h, "ada@example.org", event("early"))
+            await h.parts.spool.take_up()
+            await h.parts.spool.take_up()
+            folder = put.folder_of(str(tmp_path), "ada@example.org")
+            assert "No account has this email." in put.put(folder, "one", b"{}")
+            await h.parts.spool.take_up()
+            assert "No account has this email." in put.put(folder, "two", b"{}")
+            await h.parts.spool.take_up()
+            await accounts.create(h.parts, "ada@example.org", "FREE")
+            await h.parts.spool.take_up()
+            assert put.put(folder, "three", b"{}") == ""
 
     run(scenario)
 
