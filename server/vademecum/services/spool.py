@@ -271,10 +271,11 @@ class Spool:
                 unread += await self._batch(account, files[at : at + BATCH])
         if unread:  # the rest is taken up
             raise spool_files.unread(*unread[0])
+        marked = await asyncio.to_thread(spool_files.marked, folder)
         if account is None:
             if files:
                 await asyncio.to_thread(spool_files.settle, folder, NO_ACCOUNT, lasting=True)
-        elif files or await asyncio.to_thread(spool_files.marked, folder):
+        elif files or marked:
             await asyncio.to_thread(spool_files.settle, folder)
 
     async def _batch(self, account: Account | None, paths: Sequence[Path]) -> list[tuple[Path, OSError]]:
