@@ -178,6 +178,8 @@ def test_without_a_model_a_summary_is_refused_in_words(tmp_path, path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
+            for later in (False, True):
+                refused(await ada.call("POST", path, params={"later": later}), 404, "NOT_FOUND")
             await talk(ada)
             for later in (False, True):
                 refused(await ada.call("POST", path, params={"later": later}), 503, "NO_ASSISTANT")

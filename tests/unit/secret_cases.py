@@ -150,6 +150,7 @@ MUST = [
     ("Das Adminpasswort lautet {}", "Apfelbaum"),
     ("jwtSecret: '{}',", "swordfish"),
     ("I set the password of the router to {}.", "swordfish"),
+    ("Set the dbPassword to {}", "swordfish"),
     ("Vault {}", made("hvs.", 24)),
     ("hub {}", made("dckr_pat_", 27, string.ascii_lowercase)),
     ("shop {}", made("shpat_", 32, HEX)),

@@ -68,12 +68,11 @@ class Summaries:
     async def now(self, user_id: str, subject: str) -> Json:
         """The new summary of a session or project, "sessions/id" or "projects/id". Raises NotFound, NothingToSummarise,
         NoAssistant, AssistantError, LimitReached, RateLimited, Busy."""
-        model = self._model()
         with self.places.held(user_id):
-            return await self._made(model, user_id, subject)
+            text = await self._read(user_id, subject)
+            return await self._made(self._model(), user_id, subject, text)
 
-    async def _made(self, model: Endpoint, user_id: str, subject: str) -> Json:
-        text = await self._read(user_id, subject)
+    async def _made(self, model: Endpoint, user_id: str, subject: str, text: str) -> Json:
         await self._count(user_id, 1)
         try:
             content = await self._written(model, subject, text)
@@ -87,9 +86,9 @@ class Summaries:
 
     async def later(self, user_id: str, subject: str) -> Job:
         """The same as a job. One that waits already is left as it is."""
-        self._model()
         async with self.users.open(user_id) as store:
             await self._text(store, subject)
+            self._model()
             job = await store.write(lambda draft: _asked(draft, subject))
         self.again(user_id, 0)
         return job

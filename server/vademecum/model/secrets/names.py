@@ -68,7 +68,7 @@ _NAMED = Pattern(
 )
 # "I set the password of the router to …": without the verb, what follows "to" is more often a purpose.
 _SET = Pattern(
-    rf"{_LEFT}(?:set|change|reset)(?:{_WORD_OF}(?:{_WORD_OF})?)?\spass(?:word|phrase|code){_OF}(?:(?P<sign>\s=\s)|(?P<is>\sto:?\s)){_VALUE}",
+    rf"{_LEFT}(?:set|change|reset)(?:{_WORD_OF}(?:{_WORD_OF})?)?\s[a-z_]{{0,20}}?pass(?:word|phrase|code){_OF}(?:(?P<sign>\s=\s)|(?P<is>\sto:?\s)){_VALUE}",
     re.IGNORECASE,
     ("pass",),
 )
