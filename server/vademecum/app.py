@@ -86,7 +86,6 @@ from vademecum.services.work import Doer, Worker
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum")
-INDEX_DELAY_S = 1.0  # so that a device's many pushes are indexed in one go; a search does not wait for it
 
 
 def say_repaired(notice: str) -> None:
@@ -157,7 +156,7 @@ async def open_worker(
         doers = {"extract": extraction.work, "summarise": summaries.work}
     worker = Worker(users, doers, settings.extraction_daily, clock, again, lambda: backstage.closing)
     idle = not (doers and works)
-    backstage.add(UserQueue("work", settings.data / "jobs", worker.work, parallel=2, idle=idle))
+    backstage.add("work", worker.work, parallel=2, idle=idle)
     try:
         yield summaries
     finally:
@@ -187,9 +186,9 @@ def open_recall(
     vectoriser = Vectoriser(
         users, indexes, indexer, inference, lambda user_id: backstage.hurry("recall_vectors", user_id)
     )
-    jobs, wait_s = settings.data / "jobs", settings.search_wait_s
-    words = backstage.add(UserQueue("recall", jobs, vectoriser.follow, delay_s=INDEX_DELAY_S, parallel=2))
-    vectors = backstage.add(UserQueue("recall_vectors", jobs, vectoriser.work, delay_s=INDEX_DELAY_S))
+    words = backstage.add_index("recall", vectoriser.follow, parallel=2)
+    vectors = backstage.add_index("recall_vectors", vectoriser.work)
+    wait_s = settings.search_wait_s
     return Recall(users, indexes, indexer, Seeker(indexes, indexer, words, wait_s), vectors, wait_s, clock)
 
 
@@ -202,11 +201,10 @@ def add_jobs(
     eraser: Eraser,
 ) -> UserQueue:
     """What follows a commit of documents. Returns the job of their index, for which a search waits."""
-    folder = settings.data / "jobs"
-    index_job = backstage.add(UserQueue("index", folder, indexer.work, delay_s=INDEX_DELAY_S, parallel=2))
-    backstage.add(UserQueue("embed", folder, embedding.work, parallel=2))
-    backstage.add(UserQueue("reembed", folder, reembedding.work))
-    backstage.add(UserQueue("erase", folder, eraser.work, delay_s=settings.erase_delay_s))
+    index_job = backstage.add_index("index", indexer.work, parallel=2)
+    backstage.add("embed", embedding.work, parallel=2)
+    backstage.add("reembed", reembedding.work)
+    backstage.add("erase", eraser.work, delay_s=settings.erase_delay_s)
     return index_job
 
 
@@ -226,7 +224,7 @@ def open_spool(
     spool = Spool(settings.data, accounts, users, lambda account: settings.tiers[account.tier])
     follow = recalling.indexer.work
     retention = Retention(users, spool, settings.observations_days, clock, follow, again)
-    backstage.add(UserQueue("retain", settings.data / "jobs", retention.work, delay_s=SOON_S))
+    backstage.add("retain", retention.work, delay_s=SOON_S)
     return spool
 
 
@@ -249,7 +247,7 @@ async def open_parts(
         plan, inference = open_inference(settings, knows)
         stack.push_async_callback(inference.close)
         hub = Hub(StreamBounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
-        backstage = Backstage(hub, inference, settings.tidy_delay_s, extracts=settings.extracts)
+        backstage = Backstage(settings, hub, inference)
         users = open_users(settings, instance, migrations, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)

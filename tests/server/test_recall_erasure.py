@@ -174,7 +174,8 @@ def test_forget_everything_takes_the_recall_folder(tmp_path: Path) -> None:
 def test_an_account_that_leaves_takes_its_recall_index_along(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vademecum.app.INDEX_DELAY_S", 0.2)
+    for pace in ("INDEX_DELAY_S", "INDEX_APART_S"):
+        monkeypatch.setattr(f"vademecum.services.backstage.{pace}", 0.2)
 
     async def scenario() -> None:
         async with house(tmp_path, model=True) as h:

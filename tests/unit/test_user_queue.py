@@ -30,9 +30,9 @@ class Works:
 
 
 @asynccontextmanager
-async def begun(folder, delay_s=SOON):
+async def begun(folder, delay_s=SOON, apart_s=0.0):
     works = Works()
-    job = UserQueue("test", folder, works.work, delay_s=delay_s)
+    job = UserQueue("test", folder, works.work, delay_s=delay_s, apart_s=apart_s)
     job.start()
     try:
         yield job, works
@@ -83,6 +83,39 @@ def test_an_ask_while_the_work_runs_is_served_after_its_own_delay(tmp_path):
                 await soon(lambda s=served: works.done >= s)
                 await asyncio.sleep(0.1)
                 assert works.done == served and job.is_asked("ada") == (delay == LATE)
+
+    asyncio.run(scenario())
+
+
+def test_turns_are_kept_apart_but_for_whoever_hurries(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, 0, apart_s=LATE) as (job, works):
+            job.ask("ada")
+            await ended(job)
+            job.ask("ada")
+            job.ask("bob")
+            await soon(lambda: works.done == 2)
+            await asyncio.sleep(0.05)
+            assert works.done == 2 and job.is_asked("ada") and not job.is_asked("bob")
+            job.hurry("ada")
+            await ended(job)
+            assert works.done == 3
+
+    asyncio.run(scenario())
+
+
+def test_one_that_was_asked_for_during_a_turn_comes_when_they_are_far_enough_apart(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, 0, apart_s=0.5) as (job, works):
+            works.gate.clear()
+            job.ask("ada")
+            await works.under_way.wait()
+            job.ask("ada")
+            works.gate.set()
+            await asyncio.sleep(0.1)
+            assert works.done == 1 and job.is_asked("ada")
+            await ended(job)
+            assert works.done == 2
 
     asyncio.run(scenario())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
@@ -16,25 +17,48 @@ from vademecum.services.erase import leaves_bytes, outdates
 from vademecum.services.follow import Hub
 from vademecum.services.models import Inference
 from vademecum.services.user_queue import UserQueue
+from vademecum.settings import Settings
 
 RETRY_S = 60.0
+INDEX_DELAY_S = (
+    0.05  # the answer to the write goes out first; then the index is least in the way of the next one
+)
+INDEX_APART_S = 1.0  # so that a device's many pushes are indexed in one go; a search does not wait for it
+Work = Callable[[str], Awaitable[None]]  # of a user
 _log = structlog.get_logger("vademecum.jobs")
 
 
 class Backstage:
     """`on_commit` tells the streams first, then asks for what the change needs."""
 
-    def __init__(self, hub: Hub, inference: Inference, tidy_delay_s: float, *, extracts: bool) -> None:
+    def __init__(self, settings: Settings, hub: Hub, inference: Inference) -> None:
+        self._folder = settings.data / "jobs"
         self._hub = hub
         self._inference = inference
-        self._tidy_delay_s = tidy_delay_s
-        self._extracts = extracts
+        self._tidy_delay_s = settings.tidy_delay_s
+        self._extracts = settings.extracts
         self.jobs: dict[str, UserQueue] = {}
         self.closing = False
 
-    def add(self, job: UserQueue) -> UserQueue:
-        self.jobs[job.name] = job
+    def add(
+        self,
+        name: str,
+        work: Work,
+        *,
+        delay_s: float = 0.0,
+        apart_s: float = 0.0,
+        parallel: int = 1,
+        idle: bool = False,
+    ) -> UserQueue:
+        """A job, with the arguments of `UserQueue`."""
+        self.jobs[name] = job = UserQueue(
+            name, self._folder, work, delay_s=delay_s, apart_s=apart_s, parallel=parallel, idle=idle
+        )
         return job
+
+    def add_index(self, name: str, work: Work, parallel: int = 1) -> UserQueue:
+        """A job that brings an index up to the records."""
+        return self.add(name, work, delay_s=INDEX_DELAY_S, apart_s=INDEX_APART_S, parallel=parallel)
 
     def ask(self, job: str, user_id: str, delay_s: float | None = None) -> None:
         self.jobs[job].ask(user_id, delay_s)

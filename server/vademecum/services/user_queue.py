@@ -24,7 +24,8 @@ RETRY_S = (1.0, 5.0, 30.0, 120.0)
 
 class UserQueue:
     """The users in need of one job. Runs `work(user_id)` for whoever was asked for, `delay_s` after the asking, `parallel`
-    users at a time. `idle`: there is nobody to do it; who asks is remembered for a start that has somebody."""
+    users at a time. `apart_s`: so long after one turn of a user the next begins, unless somebody waits for it.
+    `idle`: there is nobody to do it; who asks is remembered for a start that has somebody."""
 
     def __init__(
         self,
@@ -33,6 +34,7 @@ class UserQueue:
         work: Callable[[str], Awaitable[None]],
         *,
         delay_s: float = 0.0,
+        apart_s: float = 0.0,
         parallel: int = 1,
         idle: bool = False,
     ) -> None:
@@ -40,9 +42,10 @@ class UserQueue:
         self._folder = folder / name
         self._work = work
         self._delay_s = delay_s
+        self._apart_s = apart_s
         self._slots = asyncio.Semaphore(parallel)
-        self._not_before: dict[str, float] = {}  # work that failed is tried again then, on the same clock
-        self._due: dict[str, float] = {}  # asked for and not begun: when to begin, on the monotonic clock
+        self._not_before: dict[str, float] = {}  # after a failure or a turn, on the monotonic clock
+        self._due: dict[str, float] = {}  # asked for and not begun: when to begin, on the same clock
         self._tasks: dict[str, asyncio.Task[None]] = {}  # waiting or under way
         self._sooner: dict[str, asyncio.Event] = {}  # wakes those that wait
         self._resting = idle
@@ -126,8 +129,8 @@ class UserQueue:
             try:
                 async with self._slots:
                     self._due.pop(user_id, None)  # who asks from now on may have come too late for this time
+                    self._keep_apart(user_id)
                     await self._work(user_id)
-                self._not_before.pop(user_id, None)
                 return
             except NotFound:
                 self._not_before.pop(user_id, None)
@@ -138,6 +141,16 @@ class UserQueue:
                 _log.error("job failed", job=self.name, retry_s=wait, exc_info=error)
                 self._due[user_id] = self._not_before[user_id] = time.monotonic() + wait
                 await self._wait(user_id)  # or until somebody hurries
+
+    def _keep_apart(self, user_id: str) -> None:
+        """What is asked for from now on waits until `apart_s` from now."""
+        self._not_before[user_id] = then = time.monotonic() + self._apart_s
+
+        def forget() -> None:
+            if self._not_before.get(user_id) == then:
+                del self._not_before[user_id]
+
+        asyncio.get_running_loop().call_later(self._apart_s, forget)
 
     def is_asked(self, user_id: str) -> bool:
         """Is there work for this user, waiting or under way?"""
