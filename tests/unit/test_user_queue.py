@@ -1,7 +1,9 @@
 """When the work of a job is done: at the earliest moment that was asked for, once for all who asked before it."""
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 from soon import soon
 from vademecum.services import user_queue
@@ -100,6 +102,24 @@ def test_turns_are_kept_apart_but_for_whoever_hurries(tmp_path):
             job.hurry("ada")
             await ended(job)
             assert works.done == 3
+
+    asyncio.run(scenario())
+
+
+def test_an_ask_when_the_time_between_two_turns_is_nearly_over_begins_the_next(tmp_path, monkeypatch):
+    now = time.monotonic()
+    monkeypatch.setattr(user_queue, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
+
+    async def scenario():
+        nonlocal now
+        async with begun(tmp_path, 0, apart_s=LATE) as (job, works):
+            job.ask("ada")
+            await ended(job)
+            for further, done in ((0.5, 1), (0.2, 2)):
+                now += further * LATE
+                job.ask("ada")
+                await asyncio.sleep(0.05)
+                assert works.done == done
 
     asyncio.run(scenario())
 

@@ -20,12 +20,14 @@ from vademecum.errors import Broken, NotFound
 
 _log = structlog.get_logger("vademecum.jobs")
 RETRY_S = (1.0, 5.0, 30.0, 120.0)
+EARLY = 0.4  # the part of the time between two turns in which an ask is one for now
 
 
 class UserQueue:
     """The users in need of one job. Runs `work(user_id)` for whoever was asked for, `delay_s` after the asking, `parallel`
-    users at a time. `apart_s`: so long after one turn of a user the next begins, unless somebody waits for it.
-    `idle`: there is nobody to do it; who asks is remembered for a start that has somebody."""
+    users at a time. `apart_s`: so long after one turn of a user the next begins, unless somebody waits for it. In the last
+    part of that time an ask begins it: right behind one write it is least in the way of the next. `idle`: there is
+    nobody to do it; who asks is remembered for a start that has somebody."""
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class UserQueue:
         self._work = work
         self._delay_s = delay_s
         self._apart_s = apart_s
+        self._early_s = apart_s * EARLY
         self._slots = asyncio.Semaphore(parallel)
         self._not_before: dict[str, float] = {}  # after a failure or a turn, on the monotonic clock
         self._due: dict[str, float] = {}  # asked for and not begun: when to begin, on the same clock
@@ -70,7 +73,8 @@ class UserQueue:
         """This user has work, due after `delay_s` if not after the job's own delay. Of several asks the one that is due
         first counts. One that comes while the work runs makes it run once more."""
         due = time.monotonic() + (self._delay_s if delay_s is None else delay_s)
-        self._ask(user_id, max(due, self._not_before.get(user_id, due)))
+        not_before = self._not_before.get(user_id, due)
+        self._ask(user_id, due if due >= not_before - self._early_s else not_before)
 
     def _ask(self, user_id: str, due: float) -> None:
         if due >= self._due.get(user_id, math.inf):
