@@ -6,6 +6,7 @@ import json
 import httpx
 import msgspec
 
+from below import files_below
 from property.rows import (
     block,
     entity,
@@ -245,10 +246,10 @@ def test_an_export_leaves_nothing_behind_on_the_server(tmp_path):
             ada = await h.person()
             await fill(ada)
             await h.settle(ada)
-            before = {path for path in tmp_path.rglob("*") if path.is_file()}
+            before = set(files_below(tmp_path))
             assert before, "the test looks into the wrong folder"
             await exported(ada)
-            assert {path for path in tmp_path.rglob("*") if path.is_file()} <= before
+            assert set(files_below(tmp_path)) <= before
 
     run(scenario)
 

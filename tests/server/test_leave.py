@@ -7,6 +7,7 @@ import asyncio
 import base64
 import contextlib
 
+from below import files_below, paths_below
 from property.rows import block, dead, document, episode, fact, session
 from server.house import Person, browser, house, refused, run, with_token
 from vademecum.services.accounts import create, ensure_owner
@@ -70,16 +71,16 @@ def forms(needle):
 
 def left_on_disk(folder, wanted):
     """Which needles stand in a file below the folder, or in the name of one."""
-    files = [(str(path).encode(), path.read_bytes() if path.is_file() else b"") for path in folder.rglob("*")]
+    places = [*files_below(folder).values(), *(str(path).encode() for path in paths_below(folder))]
     return {
         name
         for name, needle in wanted.items()
-        if any(form in path or form in content for path, content in files for form in forms(needle))
+        if any(form in place for place in places for form in forms(needle))
     }
 
 
 def paths_of(folder, user_id):
-    return [path for path in folder.rglob("*") if user_id in path.name]
+    return [path for path in paths_below(folder) if user_id in path.name]
 
 
 def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
