@@ -158,7 +158,7 @@ async def tokens_route(request: Req, state: State) -> list[accounts.TokenInfo]:
 async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
     """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100."""
     parts: Parts = state.parts
-    secret = await sign_in.new_api_token(parts, request.user, data.name)
+    secret = await sign_in.new_api_token(parts, request.user, data.name, request.auth)
     token = parts.accounts.tokens[sign_in.digest(secret)]
     return TokenSecret(accounts.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
 

@@ -7,14 +7,14 @@ from urllib.parse import unquote, urlsplit
 from litestar.connection import ASGIConnection
 from litestar.datastructures import Cookie, MutableScopeHeaders
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
-from litestar.types import Message, Scope
+from litestar.types import Message, Receive, Scope, Send
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.http.rates import is_here, limit_account, limit_address
 from vademecum.services import local, roots
 from vademecum.services.parts import Parts
-from vademecum.services.sign_in import COOKIE_DAYS, find_token, keep_alive
+from vademecum.services.sign_in import COOKIE_DAYS, check_still_in, find_token, keep_alive
 
 COOKIE = "vademecum"
 MEANT = (
@@ -26,6 +26,18 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Authentication(AbstractAuthenticationMiddleware):
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A body may come slowly, and who sends it may be signed out meanwhile: else a request that a thief has begun
+        would be carried out after the password was changed."""
+
+        async def receive_from_who_is_in() -> Any:
+            message = await receive()
+            if message["type"] == "http.request" and scope.get("method") not in SAFE:
+                _look_again(scope)
+            return message
+
+        await super().__call__(scope, receive_from_who_is_in, send)
+
     async def authenticate_request(
         self, connection: ASGIConnection[Any, Any, Any, Any]
     ) -> AuthenticationResult:
@@ -38,6 +50,15 @@ class Authentication(AbstractAuthenticationMiddleware):
         _check_account(account, connection)
         limit_account(parts, connection, account.id)
         return AuthenticationResult(user=account, auth=token)
+
+
+def _look_again(scope: Scope) -> None:
+    """Raises SignedOut. What the account may do is what it may now."""
+    token = scope.get("auth")
+    if isinstance(token, Token) and token.id != LOCAL:
+        parts: Parts = scope["litestar_app"].state.parts
+        check_still_in(parts, token)
+        scope["user"] = parts.accounts.accounts[token.account_id]
 
 
 def administered(connection: ASGIConnection[Any, Account, Any, Any]) -> Parts:

@@ -20,7 +20,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import Argon2Error, InvalidHashError
 from argon2.low_level import ARGON2_VERSION
 
-from vademecum.engines.duckdb.accounts import Account, Token, TokenKind, email_key
+from vademecum.engines.duckdb.accounts import Account, Check, Token, TokenKind, email_key
 from vademecum.errors import BadRequest, Forbidden, SignedOut
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
@@ -70,6 +70,12 @@ def is_valid(parts: Parts, token: Token) -> bool:
     return stored.expires_at is None or stored.expires_at > parts.clock()
 
 
+def check_still_in(parts: Parts, token: Token) -> None:
+    """Raises SignedOut when what a request came with has ended since. The local door's is stored nowhere, and stays."""
+    if token.hash and not is_valid(parts, token):
+        raise SignedOut("This sign-in ended before all of the request had come. Nothing was changed.")
+
+
 def later(parts: Parts, **delta: float) -> str:
     """The time on the server's clock after so long, as ISO 8601."""
     moment = datetime.fromisoformat(parts.clock()).astimezone(UTC) + timedelta(**delta)
@@ -83,18 +89,19 @@ async def issue(
     name: str,
     expires_at: str | None,
     most: int | None = None,
+    check: Check | None = None,
 ) -> str:
-    """Store a new secret and return it: the only time that it can be seen. Raises Conflict when the account has `most`
-    of this kind already."""
+    """Store a new secret and return it: the only time that it can be seen. `check`: may it still be given, at the very
+    moment when it is? Raises Conflict when the account has `most` of this kind already."""
     secret = secrets.token_urlsafe(32)
     token = Token(new_id(), account.id, kind, name, digest(secret), parts.clock(), expires_at)
-    await parts.accounts.save_token(token, most)
+    await parts.accounts.save_token(token, most, check)
     return secret
 
 
-async def new_api_token(parts: Parts, account: Account, name: str) -> str:
-    """Its secret. Raises Conflict when the account has as many as it may."""
-    return await issue(parts, account, "api", name, None, API_TOKENS_MAX)
+async def new_api_token(parts: Parts, account: Account, name: str, by: Token) -> str:
+    """Its secret, for whoever is in by another. Raises Conflict when the account has as many as it may, SignedOut."""
+    return await issue(parts, account, "api", name, None, API_TOKENS_MAX, lambda _: check_still_in(parts, by))
 
 
 async def new_link(parts: Parts, account: Account) -> str:
@@ -105,15 +112,22 @@ async def new_link(parts: Parts, account: Account) -> str:
 async def use_link(parts: Parts, secret: str) -> str:
     """Trade a link for a cookie's secret. Raises SignedOut when it was used or is too old."""
     token = find_token(parts, secret, "link")
+    used = SignedOut("This sign-in link was used already or is older than 15 minutes. Ask for a new one.")
     if token is None:
-        raise SignedOut("This sign-in link was used already or is older than 15 minutes. Ask for a new one.")
-    account = parts.accounts.accounts[token.account_id]
+        raise used
+
+    def check(_: Account) -> None:
+        if not is_valid(parts, token):
+            raise used
+
+    # Nothing comes between the two: of several who use it at once, the others find it gone.
+    cookie = await new_cookie(parts, parts.accounts.accounts[token.account_id], check)
     await parts.accounts.remove_token(token)
-    return await new_cookie(parts, account)
+    return cookie
 
 
-async def new_cookie(parts: Parts, account: Account) -> str:
-    return await issue(parts, account, "cookie", "browser", later(parts, days=COOKIE_DAYS))
+async def new_cookie(parts: Parts, account: Account, check: Check | None = None) -> str:
+    return await issue(parts, account, "cookie", "browser", later(parts, days=COOKIE_DAYS), check=check)
 
 
 async def keep_alive(parts: Parts, token: Token) -> bool:
@@ -149,9 +163,15 @@ async def with_password(parts: Parts, email: str, password: str) -> str:
     """A cookie's secret for the right password. Raises SignedOut, the same for all that is wrong."""
     account = parts.accounts.by_email(email)
     stored = account.password if account is not None and account.password is not None else _decoy
+    wrong = SignedOut("This email and password do not go together. Nothing was changed. Try again.")
     if not await _verified(stored, password) or account is None or account.password is None:
-        raise SignedOut("This email and password do not go together. Nothing was changed. Try again.")
-    return await new_cookie(parts, account)
+        raise wrong
+
+    def check(now: Account) -> None:  # it was changed, or taken away, while it was looked at
+        if now.password != stored:
+            raise wrong
+
+    return await new_cookie(parts, account, check)
 
 
 async def _verified(stored: str, password: str) -> bool:
@@ -185,6 +205,8 @@ async def change_password(
     def check(now: Account) -> None:  # hashing takes its time: somebody may have changed it meanwhile
         if now.password != known:
             raise SignedOut("The password was changed elsewhere meanwhile. Nothing was changed here.")
+        if keep is not None:  # an account without a password has the same none after a reset
+            check_still_in(parts, keep)
 
     await parts.accounts.change_account(
         account.id, lambda a: msgspec.structs.replace(a, password=password), check

@@ -72,6 +72,9 @@ class Token(msgspec.Struct, frozen=True):
     expires_at: str | None = None
 
 
+Check = Callable[[Account], None]  # of what an account is at the moment of a change
+
+
 class Adopted(msgspec.Struct):
     """`count` accounts came back; `replaced`: ids that gave way; `skipped`: emails that somebody else has here."""
 
@@ -200,7 +203,7 @@ class Accounts:
         self,
         account_id: str,
         change: Callable[[Account], Account],
-        check: Callable[[Account], None] | None = None,
+        check: Check | None = None,
     ) -> Account:
         """Change what the account is now; its email stays. `check` may raise. Raises NotFound when it is gone."""
         async with self._turn:
@@ -219,10 +222,12 @@ class Accounts:
             raise NotFound("There is no such account.")
         return account
 
-    async def save_token(self, token: Token, most: int | None = None) -> None:
-        """Raises NotFound when its account is gone, Conflict when that has `most` tokens of this kind already."""
+    async def save_token(self, token: Token, most: int | None = None, check: Check | None = None) -> None:
+        """`check` may raise. Raises NotFound when its account is gone, Conflict when that has `most` of this kind already."""
         async with self._turn:
-            self._known(token.account_id)
+            account = self._known(token.account_id)
+            if check is not None:
+                check(account)
             if most is not None and self._count(token.account_id, token.kind) >= most:
                 raise Conflict(f"There are {most} tokens already. Revoke one that is not used any more.")
             await self._execute([_inserting("tokens", token)])
@@ -257,7 +262,7 @@ class Accounts:
             async with self._turn:
                 await self._execute([_deleting("tokens", "id", token.id) for token in gone])
 
-    async def hide(self, account_id: str, check: Callable[[Account], None]) -> None:
+    async def hide(self, account_id: str, check: Check) -> None:
         """From now on nobody gets in as this account; the file is not changed yet. `check` may raise, and then nothing has
         changed. Raises NotFound when it is gone."""
         async with self._turn:
