@@ -1,5 +1,7 @@
 """Every answer, also a refusal, tells the browser to speak to nobody else and to run nothing but what comes from here."""
 
+import asyncio
+
 from server.house import browser, house, run
 
 PLACES = [
@@ -49,5 +51,40 @@ def test_styles_inside_a_page_are_for_the_pages_that_have_some(tmp_path):
                 inline = "<style" in answer.text
                 allowed = directives(answer).get("style-src", "")
                 assert allowed.startswith("'sha256-") == inline and "unsafe" not in allowed, place
+
+    run(scenario)
+
+
+def test_what_is_somebodys_is_kept_by_no_cache(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.upload("a.txt", "mine")
+            for method, place, body in (
+                ("GET", "/v1/me", None),
+                ("GET", "/v1/documents", None),
+                ("GET", "/v1/sync/documents/0/pull", None),
+                ("GET", "/v1/export", None),
+                ("POST", "/v1/tokens", {"name": "new"}),
+                ("POST", "/v1/search", {"query": "mine", "sessionId": "s1"}),
+                ("GET", "/v1/nowhere", None),
+            ):
+                answer = await ada.call(method, place, json=body)
+                assert answer.headers["cache-control"] == "no-store", place
+            stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
+            await h.streams(1)
+            h.parts.hub.close_user(ada.id)
+            assert (await stream).headers["cache-control"] == "no-store"
+
+    run(scenario)
+
+
+def test_files_that_are_the_same_for_all_may_be_kept(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h, browser(h) as anyone:
+            for place in ("/", "/schema/files/start.js"):
+                answer = await anyone.get(place)
+                kept = "no-cache" if answer.status_code == 200 else "no-store"  # it is not built
+                assert answer.headers["cache-control"] == kept, place
 
     run(scenario)

@@ -32,7 +32,7 @@ def stream_of(events: AsyncIterator[bytes]) -> Stream:
     return Stream(
         events,
         media_type=EVENTS,
-        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+        headers={"X-Accel-Buffering": "no"},
     )
 
 

@@ -32,6 +32,8 @@ def allows_style(style: str) -> dict[str, str]:
 
 
 _EVERYWHERE = {
+    # What is somebody's stays in no cache, of a browser that others use or of a proxy. Files say how long they may be kept.
+    "Cache-Control": "no-store",
     "Content-Security-Policy": content_policy(),
     # Both together give a page threads that share memory: they make the model up to twice as quick.
     "Cross-Origin-Opener-Policy": "same-origin",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from litestar import Request, Response, Router
+from litestar.datastructures import CacheControlHeader
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin, OpenAPIRenderPlugin
 from litestar.openapi.spec import (
@@ -113,6 +114,11 @@ def page_files() -> list[Router]:
     public = {"public": True}
     return [
         create_static_files_router(
-            "/schema/files", [BUILT], name="api-page", opt=public, include_in_schema=False
+            "/schema/files",
+            [BUILT],
+            name="api-page",
+            opt=public,
+            include_in_schema=False,
+            cache_control=CacheControlHeader(no_cache=True),
         )
     ]
