@@ -2,7 +2,7 @@
 one."""
 
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from litestar.connection import ASGIConnection
 from litestar.datastructures import Cookie, MutableScopeHeaders
@@ -171,14 +171,19 @@ def _check_origin(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) 
     origin = connection.headers.get("origin")
     if origin is None and connection.headers.get("sec-fetch-site") in (None, "same-origin", "none"):
         return
-    allowed = {connection.headers.get("host", ""), _host_of(parts.settings.origin)}
-    if origin is None or _host_of(origin) not in allowed - {""}:
+    said, public = _split(origin or ""), urlsplit(parts.settings.origin)
+    known = said.netloc != "" and said.netloc in (connection.headers.get("host", ""), public.netloc)
+    # By plain HTTP anybody on the line can answer in our name, and have a page there write to us by HTTPS.
+    is_secure = connection.scope.get("scheme") == "https" or (
+        public.scheme == "https" and said.netloc == public.netloc
+    )
+    if not known or (is_secure and said.scheme != "https"):
         raise Forbidden("This request came from another site and was not carried out.")
 
 
-def _host_of(origin: str) -> str:
-    """Empty when it names none, or is no URL at all: anybody may send anything as an Origin."""
+def _split(origin: str) -> SplitResult:
+    """Empty when it is no URL at all: anybody may send anything as an Origin."""
     try:
-        return urlsplit(origin).netloc
+        return urlsplit(origin)
     except ValueError:
-        return ""
+        return urlsplit("")

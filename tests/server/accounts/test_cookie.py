@@ -111,6 +111,33 @@ def test_behind_a_proxy_the_public_origin_is_ours(tmp_path):
     run(scenario)
 
 
+def test_a_page_by_plain_http_is_another_site_to_one_that_is_reached_by_https(tmp_path):
+    """Whoever sits on the line can serve one under the same name."""
+
+    async def scenario():
+        async with house(tmp_path, origin="https://docs.example.org") as h:
+            cookie = {"Cookie": f"vademecum={(await owner(h)).cookies['vademecum']}"}
+            for base_url, origin in (
+                ("https://test", "http://test"),
+                ("http://docs.example.org", "http://docs.example.org"),
+                ("http://test", "http://docs.example.org"),
+            ):
+                there = browser(h, base_url=base_url)
+                answer = await there.post("/v1/tokens", json={}, headers={**cookie, "Origin": origin})
+                refused(answer, 403, "FORBIDDEN")
+            for base_url, origin in (
+                ("https://test", "https://test"),
+                ("http://test", "https://test"),  # by a proxy that does not say how it was reached
+                ("http://docs.example.org", "https://docs.example.org"),
+                ("http://127.0.0.1:8787", "http://127.0.0.1:8787"),  # on the machine itself
+            ):
+                here = browser(h, base_url=base_url)
+                answer = await here.post("/v1/tokens", json={}, headers={**cookie, "Origin": origin})
+                assert answer.status_code == 201, (base_url, origin)
+
+    run(scenario)
+
+
 def test_a_request_that_is_meant_for_another_account_is_refused(tmp_path):
     """All tabs of a browser share its cookie: one that still holds the rows of A must not push them to B."""
 
