@@ -61,7 +61,7 @@ export class Browser {
 
   private constructor(
     private readonly context: BrowserContext,
-    private readonly profile: string | undefined,
+    readonly profile: string | undefined,
   ) {
     context.setDefaultTimeout(90_000); // two cores, and other tests on them
     context.on("request", (request) => this.requests.push(request.url()));
@@ -114,8 +114,13 @@ export class Browser {
     await this.context.setOffline(gone);
   }
 
-  async stop(): Promise<void> {
+  /** What it has is all on the disk then. */
+  async close(): Promise<void> {
     await this.context.close();
+  }
+
+  async stop(): Promise<void> {
+    await this.close();
     if (this.profile) rmSync(this.profile, { recursive: true, force: true });
   }
 }

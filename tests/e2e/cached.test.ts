@@ -1,0 +1,37 @@
+/** What a person reads here is kept by the app alone, which can delete it: never by the browser's own cache. */
+
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+const CANARY = "xylophonic";
+
+/** The files of a folder, and of those in it. */
+const files = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile());
+
+test("the browser's cache has files of the app, and nothing of what was read in it", async () => {
+  const user = await harness.user();
+  const form = new FormData();
+  form.append("file", new Blob([`The ${CANARY} is a word of this document alone.`]), `${CANARY}.txt`);
+  const headers = { authorization: `Bearer ${user.token}` };
+  expect((await fetch(`${harness.url}/v1/documents`, { method: "POST", headers, body: form })).status).toBe(
+    201,
+  );
+  const device = await Device.of(user, { own: [] });
+  await device.embedded(1);
+  await device.page.evaluate(async () => {
+    for (const path of ["/v1/documents", "/v1/export", "/v1/me"]) await (await fetch(path)).arrayBuffer();
+  });
+  const cache = join(device.browser.profile!, "Default", "Cache");
+  await device.browser.close();
+  const kept = files(cache).map((path) => readFileSync(path, "latin1"));
+  expect(kept.some((text) => text.includes("/assets/"))).toBe(true);
+  const anybodys = new RegExp(`/v1/[a-zA-Z/]+|${CANARY}`, "g");
+  expect(kept.flatMap((text) => text.match(anybodys) ?? [])).toEqual([]);
+  await device.stop();
+});
