@@ -211,6 +211,15 @@ def _bound(one: socket.socket, address: tuple[Any, ...]) -> socket.socket:
     return one
 
 
+def _protocol() -> Any:
+    """The one with a bound to heads; where its parser is not to be had, uvicorn's other one, which has a bound itself."""
+    try:
+        from vademecum.cli.wire import BoundedProtocol
+    except ImportError:
+        return "h11"
+    return BoundedProtocol
+
+
 def _port(context: click.Context, option: click.Parameter, port: int | None) -> int | None:
     if port is not None and not 0 <= port <= 65535:
         raise BadRequest("--port must be 0 to 65535.")
@@ -261,6 +270,7 @@ def serve(data: Path, **flags: object) -> None:
         app = create_app(settings)
         config = uvicorn.Config(
             app,
+            http=_protocol(),
             log_config=None,
             access_log=False,
             lifespan="on",

@@ -1,0 +1,89 @@
+"""HTTP as uvicorn speaks it, with a bound to what strangers make the server hold: the head of a request is read before
+anybody can ask who sends it.
+
+Without one, a header of a hundred megabytes costs as much memory, and the server's time for seconds: it is put together
+anew with each piece that comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_MAX = 64 * 2**10  # bytes; what comes in one piece is read whole, so that a little more may pass
+HEAD_S = 60.0  # from a connection, or the first byte of its next request, to the end of the head
+_NOTHING = "Nothing was changed."
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """What is no part of a body counts: the head, and what may follow a body in pieces."""
+
+    _held = 0
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_wait()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._held += len(data)
+        super().data_received(data)
+        if self._held > HEAD_MAX and not self.transport.is_closing():
+            said = f"The head of this request is longer than {HEAD_MAX:,} bytes. {_NOTHING}"
+            self._refuse(431, "Request Header Fields Too Large", "TOO_LARGE", said)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._wait_for_head()
+
+    def on_headers_complete(self) -> None:
+        self._held = 0
+        self._end_wait()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._held = 0
+        super().on_body(body)
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, "Bad Request", "BAD_REQUEST", f"{msg} {_NOTHING}")
+
+    def _wait_for_head(self) -> None:
+        self._end_wait()
+        self._late = self.loop.call_later(HEAD_S, self._close)
+
+    def _end_wait(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _close(self) -> None:
+        if not self.transport.is_closing():
+            self.transport.close()
+
+    def _refuse(self, status: int, title: str, code: str, detail: str) -> None:
+        """A problem, like every refusal; but nothing in the middle of another answer."""
+        if self.cycle is None or self.cycle.response_complete:
+            body = msgspec.json.encode(
+                {
+                    "title": title,
+                    "detail": detail,
+                    "status": status,
+                    "code": code,
+                    "error": True,
+                    "type": "about:blank",
+                }
+            )
+            head = (
+                f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
+                f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\ncache-control: no-store\r\n"
+                "connection: close\r\n\r\n"
+            )
+            self.transport.write(head.encode() + body)
+        self._close()

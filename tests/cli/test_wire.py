@@ -1,0 +1,125 @@
+"""What somebody may send before the server knows who it is."""
+
+import asyncio
+import json
+import socket
+from contextlib import asynccontextmanager, suppress
+
+import uvicorn
+
+from cli.home import Home
+from server.house import run
+from vademecum.cli import wire
+
+START = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+PIECE = 2**16
+
+
+def flooded(url, start, piece, most):
+    """How many bytes the server takes of `piece` again and again, up to `most`, and what it answers."""
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        line.sendall(start)
+        sent = 0
+        with suppress(OSError):
+            while sent < most:
+                line.sendall(piece)
+                sent += len(piece)
+                line.settimeout(0.02)
+                with suppress(TimeoutError):
+                    return sent, line.recv(2**16)
+                line.settimeout(10)
+        return sent, b""
+
+
+def test_a_head_without_end_is_refused_and_not_kept(tmp_path):
+    home = Home(tmp_path / "data")
+    chunked = b"POST /v1/sign-in HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
+    with home.serving() as server:
+        for start, piece in (
+            (START + b"X: ", b"a" * PIECE),
+            (START, b"X: a\r\n" * (PIECE // 6)),
+            (b"GET /", b"a" * PIECE),
+            (START + b"X: ", b"a" * 1000),
+        ):
+            sent, answer = flooded(server.url, start, piece, 2**22)
+            assert sent < 2**20, f"{start!r} {piece[:9]!r}"
+            if b" 431 " in answer:
+                head, _, body = answer.partition(b"\r\n\r\n")
+                assert b"application/problem+json" in head
+                assert (json.loads(body)["code"], json.loads(body)["error"]) == ("TOO_LARGE", True)
+        sent, _ = flooded(server.url, chunked + b"0\r\n", b"X: a\r\n" * (PIECE // 6), 2**22)
+        assert sent < 2**20, "what follows a body"
+        with server.client() as other:
+            assert other.get("/health", headers={"X": "a" * 30_000}).status_code == 200
+
+
+def test_what_is_no_http_is_refused_as_a_problem(tmp_path):
+    home = Home(tmp_path / "data")
+    with home.serving() as server:
+        _, answer = flooded(server.url, b"NONSENSE\r\n\r\n", b"\r\n", 100)
+        assert answer.startswith(b"HTTP/1.1 400 ") and b"application/problem+json" in answer
+
+
+async def echo(scope, receive, send):
+    """Answers with the length of the body."""
+    length, more = 0, True
+    while more:
+        message = await receive()
+        length += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"<%d>" % length})
+
+
+@asynccontextmanager
+async def speaking():
+    """The address of a server that echoes."""
+    config = uvicorn.Config(echo, http=wire.BoundedProtocol, log_config=None, lifespan="off", port=0)
+    server = uvicorn.Server(config)
+    server.capture_signals = suppress
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()
+    server.should_exit = True
+    await task
+
+
+def test_a_head_that_does_not_come_is_not_waited_for_for_ever(monkeypatch):
+    monkeypatch.setattr(wire, "HEAD_S", 0.2)
+
+    async def scenario():
+        async with speaking() as address:
+            for begun in (b"", b"GET / HTTP/1.1\r\nHo", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
+                reader, writer = await asyncio.open_connection(*address[:2])
+                writer.write(begun)
+                said = await asyncio.wait_for(reader.read(), 5)
+                assert said.count(b"200 OK") == begun.count(b"\r\n\r\n")
+                writer.close()
+
+    run(scenario)
+
+
+def test_a_long_and_slow_body_is_no_head(monkeypatch):
+    monkeypatch.setattr(wire, "HEAD_S", 0.2)
+
+    async def scenario():
+        async with speaking() as address:
+            for coded in (False, True):
+                reader, writer = await asyncio.open_connection(*address[:2])
+                how = b"Transfer-Encoding: chunked" if coded else b"Content-Length: 400000"
+                writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n" + how + b"\r\n\r\n")
+                for _ in range(4):
+                    await asyncio.sleep(0.1)
+                    writer.write(
+                        (b"186a0\r\n" if coded else b"") + b"a" * 100_000 + (b"\r\n" if coded else b"")
+                    )
+                writer.write(b"0\r\n\r\n" if coded else b"")
+                said = await asyncio.wait_for(reader.readuntil(b">"), 5)
+                assert said.endswith(b"<400000>")
+                writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                await asyncio.wait_for(reader.readuntil(b"<0>"), 5)
+                writer.close()
+
+    run(scenario)
