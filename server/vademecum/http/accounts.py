@@ -15,7 +15,7 @@ from vademecum.http.asked import Req
 from vademecum.http.auth import administered, entry_cookie, no_cookie
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import problems
-from vademecum.http.rates import address_of
+from vademecum.http.rates import guesser_of
 from vademecum.model.limits import Tier
 from vademecum.services import accounts, sign_in
 from vademecum.services.parts import Parts
@@ -88,7 +88,7 @@ class SignedIn(msgspec.Struct, rename="camel"):
 async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
     """Answers with an HttpOnly cookie. Programs use a token instead. Wrong guesses make the next answer wait."""
     parts: Parts = state.parts
-    with sign_in.guess(parts, address_of(request), data.email):
+    with sign_in.guess(parts, guesser_of(request), data.email):
         secret = await sign_in.with_password(parts, data.email, data.password)
     return Response(SignedIn(), cookies=[entry_cookie(request, secret)])
 
@@ -114,7 +114,7 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
 )
 async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> SignedIn:
     """Every other browser of the account is signed out. `current` is needed where there is a password already."""
-    with sign_in.guess(state.parts, address_of(request), request.user.email):
+    with sign_in.guess(state.parts, guesser_of(request), request.user.email):
         await sign_in.change_password(state.parts, request.user, data.current, data.new, request.auth)
     return SignedIn()
 

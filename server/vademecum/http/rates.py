@@ -13,8 +13,9 @@ def limit_address(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) 
     """Before it is known who asks, so that guessing secrets is bounded too."""
     kind, address = _kind(connection), address_of(connection)
     if kind == "sign_in":
-        parts.limiter.check_failures(address)
-        parts.limiter.take(kind, address)
+        guesser = guesser_of(connection)
+        parts.limiter.check_failures(guesser)
+        parts.limiter.take(kind, guesser)
     elif not is_loopback(address):
         parts.limiter.take(kind, address)
 
@@ -34,6 +35,24 @@ def _kind(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
 def address_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     """The client's address: what the server saw, or a trusted proxy said."""
     return connection.client.host if connection.client is not None else "127.0.0.1"
+
+
+def guesser_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """Whose guesses of a password count together."""
+    return _network(address_of(connection))
+
+
+@lru_cache(maxsize=1024)
+def _network(address: str) -> str:
+    """Of IPv6 a caller has 2**64 addresses, and may come by another each time: that is one guesser. Inside a house, where
+    all have the same such part, each address is one."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if found.version == 4 or not found.is_global or found.ipv4_mapped is not None:
+        return address
+    return str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
 
 
 def is_here(connection: ASGIConnection[Any, Any, Any, Any]) -> bool:

@@ -56,6 +56,29 @@ def test_an_email_or_a_password_that_is_too_long_is_refused_and_not_counted_by_a
 
 
 @pytest.mark.parametrize(
+    ("address", "statuses"),
+    [
+        ("2a00:1450:4001:82f::{}", {401, 429}),  # a caller has all of these
+        ("2a00:1450:4001:{}::1", {401}),
+        ("fe80::{}", {401}),  # in a house each is somebody else
+        ("fd00:1::{}", {401}),
+        ("::ffff:203.0.113.{}", {401}),
+        ("203.0.113.{}", {401}),
+    ],
+)
+def test_whoever_has_many_addresses_guesses_no_more_often(tmp_path, address, statuses):
+    async def scenario():
+        async with house(tmp_path) as h:
+            stopped_clock(h)
+            answers = [await attempt(h, address.format(n), f"{n}@example.org") for n in range(1, 20)]
+            assert {answer.status_code for answer in answers} == statuses
+            if 429 in statuses:
+                assert [answer.status_code for answer in answers].index(429) <= 10
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
     ("path", "body", "kind"),
     [
         ("/v1/sign-in", b'{"email": "a@b", "password": "x"}', "application/json"),
