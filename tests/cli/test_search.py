@@ -1,6 +1,7 @@
 """What `vademecum search` prints: the part that was found, and what the answer could not know."""
 
 from cli.home import Home
+from property.rows import block, document
 from vademecum.cli.excerpt import excerpt
 from vademecum.cli.search import notes
 
@@ -28,6 +29,25 @@ def test_documents_that_are_not_embedded_yet_are_counted():
     ]
     assert list(notes(scope(pending=0))) == [] and list(notes(scope())) == []
     assert list(notes(scope(pending=13, mode="words"))) == [], "by words all are found"
+
+
+def test_what_others_wrote_is_shown_and_obeyed_by_no_terminal(tmp_path):
+    """A document may hold what sets a window's title or the clipboard, and a name may pass for another result."""
+    evil = "\x1b]52;c;aGk=\x07zebra\x1b[2J \x9b31m \u202e\r\n1. other.pdf"
+    home = Home(tmp_path / "data")
+    user = home.add("ada@example.org")
+    with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+        held = document(user, "d1", activeSessions=["s1"], filename=evil)
+        for name, row in (("documents", held), ("vectorEmbeddings", block("d1", text=evil))):
+            pushed = ada.post(f"/v1/sync/{name}/0/push", json=[{"newDocumentState": row}])
+            assert pushed.json() == []
+        ada.post("/v1/tokens", json={"name": evil[:100]})
+        found = home.ok("search", "zebra", "--user", "ada@example.org", "--session", "s1", "--mode", "words")
+        listed = home.ok("token", "list", "ada@example.org")
+    for said in (found.out, listed.out):
+        assert "zebra" in said
+        assert not set(said) & set("\x1b\x07\x9b\r\u202e"), repr(said)
+        assert not any(line.startswith("1. other") for line in said.splitlines())
 
 
 def test_a_short_passage_is_shown_whole_on_one_line():

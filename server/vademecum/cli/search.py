@@ -13,6 +13,7 @@ from vademecum.cli.door import at_desk
 from vademecum.cli.excerpt import excerpt
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
 from vademecum.errors import BadRequest
+from vademecum.model.neutral import visible
 from vademecum.model.said import SearchMode
 
 
@@ -37,8 +38,8 @@ def search(query: str, email: str, session: str, limit: int, mode: str, data: Pa
         click.echo(note, err=True)
     for number, result in enumerate(found["results"], start=1):
         page = f", page {result['page']}" if result["page"] is not None else ""
-        click.secho(f"{number}. {result['filename']}{page}", bold=True)
-        click.echo(f"   {excerpt(result['text'], query)}\n")
+        click.secho(f"{number}. {visible(result['filename'])}{page}", bold=True)
+        click.echo(f"   {excerpt(visible(result['text']), query)}\n")
 
 
 def notes(scope: dict[str, Any]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import msgspec
 
 from vademecum.cli.door import at_desk
 from vademecum.cli.options import data_option, json_option, settings_for
+from vademecum.model.neutral import visible
 
 
 @click.group()
@@ -38,7 +39,7 @@ def list_tokens(email: str, data: Path, as_json: bool) -> None:
         click.echo(msgspec.json.encode(found).decode())
         return
     for one in found:
-        click.echo(f"{one['id']}  {one['createdAt'][:10]}  {one['name']}")
+        click.echo(f"{one['id']}  {one['createdAt'][:10]}  {visible(one['name'])}")
 
 
 @token.command("revoke")

@@ -14,6 +14,7 @@ from vademecum.cli.lock import serving
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.errors import NotFound
 from vademecum.model.limits import Tier
+from vademecum.model.neutral import visible
 
 TIERS = click.Choice(get_args(Tier), case_sensitive=False)
 
@@ -67,7 +68,7 @@ def list_(data: Path, as_json: bool) -> None:
             else account["problem"]
         )
         rank = "administrator" if account["admin"] else ""
-        click.echo(f"{account['email']:40} {account['tier']:6} {holds} {rank}".rstrip())
+        click.echo(f"{visible(account['email']):40} {account['tier']:6} {holds} {rank}".rstrip())
 
 
 @user.command("tier")

@@ -76,6 +76,11 @@ def one_line(text: str) -> str:
     return _BREAKS.sub(" ", neutral(text)).strip(" ")
 
 
+def visible(text: str) -> str:
+    """On one line, without what is never seen, of which a terminal obeys some: for a person who reads it there."""
+    return _BREAKS.sub(" ", _HIDDEN.sub("", _LINE_END.sub("\n", text)))
+
+
 def quotation(text: str) -> str:
     """Neutral, in double quotes. Those within become single ones, as in print, so that none ends it."""
     return '"' + _QUOTE.sub("'", neutral(text)) + '"'
