@@ -62,7 +62,9 @@ def test_what_is_no_http_is_refused_as_a_problem(tmp_path):
 
 
 async def echo(scope, receive, send):
-    """Answers with the length of the body."""
+    """Answers with the length of the body; below /later, which it does not read at once."""
+    if scope["path"] == "/later":
+        await asyncio.sleep(0.5)
     length, more = 0, True
     while more:
         message = await receive()
@@ -97,6 +99,51 @@ def test_a_head_that_does_not_come_is_not_waited_for_for_ever(monkeypatch):
                 said = await asyncio.wait_for(reader.read(), 5)
                 assert said.count(b"200 OK") == begun.count(b"\r\n\r\n")
                 writer.close()
+
+    run(scenario)
+
+
+def test_a_body_that_does_not_go_on_is_not_waited_for_for_ever(monkeypatch):
+    monkeypatch.setattr(wire, "SILENT_S", 0.1)
+
+    async def scenario():
+        async with speaking() as address:
+            for begun in (b"", b"a" * 10, b"a" * 200_000):
+                reader, writer = await asyncio.open_connection(*address[:2])
+                writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n" + begun)
+                assert await asyncio.wait_for(reader.read(), 5) == b""
+                writer.close()
+
+    run(scenario)
+
+
+def test_a_body_that_the_server_does_not_take_yet_is_not_given_up(monkeypatch):
+    monkeypatch.setattr(wire, "SILENT_S", 0.05)
+    monkeypatch.setattr(wire, "HEAD_S", 0.05)
+
+    async def scenario():
+        async with speaking() as address:
+            reader, writer = await asyncio.open_connection(*address[:2])
+            writer.write(
+                b"POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n" + b"a" * 4_000_000
+            )
+            said = await asyncio.wait_for(reader.readuntil(b">"), 5)
+            assert said.endswith(b"<4000000>")
+            writer.close()
+
+    run(scenario)
+
+
+def test_an_answer_may_be_late(monkeypatch):
+    monkeypatch.setattr(wire, "SILENT_S", 0.05)
+    monkeypatch.setattr(wire, "HEAD_S", 0.05)
+
+    async def scenario():
+        async with speaking() as address:
+            reader, writer = await asyncio.open_connection(*address[:2])
+            writer.write(b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n")
+            await asyncio.wait_for(reader.readuntil(b"<0>"), 5)
+            writer.close()
 
     run(scenario)
 

@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_MAX = 64 * 2**10  # bytes; what comes in one piece is read whole, so that a little more may pass
 HEAD_S = 60.0  # from a connection, or the first byte of its next request, to the end of the head
+SILENT_S = 60.0  # a body of which nothing comes from one look to the next is not waited for
 _NOTHING = "Nothing was changed."
 
 
@@ -21,6 +22,7 @@ class BoundedProtocol(HttpToolsProtocol):
     """What is no part of a body counts: the head, and what may follow a body in pieces."""
 
     _held = 0
+    _heard = 0  # bytes, since the connection was made
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -33,6 +35,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._held += len(data)
+        self._heard += len(data)
         super().data_received(data)
         if self._held > HEAD_MAX and not self.transport.is_closing():
             said = f"The head of this request is longer than {HEAD_MAX:,} bytes. {_NOTHING}"
@@ -44,12 +47,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._held = 0
-        self._end_wait()
+        self._wait_for_body(None)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._held = 0
         super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._end_wait()
+        super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, "Bad Request", "BAD_REQUEST", f"{msg} {_NOTHING}")
@@ -57,6 +64,16 @@ class BoundedProtocol(HttpToolsProtocol):
     def _wait_for_head(self) -> None:
         self._end_wait()
         self._late = self.loop.call_later(HEAD_S, self._close)
+
+    def _wait_for_body(self, heard: int | None) -> None:
+        """`heard`: what it was at the last look; None after one at which nothing was read, since what is there already has
+        not been taken."""
+        before = None if self.flow.read_paused else self._heard
+        if heard is not None and heard == before:
+            self._close()
+            return
+        self._end_wait()
+        self._late = self.loop.call_later(SILENT_S, self._wait_for_body, before)
 
     def _end_wait(self) -> None:
         if self._late is not None:
