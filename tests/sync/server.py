@@ -14,7 +14,7 @@ from litestar import Request, get, post
 
 from vademecum.app import create_app
 from vademecum.cli.door import locked
-from vademecum.cli.serve import Server, listening
+from vademecum.cli.serve import Server, listening, protocol
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.accounts import change_tier
@@ -103,7 +103,7 @@ def main() -> None:
     app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
     for route in (alive, make_user, make_link, set_tier, revoke):
         app.register(route)
-    config = uvicorn.Config(app, log_level="warning")
+    config = uvicorn.Config(app, http=protocol(), log_level="warning")
     with locked(settings.data):
         Server(config, app, settings, "").run(listening(settings))
 

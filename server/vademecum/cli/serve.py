@@ -211,7 +211,7 @@ def _bound(one: socket.socket, address: tuple[Any, ...]) -> socket.socket:
     return one
 
 
-def _protocol() -> Any:
+def protocol() -> Any:
     """The one with a bound to heads; where its parser is not to be had, uvicorn's other one, which has a bound itself."""
     try:
         from vademecum.cli.wire import BoundedProtocol
@@ -270,7 +270,7 @@ def serve(data: Path, **flags: object) -> None:
         app = create_app(settings)
         config = uvicorn.Config(
             app,
-            http=_protocol(),
+            http=protocol(),
             log_config=None,
             access_log=False,
             lifespan="on",
