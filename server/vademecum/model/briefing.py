@@ -11,7 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from vademecum.model.decay import age_days, freshness
+from vademecum.model.decay import freshness
+from vademecum.model.moments import age_days
 from vademecum.model.neutral import one_line, quotation
 
 Part = Literal["Pinned", "Decisions", "Remembered", "Lately"]

@@ -2,20 +2,18 @@
 
 Relevance is rescaled over the candidates first, for a model's cosines may lie in a narrow band (E5's in 0.7..1) and
 age alone would decide then. The candidates are the best fits, not all that was found: the worse the worst of them, the
-closer together are the best, and the more of their order is left to age (bench/recall_locomo.py). What is pinned is always as fresh as if it were said now.
+closer together are the best, and the more of their order is left to age (bench/recall_locomo.py). What is pinned is
+always as fresh as if it were said now.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from math import inf
 
 RELEVANCE = 0.7
 RECENCY = 0.3
 HALF_LIFE_DAYS = 30.0
 CANDIDATES = 20  # or as many as are asked for
-DAY_S = 86_400.0
 
 
 def scored(relevances: Sequence[float], ages_days: Sequence[float], pinned: Sequence[bool]) -> list[float]:
@@ -32,12 +30,3 @@ def scored(relevances: Sequence[float], ages_days: Sequence[float], pinned: Sequ
 def freshness(age_days: float) -> float:
     """1 now, half of it after each half-life. A time to come, by a clock that is ahead, is now."""
     return float(0.5 ** (max(age_days, 0.0) / HALF_LIFE_DAYS))
-
-
-def age_days(then: str, now: str) -> float:
-    """Between times as rows have them. One that no calendar has, which a device may have pushed, is as old as can be."""
-    try:
-        passed = datetime.fromisoformat(now) - datetime.fromisoformat(then)
-    except ValueError:
-        return inf
-    return passed.total_seconds() / DAY_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from math import inf
 
 DAY_S = 86_400
 _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
@@ -17,6 +18,15 @@ def later(moment: str, seconds: float) -> str:
 def seconds_until(due: str, now: str) -> float:
     """Negative when it is past."""
     return (_parsed(due) - _parsed(now)).total_seconds()
+
+
+def age_days(then: str, now: str) -> float:
+    """Negative when it is still to come. What no calendar has, which a device may have pushed, is as old as can be."""
+    try:
+        passed = datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(then)
+    except ValueError:
+        return inf
+    return passed.total_seconds() / DAY_S
 
 
 def day(moment: str) -> str:

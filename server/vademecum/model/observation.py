@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.model.collections import Count, Id, Json, Mark, Name, ObservationKind, Path, RootSource, Time
-from vademecum.model.decay import age_days
 from vademecum.model.identity import is_name
+from vademecum.model.moments import age_days
 
 EVENTS_MAX = 500  # of one request
 CONTENT_MAX = 8000

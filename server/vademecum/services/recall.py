@@ -16,7 +16,8 @@ import msgspec
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Hit, IndexDamaged
-from vademecum.model.decay import CANDIDATES, age_days, scored
+from vademecum.model.decay import CANDIDATES, scored
+from vademecum.model.moments import age_days
 from vademecum.model.ranking import DEPTH, MEANING_OF_TURNS, lift_found
 from vademecum.model.recollection import Kind, Remembered, decode, kind_of, said
 from vademecum.model.said import SearchMode

@@ -17,10 +17,11 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest
 from vademecum.model import names, secrets
 from vademecum.model.collections import Json, Memory
-from vademecum.model.decay import age_days, scored
+from vademecum.model.decay import scored
 from vademecum.model.draft import Draft
 from vademecum.model.extraction import MEMORIES_MAX
 from vademecum.model.limits import Limits
+from vademecum.model.moments import age_days
 from vademecum.model.normalise import normalise
 from vademecum.model.ranking import DEPTH, Postings, best, bm25, query_terms
 from vademecum.model.scope import Everything, Home, InProject, MemoryScope

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import structlog
 
-DAY_S = 86_400.0
+from vademecum.model.moments import DAY_S
+
 REJECTED_DAYS = 30.0
 UNFINISHED_DAYS = 1.0  # writing one takes some milliseconds
 FILES_MAX = 1000  # of either

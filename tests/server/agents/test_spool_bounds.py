@@ -11,8 +11,9 @@ import pytest
 from server.agents.test_spool import email, spooled
 from server.house import house, run
 from soon import soon
+from vademecum.model.moments import DAY_S
 from vademecum.services import spool_bounds
-from vademecum.services.spool_bounds import DAY_S, bound
+from vademecum.services.spool_bounds import bound
 
 
 def aged(path: Path, days: float) -> Path:
