@@ -41,8 +41,15 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Refusal(msgspec.Struct, frozen=True):
+    """`message`: for who pushed the row, whose device keeps it."""
+
     code: str
     message: str
+
+
+def not_stored(message: str) -> str:
+    """The message of a refusal for who writes by a route: no device keeps what they sent."""
+    return message.replace("stays on this device", "was not stored")
 
 
 def charged_bytes(collection: str, row: Json, body_bytes: int) -> int:

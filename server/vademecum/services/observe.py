@@ -17,7 +17,7 @@ from vademecum.errors import LimitReached, no_such
 from vademecum.model import names, secrets
 from vademecum.model.collections import PATH_MAX, Json
 from vademecum.model.draft import Draft
-from vademecum.model.limits import Limits, refusal
+from vademecum.model.limits import Limits, not_stored, refusal
 from vademecum.model.observation import CONTENT_MAX, Event, fold
 from vademecum.model.scope import MemoryScope
 from vademecum.services import claims, roots, rows
@@ -95,7 +95,7 @@ def put(draft: Draft, before: Json | None, row: Json, limits: Limits) -> None:
     growth = draft.measure(key, row, body)
     no = refusal(OBSERVATIONS, before, row, growth, len(body), draft.usage, limits)
     if no is not None:
-        raise LimitReached(no.message.replace("stays on this device", "was not stored"), code=no.code)
+        raise LimitReached(not_stored(no.message), code=no.code)
     # A repeat that says nothing new leaves no other text behind, of which the disk would have to be rid.
     same = before is not None and before["content"] == row["content"]
     draft.put(key, row, body, same_text=same)

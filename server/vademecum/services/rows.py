@@ -21,7 +21,7 @@ from vademecum.errors import (
 from vademecum.model import cascade
 from vademecum.model.collections import Collection, Json, links
 from vademecum.model.draft import Draft
-from vademecum.model.limits import Limits
+from vademecum.model.limits import Limits, not_stored
 from vademecum.model.scope import MemoryScope, sees
 from vademecum.services.documents import new_id
 from vademecum.services.push import PushRow, push, read_row
@@ -130,9 +130,7 @@ def _write(draft: Draft, collection: Collection, row: Json, before: Json | None,
 
 
 def _refusal(code: str, message: str) -> VademecumError:
-    """A device keeps the row that it could not push; here there is none."""
-    said = message.replace("stays on this device", "was not stored")
-    kind = _REFUSALS[code]
+    said, kind = not_stored(message), _REFUSALS[code]
     return kind(said, code=code) if kind is LimitReached else kind(said)
 
 

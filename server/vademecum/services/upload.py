@@ -20,7 +20,7 @@ from vademecum.model.cascade import kill
 from vademecum.model.chunk import Chunk, chunk
 from vademecum.model.collections import DocumentId, Json
 from vademecum.model.draft import Draft
-from vademecum.model.limits import Limits, refusal
+from vademecum.model.limits import Limits, not_stored, refusal
 from vademecum.services.borrow import borrow, check_session
 from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
 from vademecum.services.models import Inference
@@ -197,7 +197,7 @@ def _store(
     growth = sum(draft.measure(*stored) for stored in rows)
     no = refusal("documents", before, row, growth, len(rows[0][2]), draft.usage, limits)
     if no is not None:
-        raise LimitReached(no.message.replace("stays on this device", "was not stored"), code=no.code)
+        raise LimitReached(not_stored(no.message), code=no.code)
     for key, r, body in rows:
         draft.put(key, r, body)
     return Uploaded(row, existing=False)
