@@ -13,7 +13,7 @@ from lxml import etree
 
 from vademecum.engines.files import archive
 from vademecum.engines.files.encoding import decode
-from vademecum.engines.files.parsed import Limits, Parsed, Part, Unreadable
+from vademecum.engines.files.parsed import EPUB, Limits, Parsed, Part, Unreadable
 
 _UNSEEN = {"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"}
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
@@ -130,4 +130,4 @@ def parse_epub(data: bytes, limits: Limits) -> Parsed:
             name = posixpath.normpath(posixpath.join(posixpath.dirname(package), href))
             if href and name in opened.namelist():
                 parts += html_parts(decode(archive.member(opened, name, limits)))
-    return Parsed("application/epub+zip", parts)
+    return Parsed(EPUB, parts)

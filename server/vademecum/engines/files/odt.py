@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from vademecum.engines.files import archive
-from vademecum.engines.files.parsed import Limits, Parsed, Part, Unreadable, joined
+from vademecum.engines.files.parsed import ODT, Limits, Parsed, Part, Unreadable, joined
 
 _NAMES = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 _TEXT, _TABLE, _OFFICE = (_NAMES % name for name in ("text", "table", "office"))
@@ -33,7 +33,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
         if block.tag == _HEADING and text.strip():
             section = text.strip()
         parts.append(Part(text, section=section))
-    return Parsed("application/vnd.oasis.opendocument.text", joined(parts))
+    return Parsed(ODT, joined(parts))
 
 
 def _row(row: Any) -> str:

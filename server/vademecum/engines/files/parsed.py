@@ -6,11 +6,17 @@ from itertools import groupby
 
 import msgspec
 
+PDF = "application/pdf"
+ODT = "application/vnd.oasis.opendocument.text"
+EPUB = "application/epub+zip"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # By the member that makes an archive one of these.
 OOXML = {
-    "word/document.xml": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    "ppt/presentation.xml": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    "xl/workbook.xml": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "word/document.xml": DOCX,
+    "ppt/presentation.xml": PPTX,
+    "xl/workbook.xml": XLSX,
 }
 
 

@@ -7,7 +7,7 @@ import unicodedata
 
 import pypdfium2 as pdfium
 
-from vademecum.engines.files.parsed import Limits, Parsed, Part, Unreadable
+from vademecum.engines.files.parsed import PDF, Limits, Parsed, Part, Unreadable
 
 _PASSWORD = 4  # pdfium's FPDF_ERR_PASSWORD
 GARBLED_SHARE = 0.2
@@ -36,7 +36,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
         raise Unreadable("GARBLED")
     if sum(c.isalnum() for c in text) < 3:
         raise Unreadable("NO_TEXT")
-    return Parsed("application/pdf", parts, count)
+    return Parsed(PDF, parts, count)
 
 
 def _page(document: pdfium.PdfDocument, number: int) -> str:

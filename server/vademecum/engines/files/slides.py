@@ -8,9 +8,7 @@ from typing import Any
 import pptx
 
 from vademecum.engines.files import archive
-from vademecum.engines.files.parsed import OOXML, Limits, Parsed, Part
-
-PPTX = OOXML["ppt/presentation.xml"]
+from vademecum.engines.files.parsed import PPTX, Limits, Parsed, Part
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import PurePath
 
 from vademecum.engines.files.encoding import decode
-from vademecum.engines.files.parsed import OOXML, Unreadable
+from vademecum.engines.files.parsed import EPUB, ODT, OOXML, PDF, Unreadable
 
 BY_ENDING = {
     "md": "text/markdown",
@@ -28,7 +28,7 @@ _HTML = re.compile(
 def sniff(data: bytes, filename: str) -> str:
     """The MIME type. Raises Unreadable for what has no parser."""
     if _is_pdf(data):
-        return "application/pdf"
+        return PDF
     if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
         return _archive(data)
     if data.startswith(b"{\\rtf"):
@@ -60,7 +60,7 @@ def _archive(data: bytes) -> str:
                 raise Unreadable("ENCRYPTED")
             if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
                 kind = archive.read("mimetype").decode("ascii", "replace").strip()
-                if kind in ("application/epub+zip", "application/vnd.oasis.opendocument.text"):
+                if kind in (EPUB, ODT):
                     return kind
     except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
         raise Unreadable("DAMAGED") from error

@@ -12,7 +12,7 @@ import docx
 from docx.oxml.ns import qn
 
 from vademecum.engines.files import archive
-from vademecum.engines.files.parsed import OOXML, Limits, Parsed, Part, joined
+from vademecum.engines.files.parsed import DOCX, Limits, Parsed, Part, joined
 
 _PARAGRAPH, _TABLE, _ROW, _CELL, _LETTERS = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc", "t"))
 _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
@@ -49,7 +49,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
             notes.pop((mark.tag, mark.get(_ID)), "") for mark in referring
         )  # each once, however often named
         parts.append(Part("\n".join([text, *filter(None, below)]), section=section))
-    return Parsed(OOXML["word/document.xml"], joined(parts))
+    return Parsed(DOCX, joined(parts))
 
 
 def _notes(part: Any) -> dict[tuple[str, str], str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import openpyxl
 
 from vademecum.engines.files import archive
-from vademecum.engines.files.parsed import OOXML, Limits, Parsed, Part, Unreadable
+from vademecum.engines.files.parsed import XLSX, Limits, Parsed, Part, Unreadable
 
-XLSX = OOXML["xl/workbook.xml"]
 CELLS_MAX = 2_000_000
 
 

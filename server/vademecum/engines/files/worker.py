@@ -13,16 +13,16 @@ from pathlib import Path
 
 import msgspec
 
-from vademecum.engines.files.parsed import OOXML, Limits, Parsed, Unreadable
+from vademecum.engines.files.parsed import DOCX, EPUB, ODT, PDF, PPTX, XLSX, Limits, Parsed, Unreadable
 
-_DOCX, _PPTX, _XLSX = OOXML.values()
+# By what `sniff` says: the file here, and its function. What is not named is read as plain text.
 _PARSERS = {
-    "application/pdf": ("pdf", "parse"),
-    _DOCX: ("word", "parse"),
-    _PPTX: ("slides", "parse"),
-    _XLSX: ("workbook", "parse"),
-    "application/vnd.oasis.opendocument.text": ("odt", "parse"),
-    "application/epub+zip": ("markup", "parse_epub"),
+    PDF: ("pdf", "parse"),
+    DOCX: ("word", "parse"),
+    PPTX: ("slides", "parse"),
+    XLSX: ("workbook", "parse"),
+    ODT: ("odt", "parse"),
+    EPUB: ("markup", "parse_epub"),
     "text/html": ("markup", "parse_html"),
     "text/markdown": ("text", "parse_markdown"),
     "text/rtf": ("text", "parse_rtf"),
