@@ -10,8 +10,8 @@ import numpy as np
 from searchers.base import Searcher, document_name, document_number
 from searchers.data import DIMS, DOCUMENTS, Vectors
 from vademecum.engines.lance import Block, Chunk, MatrixCache, VectorIndex
+from vademecum.model.collections import BLOCK_CHUNKS
 
-BLOCK = 16  # chunks of a block
 PAGE = 50  # blocks the indexer writes at a time
 
 
@@ -56,14 +56,14 @@ class Ours(Searcher):
 
     def _blocks(self, document: int) -> list[Block]:
         name, found = document_name(document), []
-        for begin in range(0, self.library.per_document, BLOCK):
-            indexes = range(begin, min(begin + BLOCK, self.library.per_document))
+        for begin in range(0, self.library.per_document, BLOCK_CHUNKS):
+            indexes = range(begin, min(begin + BLOCK_CHUNKS, self.library.per_document))
             rows = [self.row(document, index) for index in indexes]
             chunks = [
                 Chunk(index, None, None, self.library.texts[row])
                 for index, row in zip(indexes, rows, strict=True)
             ]
-            at = begin // BLOCK
+            at = begin // BLOCK_CHUNKS
             found.append(Block(f"{name}.{at}", name, at, chunks, self.library.vectors[rows]))
         return found
 

@@ -1,8 +1,9 @@
 """The collections: one struct a row, one `Collection` a table of rules. Ten are synced; what agents do is not.
 
 The structs are the one source of the wire: `schemas/*.json` are generated from them (`make schemas`) and the
-TypeScript types from those, of the synced ones. A struct is what a LIVE row must fit; tombstones are blanked rows (see `blank`) and
-are judged by `replication` alone. Field names on the wire are the camelCase of the names here.
+TypeScript types from those, of the synced ones; what the docstring of a struct says is its description there. A struct is
+what a LIVE row must fit; tombstones are blanked rows (see `blank`) and are judged by `replication` alone. Field names
+on the wire are the camelCase of the names here.
 """
 
 from __future__ import annotations
@@ -100,15 +101,19 @@ class Chunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_def
     section: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
 
 
+BLOCK_CHUNKS = 16
+DIMS_MAX = 4096
+
+
 class VectorEmbedding(Row, kw_only=True):
     """A block of up to 16 consecutive chunks. `embedding`: base64 of little-endian float32, n x dims, or null."""
 
     document_id: DocumentId
     block: Count
     model: Annotated[str, Meta(max_length=128)]
-    dims: Annotated[int, Meta(ge=0, le=4096)]
-    chunks: Annotated[list[Chunk], Meta(min_length=1, max_length=16)]
-    embedding: Annotated[str, Meta(max_length=16 * 4096 * 6)] | None
+    dims: Annotated[int, Meta(ge=0, le=DIMS_MAX)]
+    chunks: Annotated[list[Chunk], Meta(min_length=1, max_length=BLOCK_CHUNKS)]
+    embedding: Annotated[str, Meta(max_length=BLOCK_CHUNKS * DIMS_MAX * 6)] | None
 
     def __post_init__(self) -> None:
         super().__post_init__()

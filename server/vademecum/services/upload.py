@@ -18,15 +18,13 @@ from vademecum.engines.files.sandbox import parse
 from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
 from vademecum.model.cascade import kill
 from vademecum.model.chunk import Chunk, chunk
-from vademecum.model.collections import DocumentId, Json
+from vademecum.model.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, not_stored, refusal
 from vademecum.services.borrow import borrow, check_session
 from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
 from vademecum.services.models import Inference
 from vademecum.services.places import UploadPlaces
-
-BLOCK = 16  # chunks in a block
 
 
 class Uploaded(msgspec.Struct):
@@ -218,14 +216,14 @@ def _blocks(
 ) -> list[tuple[str, Json]]:
     found = []
     pairs = list(zip(chunks, tokens, strict=True))
-    for number, first in enumerate(range(0, len(pairs), BLOCK)):
+    for number, first in enumerate(range(0, len(pairs), BLOCK_CHUNKS)):
         row = {
             "id": f"{document_id}.{number}",
             "documentId": document_id,
             "block": number,
             "model": "",
             "dims": 0,
-            "chunks": [_wire_chunk(c, n) for c, n in pairs[first : first + BLOCK]],
+            "chunks": [_wire_chunk(c, n) for c, n in pairs[first : first + BLOCK_CHUNKS]],
             "embedding": None,
             **times,
         }

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from vademecum.errors import BadRequest, NotFound, VademecumError
-from vademecum.model.collections import Id, Json, ObservationKind, Time
+from vademecum.model.collections import PATH_MAX, Id, Json, ObservationKind, Time
 
 Said = str | None | UnsetType  # of a project
 Project = Annotated[
@@ -42,7 +42,7 @@ class Search(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     query: Annotated[str, Meta(min_length=1, max_length=2000, description="Words, or a whole question.")]
     project: Project | UnsetType = UNSET
     kind: Annotated[ObservationKind, Meta(description="Only observations of this kind.")] | UnsetType = UNSET
-    path: Annotated[str, Meta(max_length=4096, description="Only of this file.")] | UnsetType = UNSET
+    path: Annotated[str, Meta(max_length=PATH_MAX, description="Only of this file.")] | UnsetType = UNSET
     before: Annotated[Time, Meta(description="Only older than this.")] | UnsetType = UNSET
     after: Annotated[Time, Meta(description="Only newer than this.")] | UnsetType = UNSET
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
