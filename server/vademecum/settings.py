@@ -33,7 +33,7 @@ def default_tiers() -> dict[Tier, Limits]:
             file_bytes=2 * MB, storage_bytes=20 * MB, authoritative=False, searches_documents=False
         ),
         "JIVE": Limits(file_bytes=10 * MB, storage_bytes=100 * MB, authoritative=False),
-        "JIGGA": Limits(file_bytes=25 * MB, storage_bytes=250 * MB),
+        "JIGGA": Limits(),
     }
 
 

@@ -25,7 +25,7 @@ TOMBSTONE_BYTES = 256  # about what the blanked row takes
 
 
 class Limits(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Bounds of one account: counts, and bytes."""
+    """Bounds of one account: counts, and bytes. The defaults are those of JIGGA; the other tiers are in `settings`."""
 
     documents: int = DOCUMENTS
     file_bytes: int = 25 * 2**20
