@@ -8,12 +8,12 @@ WIDTH = 400
 _WORD = re.compile(r"\w+")
 
 
-def excerpt(text: str, query: str, width: int = WIDTH) -> str:
-    """At most `width` characters of `text` on one line, with "…" where something is left out."""
+def excerpt(text: str, query: str) -> str:
+    """At most WIDTH characters of `text` on one line, with "…" where something is left out."""
     text = " ".join(text.split())
-    if len(text) <= width:
+    if len(text) <= WIDTH:
         return text
-    room = width - len("… " + " …")
+    room = WIDTH - len("… " + " …")
     asked = {word.casefold() for word in _WORD.findall(query)}
     hits = [match for match in _WORD.finditer(text) if match[0].casefold() in asked]
 
