@@ -63,11 +63,11 @@ async def exported(request: Req, parts: Parts, project_id: str | None) -> Stream
     """Of one project, or of all and of none."""
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
     async with parts.users.open(request.user.id) as store:
-        only = None
-        spooled = parts.spool.folders(request.user.email) if project_id is None else None
-        if project_id is not None:
+        if project_id is None:
+            only, spooled = None, parts.spool.folders(request.user.email)
+        else:
             rows.check_live(store, "projects", project_id)
-            only = belongings(store, project_id, with_sessions=True)
+            only, spooled = belongings(store, project_id, with_sessions=True), None
         # Without a name from the start: however this ends, nothing of it is left in the folder.
         file = tempfile.TemporaryFile(dir=store.folder)  # noqa: SIM115 - closed when the answer is over
         try:

@@ -69,8 +69,8 @@ async def export(
     account: dict[str, Any],
     collections: Iterable[str],
     target: IO[bytes],
-    only: Collection[str] | None = None,
-    spooled: Sequence[Path] | None = None,
+    only: Collection[str] | None,
+    spooled: Sequence[Path] | None,
 ) -> None:
     """Write the ZIP to `target`. In memory is a portion of the rows at a time, and their keys. `only`: the keys of what
     is to be in it, if it is not everything; `spooled`: the user's folders of the spool, if they are to be in it."""
