@@ -20,7 +20,7 @@ from vademecum.model.limits import Limits, Tier
 from vademecum.model.observation import KEPT_DAYS
 
 MB = 2**20
-UPLOAD_MAX = 64 * MB  # of a multipart body; the bound of each tier is smaller
+UPLOAD_MAX = 64 * MB  # of a multipart body, whatever a tier allows: a larger `file_bytes` is not reached
 
 
 def default_data() -> Path:
