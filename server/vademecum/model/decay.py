@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 RELEVANCE = 0.7
 RECENCY = 0.3
-HALF_LIFE_DAYS = 30.0
+HALF_LIFE_DAYS = 30.0  # so in web/src/model/fading.ts, too
 CANDIDATES = 20  # or as many as are asked for
 
 
