@@ -48,8 +48,8 @@ from vademecum.http.asked import DEPENDENCIES, refuse_packed
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
 from vademecum.http.openapi import openapi_config, page_files
-from vademecum.http.pages import page_routes
 from vademecum.http.problems import HANDLERS
+from vademecum.http.web_app import page_routes
 from vademecum.model.collections import Registry
 from vademecum.model.jobs import Kind
 from vademecum.model.limits import Limits

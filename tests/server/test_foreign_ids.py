@@ -20,7 +20,7 @@ from server.agents.acting import join
 from server.endpoint import MODEL, Rule, speaking
 from server.foreign_requests import CANARY, DONE, FOLDER, KINDS, PARAMETERS, TABLE, rows
 from server.house import house, run
-from vademecum.http.pages import page_routes
+from vademecum.http.web_app import page_routes
 from vademecum.services.documents import new_id
 
 

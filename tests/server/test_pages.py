@@ -9,7 +9,7 @@ import pytest
 from litestar import Litestar
 
 from server.house import browser, house, refused, run
-from vademecum.http.pages import BUILT, TYPES, page_routes
+from vademecum.http.web_app import BUILT, TYPES, page_routes
 
 ROOT = Path(__file__).parents[2]
 
