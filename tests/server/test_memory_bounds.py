@@ -4,6 +4,7 @@ from property.rows import memory, session
 from server.house import house, run
 from server.memory import got, ids
 from vademecum.services.pages import PAGE_BYTES
+from vademecum.services.remember import LOOKED_AT
 
 SIZE = 900_000
 FIT = PAGE_BYTES // SIZE
@@ -55,5 +56,22 @@ def test_a_search_and_a_history_hold_what_fits_into_an_answer(tmp_path):
             last = f"memories/m{MANY - 1:02d}/history"
             shown = ids((await got(eva, last, sessionId="s1"))["memories"])
             assert shown == [f"m{n:02d}" for n in reversed(range(MANY - FIT, MANY))]
+
+    run(scenario)
+
+
+def test_of_a_memory_of_a_megabyte_the_beginning_is_looked_at_for_words(tmp_path):
+    """One letter may stand for eighteen: who pushes a million of them would hold up everybody at each search."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("sessions", session("s1")) == []
+            text = "zebra " + "\ufdfa " * (LOOKED_AT // 2) + "giraffe"
+            assert await ada.push("memories", memory("m", text=text, sessionIds=["s1"])) == []
+            for word, found in (("zebra", ["m"]), ("giraffe", [])):
+                asked = {"query": word, "project": None}
+                answer = (await ada.call("POST", "/v1/memories/search", json=asked)).json()
+                assert [hit["memory"]["id"] for hit in answer["results"]] == found
 
     run(scenario)

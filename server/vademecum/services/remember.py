@@ -34,6 +34,9 @@ from vademecum.services.recall import Recall
 from vademecum.services.scope import Asked, home_of, is_within, resolve
 
 NEAR = 10  # of the nearest memories, how many are looked at
+LOOKED_AT = (
+    20_000  # characters of a memory for whose words it is found; no statement is so long, but a row may be
+)
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -299,7 +302,7 @@ async def _by_words(
 def _ranked(found: list[tuple[Memory, bytes]], wanted: list[str], limit: int, now: str) -> list[MemoryHit]:
     """By BM25 and age; where nothing is wanted, all fit equally well."""
     if wanted:
-        postings = Postings.of_texts([memory.text for memory, _ in found])
+        postings = Postings.of_texts([memory.text[:LOOKED_AT] for memory, _ in found])
         scores = bm25([(postings, postings.lengths >= 0)], wanted)[0]
         fitting = [(found[at], float(scores[at])) for at in best(scores, DEPTH, 0.0)]
     else:
