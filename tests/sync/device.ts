@@ -14,6 +14,7 @@ import {
 } from "../../web/src/engines/sync/sync.ts";
 import type { Harness, User } from "./harness.ts";
 import { replicatePlain, type Plain } from "./plain.ts";
+import type { Row } from "../../web/src/model/reunite.ts";
 
 export const T = "2026-01-01T00:00:00.000Z";
 export const now = () => new Date().toISOString();
@@ -68,11 +69,17 @@ export class Device {
   }
 
   /** The app's own adapter. */
-  async own(known = memory(), patience?: Patience, base = this.harness.url): Promise<Sync> {
+  async own(
+    known = memory(),
+    patience?: Patience,
+    base = this.harness.url,
+    isImported: (turn: Row) => Promise<boolean> = async () => false,
+  ): Promise<Sync> {
     this.sync = new Sync({
       wire: { base, headers: { authorization: `Bearer ${this.user.token}` } },
       collections: this.db.collections,
       known,
+      isImported,
       retryMs: 100,
       waitForLeadership: false,
       ...(patience ? { patience } : {}),

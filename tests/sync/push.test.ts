@@ -2,6 +2,7 @@
 
 import { push } from "../../web/src/engines/sync/push.ts";
 import type { KnownStore } from "../../web/src/engines/sync/sync.ts";
+import type { Row } from "../../web/src/model/reunite.ts";
 import { Refusal } from "../../web/src/engines/sync/wire.ts";
 import { written } from "../../web/src/model/written.ts";
 import { kindOf } from "../../web/src/services/sync.ts";
@@ -19,11 +20,13 @@ const MIB = 2 ** 20;
 let gate: Gate;
 let device: Device;
 let known: KnownStore;
+let isImported: ((turn: Row) => Promise<boolean>) | undefined;
 
 beforeEach(async () => {
   gate = await Gate.open(harness);
   device = await Device.make(harness, user, ["sessions", "facts", "documents", "episodes"], true);
   known = memory();
+  isImported = undefined;
 });
 
 afterEach(async () => {
@@ -40,7 +43,7 @@ const error = async (id: string) => (await device.row("sessions", id)).syncError
 
 /** Does not wait: what never ends is to fail, and not to hang. */
 function online(): void {
-  void device.own(known, undefined, gate.url);
+  void device.own(known, undefined, gate.url, isImported);
 }
 
 async function nothingWaits(): Promise<void> {
@@ -262,7 +265,7 @@ test("a delete is not marked when it is refused: it waits", async () => {
 });
 
 test("what the device knows to be imported is said of each turn, in whatever parts it goes, and of no other row", async () => {
-  known.imported = async ({ id, userMessage }) => id !== "own" && userMessage !== "mended";
+  isImported = async ({ id, userMessage }) => id !== "own" && userMessage !== "mended";
   refuseBad(413);
   await device.insert("sessions", session("s"));
   await device.insert("episodes", episode("bad", "s", { userMessage: BAD }), episode("old", "s"));

@@ -127,9 +127,11 @@ export class Syncing {
         if (changed.forgottenAt) await device.forgetBefore(account.userId, changed.forgottenAt);
         await device.accounts.update(account.userId, changed);
       },
-      imported: (turn: Row) => device.imported.get(importedId(account.userId, turn)),
     };
-    this.#sync = new Sync({ wire, collections: records.collections, known, waitForLeadership: false });
+    const isImported = async (turn: Row) =>
+      (await device.imported.get(importedId(account.userId, turn))) !== undefined;
+    const { collections } = records;
+    this.#sync = new Sync({ wire, collections, known, isImported, waitForLeadership: false });
     const rows$ = merge(this.#sync.active$, ...Object.values(records.collections).map((c) => c.$));
     const looks = paced(this.#sync.state$, rows$, () => this.#look().catch(console.error)).subscribe();
     this.#sync.progress$.subscribe((progress) => {

@@ -9,7 +9,6 @@
 
 import type { RxCollection, WithDeleted } from "rxdb/plugins/core";
 import type { Row } from "../../model/reunite.ts";
-import type { KnownStore } from "./sync.ts";
 import { bare } from "./waiting.ts";
 
 export interface Write {
@@ -19,13 +18,14 @@ export interface Write {
   imported?: boolean;
 }
 
-export async function latest(collection: RxCollection, writes: Write[], known: KnownStore): Promise<Write[]> {
+export async function latest(
+  collection: RxCollection,
+  writes: Write[],
+  isImported: (turn: Row) => Promise<boolean>,
+): Promise<Write[]> {
   const idOf = ({ newDocumentState }: Write) => newDocumentState["id"] as string;
   if (collection.name === "episodes") {
-    const noted = async (write: Write) => ({
-      ...write,
-      imported: !!(await known.imported?.(write.newDocumentState)),
-    });
+    const noted = async (write: Write) => ({ ...write, imported: await isImported(write.newDocumentState) });
     return Promise.all(writes.map(noted));
   }
   if (collection.name !== "vectorEmbeddings") return writes;

@@ -33,14 +33,14 @@ export interface Known {
 export interface KnownStore {
   load(): Promise<Known>;
   save(known: Known): Promise<void>;
-  /** Something, if this turn came out of an export, with what was made of it. */
-  imported?(turn: Row): Promise<unknown>;
 }
 
 export interface SyncOptions {
   wire: Wire;
   collections: Record<string, RxCollection>;
   known: KnownStore;
+  /** Did this turn come out of an export, with what was made of it? */
+  isImported?: (turn: Row) => Promise<boolean>;
   retryMs?: number;
   waitForLeadership?: boolean;
   patience?: Patience;
@@ -100,7 +100,13 @@ export class Sync {
   readonly #stopping = new AbortController();
 
   constructor(options: SyncOptions) {
-    this.#options = { retryMs: 5_000, waitForLeadership: true, patience: PATIENCE, ...options };
+    const usual = {
+      retryMs: 5_000,
+      waitForLeadership: true,
+      patience: PATIENCE,
+      isImported: async () => false,
+    };
+    this.#options = { ...usual, ...options };
     this.#forgetting = new Forgetting(options.collections, options.known);
   }
 
@@ -204,7 +210,7 @@ export class Sync {
     stream$: Subject<Event>,
     signal: AbortSignal,
   ): Replication {
-    const { wire, waitForLeadership, patience, known } = this.#options;
+    const { wire, waitForLeadership, patience, isImported } = this.#options;
     const base = `/v1/sync/${name}/${collection.schema.version}`;
     const replication = replicateRxCollection<Row, Checkpoint>({
       replicationIdentifier: `${wire.base}${base}#${epoch}`,
@@ -236,7 +242,7 @@ export class Sync {
             const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
             let sent = 0;
             const send = (body: string) => this.#send(path, body, epoch, signal, sent++ === 0);
-            const answer = await push(await latest(collection, writes as Write[], known), send);
+            const answer = await push(await latest(collection, writes as Write[], isImported), send);
             // The server is back, but what was forgotten there a pull alone tells.
             if (!this.#isLive) pull(this.#replications.get(name)!);
             return answer;
