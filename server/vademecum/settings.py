@@ -20,7 +20,8 @@ from vademecum.model.limits import Limits, Tier
 from vademecum.model.observation import KEPT_DAYS
 
 MB = 2**20
-UPLOAD_MAX = 64 * MB  # of a multipart body, whatever a tier allows: a larger `file_bytes` is not reached
+UPLOAD_MAX = 64 * MB  # of a multipart body
+FILE_MAX = 63 * MB  # of a file in one, whatever a tier allows
 
 
 def default_data() -> Path:
@@ -137,6 +138,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def __post_init__(self) -> None:
         _check_origin(self.origin)
         _check_proxies(self.trusted_proxies)
+        _check_tiers(self.tiers)
         if self.assistant_url:
             base_address(self.assistant_url)
             if not self.assistant_model.strip():
@@ -167,6 +169,14 @@ def _check_proxies(addresses: str) -> None:
             one == "*" or ipaddress.ip_network(one, strict=False)
         except ValueError as error:
             raise ValueError(f"{one!r} is no address of a trusted proxy, nor a network of them") from error
+
+
+def _check_tiers(tiers: Mapping[Tier, Limits]) -> None:
+    for tier, limits in tiers.items():
+        if limits.file_bytes > FILE_MAX:
+            raise ValueError(
+                f"A file of {tier} may have {FILE_MAX >> 20} MB at most: `file_bytes` <= {FILE_MAX}"
+            )
 
 
 def from_environment(environment: Mapping[str, str], **flags: Any) -> Settings:
