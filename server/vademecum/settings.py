@@ -175,7 +175,7 @@ def _check_tiers(tiers: Mapping[Tier, Limits]) -> None:
     for tier, limits in tiers.items():
         if limits.file_bytes > FILE_MAX:
             raise ValueError(
-                f"A file of {tier} may have {FILE_MAX >> 20} MB at most: `file_bytes` <= {FILE_MAX}"
+                f"A file of {tier} may have {FILE_MAX >> 20} MB at most: `fileBytes` <= {FILE_MAX}"
             )
 
 

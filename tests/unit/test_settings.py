@@ -25,7 +25,7 @@ def test_what_is_not_named_of_a_tier_keeps_the_default_of_that_tier(tmp_path):
         ("TIERS", '{"GOLD": {"documents": 20}}'),
         ("TIERS", '{"FREE": 20}'),
         ("TIERS", "[]"),
-        ("TIERS", '{"JIGGA": {"file_bytes": 67108864}}'),  # no request is so large
+        ("TIERS", '{"JIGGA": {"fileBytes": 67108864}}'),  # no request is so large
         ("RATES", '{"answer": 0}'),
         ("RATES", '{"answers": 5}'),
         ("ORIGIN", "docs.example.org"),
