@@ -110,6 +110,11 @@ export async function formOnDevice(userId: string): Promise<Form> {
   return formOf(kept, schemas);
 }
 
+/** Is there anything of an account's rows on this device? It is not opened to be looked at. */
+export async function isOnDevice(userId: string): Promise<boolean> {
+  return (await namesOf(userId)).length > 0;
+}
+
 async function namesOf(userId: string): Promise<string[]> {
   return (await Dexie.getDatabaseNames()).filter((name) => name.startsWith(prefixOf(userId)));
 }
