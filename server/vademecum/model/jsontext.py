@@ -17,8 +17,9 @@ _ESCAPE = re.compile(
     r"\\(?:u[Dd][89ABab][\dA-Fa-f]{2}\\u[Dd][C-Fc-f][\dA-Fa-f]{2}|(?P<lone>u[Dd][89A-Fa-f][\dA-Fa-f]{2})|.)",
     re.ASCII | re.DOTALL,
 )
-# Where JSON opens and closes, strings passed over.
-_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+# Where JSON opens and closes, strings passed over. One that does not end goes to the end: else each quote in it would be
+# tried for the beginning of one, which takes time by the square.
+_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 DEEPEST = 64  # arrays and objects within each other; nothing that fits a schema has as many
 HALF = r"\ufffd"  # what stands for half a letter
 
