@@ -98,7 +98,7 @@ _OPTION = Pattern(
 _WORDS = Pattern(
     r"(?<![\w-])(?:sshpass\s-p|(?:7z[a-z]?|rar|unrar)\s[^\n|;&]{0,200}?(?<=\s)-p|wpa_passphrase\s[^\n|;&]{1,40}?\s"
     r"|nmcli\s[^\n|;&]{0,200}?\spassword\s|vault\slogin\s(?!-)|ngrok\s[^\n|;&]{0,40}?authtoken\s|rclone\sobscure\s"
-    r"|kubectl\s[^\n|;&]{0,200}?secret\s[^\n|;&]{0,200}?--from-literal[= ][^\s=]{1,100}="
+    r"|kubectl\s[^\n|;&]{0,60}?secret\s[^\n|;&]{0,100}?--from-literal[= ][^\s=]{1,100}="
     r"|(?:fly|flyctl)\ssecrets\sset\s[^\s=]{1,100}=)"
     r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{3,200})",
     re.ASCII,
