@@ -83,10 +83,16 @@ def test_a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to(home):
     """The terminal is gone by then, so nothing can be said to it either."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
-    # A shell that leads the terminal's session, as a person has it.
+
+    def lead() -> (
+        None
+    ):  # A shell that leads the terminal's session, as a person has it, who did not ask for `nohup`.
+        os.close(os.open(os.ttyname(0), os.O_RDWR))
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
     process = subprocess.Popen(
         command, env=home.environment(), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        preexec_fn=lambda: os.close(os.open(os.ttyname(0), os.O_RDWR)),
+        preexec_fn=lead,
     )  # fmt: skip
     os.close(theirs)
     try:

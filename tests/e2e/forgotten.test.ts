@@ -109,10 +109,12 @@ test("what is deleted leaves none of its words beside the rows, and lost words w
 });
 
 test("what a device makes whose clock is behind the forgetting is made after it", async () => {
-  const { at } = await forgetEverything(device);
-  const ahead = new Date(Date.parse(at) + 3_600_000).toISOString();
   const { userId } = device.user;
-  const account = await kept<object>(device, "accounts", "get", userId);
+  const known = () => kept<{ forgottenAt?: string }>(device, "accounts", "get", userId);
+  const { at } = await forgetEverything(device); // of which the device hears, though the server had no row of it
+  const ahead = new Date(Date.parse(at) + 3_600_000).toISOString();
+  await soon(async () => expect((await known()).forgottenAt).toBe(at));
+  const account = await known();
   await kept(device, "accounts", "put", { ...account, forgottenAt: ahead }); // by a clock an hour ahead of this one
   await device.reopen();
   await device.page.evaluate(() => (window as any).vademecum.addFact("made", "late"));

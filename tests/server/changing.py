@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from below import paths_below
 from property.rows import session
 from server.house import House, Person, house
 from soon import soon
@@ -88,4 +89,6 @@ async def check_meaning(h: House, person: Person, name: str) -> None:
 
 
 def staged(data: Path, person: Person) -> list[Path]:
-    return list((user_folder(data, person.id) / "reembed").glob("*/*@*"))
+    return [
+        path for path in paths_below(user_folder(data, person.id) / "reembed") if path.match("reembed/*/*@*")
+    ]

@@ -25,27 +25,26 @@ def test_a_row_that_is_being_edited_is_never_missing(tmp_path, monkeypatch, rece
             ada = await h.person()
             row = session("s1")
             await ada.push("sessions", row)
-            stop = False
+            seen = 0
 
             async def edit():
                 nonlocal row
-                for number in range(EDITS):
+                number = 0
+                while number < EDITS or (seen < EDITS and not reader.done()):
+                    number += 1
                     changed = {**row, "title": f"title {number}"}
                     assert await ada.push("sessions", changed, assumed=row) == []
                     row = changed
 
             async def read():
-                seen = 0
+                nonlocal seen
                 async with h.parts.users.open(ada.id) as store:
-                    while not stop:
+                    while not editor.done():
                         assert "sessions/s1" in await store.bodies(["sessions/s1"])
                         seen += 1
-                return seen
 
-            reader = asyncio.create_task(read())
-            await edit()
-            stop = True
-            assert await reader > 50
+            editor, reader = asyncio.create_task(edit()), asyncio.create_task(read())
+            await asyncio.gather(editor, reader)
 
     run(scenario)
 

@@ -52,9 +52,30 @@ def test_an_event_says_when_everything_was_forgotten_and_none_before_does(tmp_pa
             await send(ada, "facts", (fact("f"), None))
             receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
             for ear in (one, all_):
-                await ear.until(lambda ear=ear: len(ear.events) == 2)
-                before, after = ear.events
-                assert "forgottenAt" not in before and after["forgottenAt"] == receipt["at"]
+                await ear.until(
+                    lambda ear=ear: len(ear.events) == 3
+                )  # the row, its tombstone, and a page without rows
+                before, *after = ear.events
+                assert "forgottenAt" not in before
+                assert {event["forgottenAt"] for event in after} == {receipt["at"]}
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_stream_hears_that_everything_was_forgotten_though_there_was_nothing_here(tmp_path):
+    """What a device holds and was refused, or has not sent, goes all the same."""
+
+    async def scenario(h, url, ada):
+        async with (
+            listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
+            listen(url, ada, "/v1/sync/stream?versions=facts:0,sessions:0") as two,
+        ):
+            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+            for ear in (one, two):
+                await ear.until(lambda ear=ear: ear.events)
+                (heard,) = ear.events
+                assert heard["documents"] == [] and heard["forgottenAt"] == receipt["at"]
+                assert heard["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
 
     on_the_wire(tmp_path, scenario)
 

@@ -40,9 +40,9 @@ async def forget_route(request: Req, data: JSONBody[Confirmation], state: State)
             f'To forget everything, send {{"confirm": "{FORGET_EVERYTHING}"}}. Nothing was changed.'
         )
     parts: Parts = state.parts
-    where = parts.settings.data, parts.users, parts.eraser, request.user.id
+    house = parts.settings.data, parts.users, parts.eraser, parts.hub
     async with parts.spool.cleared(request.user.email) as spooled:
-        receipt = await forget_everything(*where, spooled)
+        receipt = await forget_everything(*house, request.user.id, spooled)
     return receipt
 
 

@@ -37,12 +37,12 @@ class StreamBounds(msgspec.Struct, frozen=True):
 class Run:
     """Neighbouring rows of a commit, all of one collection: an event, encoded once for all who want it."""
 
-    def __init__(self, store: UserStore, collection: str) -> None:
+    def __init__(self, store: UserStore, collection: str, seq: int = WAITING) -> None:
         self.collection = collection
         self.size = 0  # bytes of its rows; the few around them are not worth counting
         self._store = store
         self._bodies: list[bytes] = []
-        self._seq = WAITING
+        self._seq = seq
 
     def has_room(self, collection: str, body: bytes) -> bool:
         return collection == self.collection and self.size + len(body) <= EVENT_BYTES
@@ -115,6 +115,10 @@ class Subscription:
             self._queue.put_nowait(event)
             self._bytes += len(event)
 
+    def offer_none(self, store: UserStore) -> None:
+        """Queue a page without rows, for what stands beside them: up to here, nothing was missed."""
+        self.offer([Run(store, min(self._collections), store.heads.seq)])
+
     async def next(self) -> bytes | None:
         """The next event; `WAKE` means look around, `CLOSED` that there is no more."""
         event = await self._queue.get()
@@ -151,6 +155,12 @@ class Hub:
             runs = cut(store, changes)
             for subscription in subscriptions:
                 subscription.offer(runs)
+
+    def tell_forgotten(self, store: UserStore) -> None:
+        """Each stream hears that everything was forgotten, though none of what it follows had a row: a device may hold
+        what never came to the server."""
+        for subscription in self._subscriptions.get(store.user_id, ()):
+            subscription.offer_none(store)
 
     def mention(self, user_id: str, collection: str, event: bytes) -> None:
         """Tell the user's streams of this collection something that is no row and is kept nowhere."""

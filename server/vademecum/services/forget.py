@@ -23,6 +23,7 @@ from vademecum.model.draft import WAITING, Draft
 from vademecum.services.belongings import belongings
 from vademecum.services.delete import delete_project
 from vademecum.services.erase import Eraser, files_below, scan
+from vademecum.services.follow import Hub
 from vademecum.services.portions import Portion, portions
 
 SAMPLE = 400  # pieces of content that are looked for afterwards
@@ -60,12 +61,13 @@ class Receipt(msgspec.Struct, rename="camel"):
 
 
 async def forget_everything(
-    data: Path, users: Users, eraser: Eraser, user_id: str, spooled: Several[Path]
+    data: Path, users: Users, eraser: Eraser, hub: Hub, user_id: str, spooled: Several[Path]
 ) -> Receipt:
     """Returns when it is done and checked. `spooled`: the user's folders of the spool, which are looked through too."""
     async with users.open(user_id) as store:
         seen = await _look(store)
         rows, size, at = await store.write(lambda draft: _bury_all(draft, seen.stubs))
+        hub.tell_forgotten(store)
     files = await eraser.erase_all(user_id)
     needles = sorted(seen.needles)[:SAMPLE]
     leftovers = await asyncio.to_thread(_left, [user_folder(data, user_id), *spooled], needles)
