@@ -54,7 +54,7 @@ test("a half document for whose text there is no room keeps its file, says so, a
   await insert(records, "documents", { id: "f", status: "pending" });
   const desk = openUploads(records);
   desk.files.rows.set("f", waiting("f", TEXT));
-  const full = vi.spyOn(records.vectorEmbeddings, "bulkUpsert");
+  const full = vi.spyOn(records.vectorEmbeddings, "bulkInsert");
   full.mockRejectedValueOnce(new DOMException("No room.", "QuotaExceededError"));
   void desk.uploads.resume();
   await until(desk, "f", "failed");
@@ -65,6 +65,27 @@ test("a half document for whose text there is no room keeps its file, says so, a
   await desk.uploads.again("f");
   await until(desk, "f", "done");
   expect(await texts("f")).toBe(TEXT);
+});
+
+test("what comes from the server while it is written here, as the answer was lost, stays as it came", async () => {
+  const storage = records.documents.storageInstance;
+  const write = storage.bulkWrite.bind(storage);
+  const late = vi.spyOn(storage, "bulkWrite").mockImplementationOnce(async (rows, context) => {
+    const { id } = rows[0]!.document;
+    late.mockRestore();
+    await insert(records, "documents", { id, status: "ready", filename: "by the server" });
+    await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0 });
+    return write(rows, context);
+  });
+  const desk = openUploads(records);
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  expect(await stored(records, "documents", id)).toMatchObject({
+    status: "ready",
+    filename: "by the server",
+  });
+  expect(await texts(id)).toBe("a secret");
 });
 
 test("the same file, added again, gives a document the text that it lacks and is lent as it is", async () => {
@@ -174,12 +195,12 @@ test("who cancels while the words of a file are counted, or written, keeps none 
   await soon(() => expect(ifHere).toHaveBeenCalledTimes(2));
   await turns();
   expect(await stored(records, "documents", counted).catch(() => null)).toBeNull(); // not even a tombstone
-  const upsert = records.vectorEmbeddings.bulkUpsert.bind(records.vectorEmbeddings);
+  const write = records.vectorEmbeddings.bulkInsert.bind(records.vectorEmbeddings);
   let isWritten = false;
-  vi.spyOn(records.vectorEmbeddings, "bulkUpsert").mockImplementation(async (rows) => {
+  vi.spyOn(records.vectorEmbeddings, "bulkInsert").mockImplementation(async (rows) => {
     await desk.uploads.cancel(written);
     await soon(async () => expect(await documents()).toEqual([]));
-    return upsert(rows).finally(() => (isWritten = true));
+    return write(rows).finally(() => (isWritten = true));
   });
   count([1]);
   await soon(() => expect(isWritten).toBe(true));

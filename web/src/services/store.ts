@@ -2,12 +2,12 @@
 
 import type { WaitingFile } from "../engines/device/device.ts";
 import { edit } from "../engines/records/edit.ts";
+import { insertAbsent } from "../engines/records/insert.ts";
 import { beginning } from "../model/beginning.ts";
 import type { Chunk } from "../model/chunk.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../model/rows.ts";
 import { deleteDocuments } from "./delete.ts";
 import type { Embedding } from "./embedding.ts";
-import { blocksOf } from "./documents.ts";
 import type { House } from "./house.ts";
 
 const BLOCK = 16; // chunks in a block
@@ -17,8 +17,9 @@ type AboutFile = Pick<DocumentDoc, "mimeType" | "contentHash" | "size" | "pageCo
 type WireChunk = VectorEmbeddingDoc["chunks"][number];
 
 /**
- * The document has the id of the file: one that was taken up twice is one document. What an earlier try has stored of it
- * stays as it is. What `signal` ends may have left some of it behind, for its caller to bury.
+ * The document has the id of the file: one that was taken up twice is one document. What an earlier try has stored of
+ * it, or the server whose answer was lost, stays as it is. What `signal` ends may have left some of it behind, for its
+ * caller to bury.
  */
 export async function storeText(
   house: House,
@@ -32,17 +33,16 @@ export async function storeText(
   const tokens = await tokensOf(embedding, chunks);
   signal.throwIfAborted();
   const counted = chunks.map((one, at) => wired(one, tokens[at]!));
-  const existing = await documents.findOne(file.id).exec();
+  let isNew = false;
   try {
     // The document comes first: text without one nobody would see, and nobody could delete.
-    if (!existing) await documents.insert(documentFor(house, file, about, chunks.length));
-    else await edit<DocumentDoc>(existing, (row) => completed(row, about, chunks.length));
-    const held = new Set((await blocksOf(house, file.id)).map(({ id }) => id));
-    const blocks = blocksFor(house, file, counted).filter(({ id }) => !held.has(id));
-    await vectorEmbeddings.bulkUpsert(blocks); // all of them or none
+    isNew = (await insertAbsent(documents, [documentFor(house, file, about, chunks.length)])) > 0;
+    const existing = isNew ? null : await documents.findOne(file.id).exec();
+    if (existing) await edit<DocumentDoc>(existing, (row) => completed(row, about, chunks.length));
+    await insertAbsent(vectorEmbeddings, blocksFor(house, file, counted));
     signal.throwIfAborted();
   } catch (error) {
-    if (!existing) await deleteDocuments(house, [file.id]);
+    if (isNew) await deleteDocuments(house, [file.id]);
     throw error;
   }
 }

@@ -1,9 +1,13 @@
 /** Sentences of the uploads. Short and concrete: what happened, what is safe, what to do. */
 
+import { beginning } from "../../model/beginning.ts";
 import type { Task } from "../../model/task.ts";
 import { count } from "./count.ts";
 import { bytes } from "./measures.ts";
 import { unreadable } from "./unreadable.ts";
+
+/** Characters of what another program says of a failure. */
+const TOLD_MAX = 200;
 
 const files = (n: number) => count(n, "file", "files");
 const ofMany = (done: number, of: number) => `${done.toLocaleString()} of ${of.toLocaleString()}`;
@@ -70,6 +74,9 @@ function problem({ name, code, message: told }: Task): string {
     return "It is here and is found by its words. The rest of its search index could not be made.";
   }
   if (code === "TOO_LARGE") return message || `${name} is larger than a file may be. Nothing was stored.`;
-  if (code === "ERROR" || !message) return `${name} could not be added: ${message ?? code}`;
+  if (code === "ERROR" || !message) {
+    const why = beginning((message ?? code ?? "").replace(/\s+/g, " ").trim(), TOLD_MAX);
+    return `${name} could not be added. Try again; if that does not help, choose the file once more. What went wrong: ${why}`;
+  }
   return message;
 }
