@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import msgspec
 
 from vademecum.model.normalise import normalise
-from vademecum.model.unicode import MARKS, in_class
+from vademecum.model.unicode import MARKS, one_of
 
 CHUNKER = 1
 SIZE = 1000
@@ -32,10 +32,8 @@ _CLOSERS = "\"'\u00bb\u2019\u201d\u203a\u300b\u300d\u300f\uff09)\\]"
 _GAP = re.compile(f"[{_BLANK}]+")
 _GAP_OR_STOP = re.compile(f"[{_BLANK}]+|[\u3002\uff01\uff1f\uff61]+[{_CLOSERS}]*")
 _SENTENCE_END = re.compile(f"[.!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362][{_CLOSERS}]{{0,3}}$")
-_MARK = re.compile(f"[{in_class(MARKS)}]")
-_GLUED_BEFORE = re.compile(
-    f"[{in_class(MARKS)}\u200c\u200d\u1160-\u11ff\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]"
-)
+_MARK = re.compile(one_of(MARKS))
+_GLUED_BEFORE = re.compile(one_of(f"{MARKS} 200c-200d 1160-11ff 1f3fb-1f3ff e0020-e007f"))
 _FLAGS = re.compile("[\U0001f1e6-\U0001f1ff]*$")
 _BACK = 128
 

@@ -11,17 +11,17 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from vademecum.model.unicode import MARKS, change_known, in_class
+from vademecum.model.unicode import MARKS, change_known, one_of
 
 NORMALISER = 1
 MARK_RUN = 30
 """No language stacks more. Without a bound NFC is quadratic: 80,000 marks in a row took five seconds."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_MARK = f"[{in_class(MARKS)}]"
+_MARK = one_of(MARKS)
 _LONG_RUN = re.compile(f"({_MARK}{{{MARK_RUN}}}){_MARK}+")
 # NFKD makes marks of the voicing signs of narrow kana, too, the only ones that are none before.
-_MARK_TO_BE = f"[{in_class(MARKS)}\uff9e\uff9f]"
+_MARK_TO_BE = one_of(f"{MARKS} ff9e-ff9f")
 _LONG_RUN_TO_BE = re.compile(f"({_MARK_TO_BE}{{{MARK_RUN}}}){_MARK_TO_BE}+")
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _DROPPED = re.compile("[\ufeff\u200b]")

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vademecum.model.normalise import bounded
-from vademecum.model.unicode import MARKS, blank_unknown, change_known, in_class
+from vademecum.model.unicode import MARKS, blank_unknown, change_known, one_of
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -51,11 +51,12 @@ INVISIBLE = (
     "ad 61c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-2064 2066-206f 3164 fe00-fe0f feff ffa0 "
     "1bca0-1bca3 1d173-1d17a e0001 e0020-e007f e0100-e01ef"
 )
-_DROPPED = re.compile(f"[{in_class(ACCENTS)}{in_class(INVISIBLE)}]+")
+_DROPPED = re.compile(f"{one_of(f'{ACCENTS} {INVISIBLE}')}+")
 # What Unicode does not take apart but people type as something else. (Not str.casefold: browsers lack it.)
 _SPELT = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"} | dict(zip("ςøđðłħıىیک", "σoddlhiييك", strict=True))
 )
+_IS_SPELT = re.compile(f"[{''.join(map(chr, _SPELT))}]")
 # Scripts written without spaces, and Hangul, whose particles cling to the words: Thai, Lao, Myanmar, Khmer, kana,
 # bopomofo, Han. Their runs are cut into pairs of characters.
 _DENSE = (
@@ -76,7 +77,7 @@ _STEMMED = re.compile("[a-z]{4,}")
 
 
 # A mark belongs to a word, but never begins one.
-_WORD = f"[^\\W_](?:[^\\W_]|[{in_class(MARKS)}])*"
+_WORD = f"[^\\W_](?:[^\\W_]|{one_of(MARKS)})*"
 # What makes one name of the words on both sides: co-worker, PASS_MAX_DAYS, resolv.conf, 1.12, 1,250.
 _SIGN = "(?:[-._\u2010]|(?<=[0-9]),(?=[0-9]))"
 _ASCII_NAME = re.compile(f"[a-z0-9]+(?:{_SIGN}[a-z0-9]+)*")
@@ -99,7 +100,9 @@ def _fold_known(text: str) -> str:
     plain = _DROPPED.sub("", unicodedata.normalize("NFKD", text)).lower()
     # Recomposed, or Hangul would stay in pieces; dropped again, for lower() may bring a mark back. Bounded again, for
     # what was dropped may have stood between two runs of marks.
-    return unicodedata.normalize("NFKC", bounded(_DROPPED.sub("", plain).translate(_SPELT)))
+    plain = _DROPPED.sub("", plain)
+    spelt = plain.translate(_SPELT) if _IS_SPELT.search(plain) else plain
+    return unicodedata.normalize("NFKC", bounded(spelt))
 
 
 def terms(text: str) -> list[str]:
@@ -116,6 +119,7 @@ def query_terms(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+@lru_cache(maxsize=1 << 15)
 def stem(word: str) -> str:
     """An English word without its common endings: plural, -ing, -ed, -ly, a last e; a last y as i. Crude, but the
     same for question and text, so that a wrong cut costs little in other languages too. Others stay as they are."""

@@ -116,8 +116,24 @@ KNOWN = (
 
 def in_class(ranges: str) -> str:
     """Ranges as the inside of a regular expression's `[…]`."""
-    points = (item.split("-") for item in ranges.split())
-    return "".join("-".join(f"\\U{int(point, 16):08x}" for point in item) for item in points)
+    return "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in _points(ranges))
+
+
+def one_of(ranges: str) -> str:
+    """A regular expression for one character of these ranges, which says what all others are: of a class, Python looks
+    at what is above U+FFFF one range after another before it says no, and to most characters the answer is no."""
+    others, first = [], 0
+    for begin, end in [*sorted(_points(ranges)), (0x110000, 0)]:
+        if first < begin:
+            others.append(f"{first:x}-{begin - 1:x}")
+        first = max(first, end + 1)
+    return f"[^{in_class(' '.join(others))}]"
+
+
+def _points(ranges: str) -> list[tuple[int, int]]:
+    """The first and the last character of each range."""
+    ends = [[int(point, 16) for point in item.split("-")] for item in ranges.split()]
+    return [(points[0], points[-1]) for points in ends]
 
 
 _UNKNOWN = re.compile(f"([^{in_class(KNOWN)}]+)")
