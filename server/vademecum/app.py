@@ -56,7 +56,7 @@ from vademecum.model.limits import Limits
 from vademecum.services import local, reembed
 from vademecum.services.accounts import finish_leaving
 from vademecum.services.answer import endpoint_of, open_answers
-from vademecum.services.backstage import Backstage
+from vademecum.services.backstage import INDEX_APART_S, Backstage
 from vademecum.services.checkpoint import checkpointing
 from vademecum.services.clock import now_iso
 from vademecum.services.context import Contexts
@@ -201,7 +201,7 @@ def add_jobs(
     eraser: Eraser,
 ) -> UserQueue:
     """What follows a commit of documents. Returns the job of their index, for which a search waits."""
-    index_job = backstage.add_index("index", indexer.work, parallel=2)
+    index_job = backstage.add("index", indexer.work, delay_s=INDEX_APART_S, apart_s=INDEX_APART_S, parallel=2)
     backstage.add("embed", embedding.work, parallel=2)
     backstage.add("reembed", reembedding.work)
     backstage.add("erase", eraser.work, delay_s=settings.erase_delay_s)

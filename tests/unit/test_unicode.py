@@ -8,7 +8,7 @@ import pytest
 
 from vademecum.model import ranking
 from vademecum.model.ranking import fold, terms
-from vademecum.model.unicode import KNOWN, MARKS, blank_unknown, change_known
+from vademecum.model.unicode import KNOWN, MARKS, blank_unknown, change_known, one_of
 
 BROWSER = Path(__file__).parents[2] / "web" / "src" / "model"
 CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
@@ -17,6 +17,17 @@ CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE0
 def held(ranges: str) -> set[str]:
     ends = ([int(end, 16) for end in item.split("-")] for item in ranges.split())
     return {chr(code) for first, *rest in ends for code in range(first, (rest or [first])[0] + 1)}
+
+
+@pytest.mark.parametrize(
+    "table", [MARKS, f"{MARKS} 41 {ranking.ACCENTS} {ranking.INVISIBLE}", "0-41", "10ffff"]
+)
+def test_one_of_says_the_characters_of_a_table_and_no_others(table: str) -> None:
+    """Tables that overlap, too, in any order."""
+    some = re.compile(one_of(table))
+    assert {character for character in CHARACTERS if some.fullmatch(character)} == {
+        character for character in held(table) if not "\ud800" <= character < "\ue000"
+    }
 
 
 @pytest.mark.parametrize(
