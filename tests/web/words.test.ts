@@ -3,7 +3,9 @@
 import { conversation } from "../../web/src/ui/words/conversation.ts";
 import { ago } from "../../web/src/ui/words/count.ts";
 import { since } from "../../web/src/ui/words/measures.ts";
+import { uploads } from "../../web/src/ui/words/uploads.ts";
 import { lostWords, nameOf } from "../../web/src/model/rowText.ts";
+import type { Task } from "../../web/src/model/task.ts";
 
 const base = { id: "f", key: "user.name", value: "Ada", confirmed: false };
 
@@ -42,6 +44,13 @@ test.each([
     expect(conversation.noAnswer(available, citations, kind)).toBe(said);
   },
 );
+
+test("of a failure that has no words of its own it is said what to do, and the beginning of what was told", () => {
+  const message = `\n\n  Code: CONFLICT.\n  ${"A hint. ".repeat(100)}`;
+  const said = uploads.stage({ name: "lease.pdf", stage: "failed", code: "ERROR", message } as Task);
+  expect(said).toMatch(/^lease\.pdf could not be added\. Try again; .* What went wrong: Code: CONFLICT\. A hint\./);
+  expect(said.length).toBeLessThan(320);
+});
 
 test("a day is over at midnight, not after 24 hours", () => {
   const now = new Date(2026, 4, 14, 22, 40);
