@@ -1,6 +1,7 @@
 """Both streams over a real socket: in order, without a gap, of one's own rows alone, and ended with the server."""
 
 import asyncio
+import json
 import os
 
 from property.rows import document, fact, session
@@ -18,6 +19,24 @@ def test_what_is_written_after_the_headers_arrives(tmp_path):
                 await ear.until(lambda ear=ear: ear.events)
                 assert ear.events[0]["documents"] == [row]
                 assert ear.events[0]["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_row_that_was_sent_over_several_lines_arrives_whole(tmp_path):
+    async def scenario(h, url, ada):
+        rows = [fact("f1"), fact("f2"), fact("f3")]
+        async with (
+            listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
+            listen(url, ada, "/v1/sync/stream") as all_,
+        ):
+            for row, line in zip(rows, ("\n", "\r", "\r\n\r\n"), strict=True):
+                text = json.dumps([{"newDocumentState": row}], indent=1).replace("\n", line)
+                answer = await ada.call("POST", "/v1/sync/facts/0/push", content=text)
+                assert (answer.status_code, answer.json()) == (200, [])
+            for ear in (one, all_):
+                await ear.until(lambda ear=ear: len(ear.events) == 3)
+                assert ear.rows("facts") == rows
 
     on_the_wire(tmp_path, scenario)
 

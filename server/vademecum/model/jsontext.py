@@ -1,5 +1,5 @@
 """JSON in a text that is not JSON: in prose, in a fence, or cut off, in which case what was whole is kept; strings with
-half a letter in them; and what is nested so deeply that no decoder takes it."""
+half a letter in them; what is nested so deeply that no decoder takes it; and JSON over several lines."""
 
 from __future__ import annotations
 
@@ -90,3 +90,8 @@ def _whole(text: str, start: int) -> tuple[str, int]:
         elif letter == ",":
             safe, still_open = at, open_.copy()
     return text[start:safe] + "".join(_CLOSING[one] for one in reversed(still_open)), len(text)
+
+
+def on_one_line(text: bytes) -> bytes:
+    """JSON without line breaks. One can only stand between two tokens; a blank means the same there."""
+    return text.replace(b"\n", b" ").replace(b"\r", b" ")

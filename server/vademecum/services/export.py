@@ -26,6 +26,7 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model.chunk import join
 from vademecum.model.collections import Json
 from vademecum.model.draft import WAITING, Head
+from vademecum.model.jsontext import on_one_line
 from vademecum.services import spool_files
 from vademecum.services.documents import filenames
 from vademecum.services.portions import Portion, portions
@@ -156,8 +157,8 @@ async def _write(
 
 
 def _line(key: str, body: bytes) -> bytes:
-    """A row as it was sent. A line break in it can only stand between two tokens; a blank means the same there."""
-    return body.replace(b"\n", b" ").replace(b"\r", b" ")
+    """A row as it was sent."""
+    return on_one_line(body)
 
 
 def _waiting_line(key: str, body: bytes) -> bytes:

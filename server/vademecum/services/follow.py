@@ -18,6 +18,7 @@ import msgspec
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import TooManyStreams
 from vademecum.model.draft import WAITING, Change
+from vademecum.model.jsontext import on_one_line
 from vademecum.services.pull import envelope
 
 EVENT_BYTES: Final = 2**20  # a larger row is an event by itself
@@ -64,8 +65,11 @@ class Run:
 
 
 def frame(data: bytes, event: str = "") -> bytes:
-    """A server-sent event. One with a name is no replication: clients that do not know the name pass over it."""
-    return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + data + b"\n\n"
+    """A server-sent event. One with a name is no replication: clients that do not know the name pass over it.
+
+    A row is given back as it was sent, and a program may have sent it over several lines: a line break ends the data.
+    """
+    return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + on_one_line(data) + b"\n\n"
 
 
 def cut(store: UserStore, changes: list[Change]) -> list[Run]:
