@@ -59,9 +59,11 @@ def _take_changed(group: tuple[str, ...], base: Json, stored: Json, new: Json, m
 
 
 def _merge_set(base: list[str], stored: list[str], new: list[str]) -> list[str]:
+    """Looked up, not looked through: a list may have ten thousand ids, and a device may claim to have known any number."""
     removed = set(base) - set(new)
+    known = {*base, *stored}
     kept = [item for item in stored if item not in removed]
-    return kept + [item for item in dict.fromkeys(new) if item not in base and item not in stored]
+    return kept + [item for item in dict.fromkeys(new) if item not in known]
 
 
 def _merge_counter(name: str, of_set: str, base: Json, stored: Json, new: Json) -> int:
