@@ -1,8 +1,9 @@
 """JSON in a text that is not JSON: in prose, in a fence, or cut off, in which case what was whole is kept; strings with
-half a letter in them; what is nested so deeply that no decoder takes it; and JSON over several lines."""
+half a letter in them; what is nested so deeply, or counts so much, that no decoder takes it; and line breaks."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -90,6 +91,18 @@ def _whole(text: str, start: int) -> tuple[str, int]:
         elif letter == ",":
             safe, still_open = at, open_.copy()
     return text[start:safe] + "".join(_CLOSING[one] for one in reversed(still_open)), len(text)
+
+
+def without_excess(text: bytes) -> Any:
+    """What JSON says, with None in place of each number that is too large to be one, such as 1e400."""
+    return json.loads(text, parse_int=_number, parse_float=_number)
+
+
+def _number(text: str) -> int | float | None:
+    try:
+        return msgspec.json.decode(text, type=int | float)
+    except msgspec.ValidationError:
+        return None
 
 
 def on_one_line(text: bytes) -> bytes:

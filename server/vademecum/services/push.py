@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from vademecum.errors import BadRequest
 from vademecum.model import cascade, causes, vectors
 from vademecum.model.collections import ID_PATTERN, Collection, Json, Links, links
 from vademecum.model.draft import WAITING, Draft, Head
-from vademecum.model.jsontext import HALF, without_depths, without_halves
+from vademecum.model.jsontext import HALF, without_depths, without_excess, without_halves
 from vademecum.model.limits import Limits, has_free_tombstone, refusal
 from vademecum.model.misfit import sentence
 from vademecum.model.names import entity_id, joined_notes
@@ -32,6 +33,7 @@ from vademecum.model.replication import (
 ROWS_MAX = 1000  # of one push; RxDB sends 100
 CUT_MAX = 4 * 2**20  # bytes that are looked through, bracket by bracket, for what is nested too deeply
 ENTITIES = "entities"
+NO_NUMBER = "A number in it is larger than any that can be kept."
 _NULL = msgspec.Raw(b"null")
 _NO_MODELS: Mapping[str, int] = {}
 
@@ -111,8 +113,8 @@ def read_row(
     *,
     is_mended: bool = False,
 ) -> Incoming:
-    row = msgspec.json.decode(sent.newDocumentState)
-    assumed = msgspec.json.decode(sent.assumedMasterState)
+    row, counts = _decoded(sent.newDocumentState)
+    assumed, _ = _decoded(sent.assumedMasterState)
     if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):
         raise BadRequest(f"Every row needs a string `{collection.primary_key}`. Nothing was changed.")
     if assumed is not None and not isinstance(assumed, dict):
@@ -120,8 +122,18 @@ def read_row(
     key = f"{collection.name}/{row[collection.primary_key]}"
     body = bytes(sent.newDocumentState)
     problem = _problem(collection, row, sent, user_id, dims)
+    if problem is None and not counts and row.get("_deleted") is not True:
+        problem = NO_NUMBER
     altered = is_mended and HALF.encode() in body
     return Incoming(key, row, body, assumed, problem, altered=altered, imported=sent.imported)
+
+
+def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:
+    """And whether its numbers are numbers here. A row with 1e400 is refused by itself, and those beside it are not."""
+    try:
+        return msgspec.json.decode(sent), True
+    except msgspec.ValidationError:
+        return without_excess(bytes(sent)), False
 
 
 def _problem(

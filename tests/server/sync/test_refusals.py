@@ -1,5 +1,6 @@
 """Push, rule 2: a row that does not fit comes back marked, and holds up no other. A number in a name is its rule."""
 
+import json
 import re
 
 import pytest
@@ -19,6 +20,28 @@ def test_2_a_row_that_does_not_fit_is_refused_as_sent_and_the_others_pass(tmp_pa
         error = answered[0]["syncError"]
         assert error.keys() == {"code", "message", "at"} and error["message"] and TIME.fullmatch(error["at"])
         assert set(await ada.live("facts")) == {"a", "b"}
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 5000], ids=["1e400", "-1e400", "5000 digits"])
+def test_2_a_number_beyond_all_numbers_is_refused_with_its_row_and_the_others_pass(tmp_path, number):
+    """JavaScript reads 1e400 as Infinity, and writes that as null."""
+
+    async def scenario(ada):
+        bad = fact("bad", confidence="BAD")
+        batch = [{"newDocumentState": row} for row in (fact("a"), bad, fact("b"))]
+        batch.append(
+            {"newDocumentState": fact("c"), "assumedMasterState": {**fact("c"), "confidence": "BAD"}}
+        )
+        batch.append({"newDocumentState": dead({**fact("a"), "confidence": "BAD"})})
+        sent = json.dumps(batch).replace('"BAD"', number)
+        answer = await ada.call("POST", "/v1/sync/facts/0/push", content=sent)
+        assert answer.status_code == 200, answer.text
+        tombstone, refused = answer.json()
+        assert tombstone["_deleted"] and tombstone["id"] == "a"
+        assert unmarked(refused) == {**bad, "confidence": None} and codes([refused]) == ["INVALID"]
+        assert set(await ada.live("facts")) == {"b", "c"}
 
     alone(tmp_path, scenario)
 
