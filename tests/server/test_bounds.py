@@ -7,11 +7,11 @@ import json
 
 import pytest
 
-from property.rows import NEW, document, fact, session
+from property.rows import NEW, document, fact, memory, session
 from property.wire import alone, codes, page, send, stored
 from server.house import house, refused, run
 from server.test_limits import dead, small
-from vademecum.model.limits import TOMBSTONE_BYTES
+from vademecum.model.limits import REFERENCE_BYTES, TOMBSTONE_BYTES
 from vademecum.services import backup as backups
 from vademecum.services.push import ROWS_MAX
 
@@ -191,3 +191,26 @@ def test_a_document_that_is_full_of_sessions_is_lent_to_no_other(tmp_path):
         assert (await ada.call("PUT", "/v1/documents/d/sessions/more")).status_code == 200
 
     alone(tmp_path, scenario)
+
+
+def test_names_of_other_rows_are_charged_beyond_those_that_are_free(tmp_path, monkeypatch):
+    """Memory holds each: of ten thousand in a row of 70 kB it took more than five megabytes."""
+    monkeypatch.setattr("vademecum.model.limits.REFERENCES_FREE", 5)
+
+    def told(row_id, sessions):
+        return memory(row_id, sessionIds=[f"s{number}" for number in range(sessions)])
+
+    def size(*rows):
+        return sum(len(json.dumps(row, separators=(",", ":"))) for row in rows)
+
+    async def scenario(ada):
+        free, more, fewer = told("a", 5), told("b", 10), told("b", 2)
+        assert await send(ada, "memories", (free, None), (more, None)) == []
+        assert await usage(ada) == size(free, more) + 10 * REFERENCE_BYTES
+        assert codes(await send(ada, "memories", (told("c", 30), None))) == ["STORAGE_LIMIT"]
+        assert await send(ada, "memories", (fewer, more)) == []
+        assert await usage(ada) == size(free, fewer) + 2 * REFERENCE_BYTES
+        assert await send(ada, "memories", (dead(free), None), (dead(fewer), None)) == []
+        assert await usage(ada) == 0
+
+    alone(tmp_path, scenario, **small(storage_bytes=8_000))

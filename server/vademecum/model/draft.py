@@ -15,7 +15,7 @@ import msgspec
 from vademecum.model.blank import blank
 from vademecum.model.collections import Collection, Json, Links, links
 from vademecum.model.jobs import Job, Stored, is_open
-from vademecum.model.limits import Usage, charged_bytes, charged_tombstones
+from vademecum.model.limits import Usage, charged_bytes, charged_references, charged_tombstones
 from vademecum.model.replication import Life
 
 WAITING = 0  # the seq of a row whose parent is not here yet
@@ -76,6 +76,7 @@ class Heads:
     index: Index = field(default_factory=Index)
     documents: int = 0
     live_bytes: int = 0
+    references: int = 0
     tombstones: int = 0
     seq: int = 0
 
@@ -87,7 +88,7 @@ class Heads:
     @property
     def bytes(self) -> int:
         """What the user is charged."""
-        return self.live_bytes + charged_tombstones(self.tombstones)
+        return self.live_bytes + charged_tombstones(self.tombstones) + charged_references(self.references)
 
     def absorb(self, changes: Mapping[str, Change]) -> None:
         """Take over what was committed (or, at the start, what was loaded)."""
@@ -111,6 +112,7 @@ class Heads:
             self.tombstones += sign
         else:
             self.live_bytes += sign * head.size
+            self.references += sign * len(head.references)
             if head.seq != WAITING and key.startswith("documents/"):
                 self.documents += sign
 
@@ -175,6 +177,7 @@ class Draft:
         self._seq = heads.seq
         self._documents = heads.documents
         self._live_bytes = heads.live_bytes
+        self._references = heads.references
         self.tombstones = heads.tombstones
 
     # -- looking ------------------------------------------------------------------------------------------------
@@ -254,8 +257,8 @@ class Draft:
 
     @property
     def usage(self) -> Usage:
-        charged = self._live_bytes + charged_tombstones(self.tombstones)
-        return Usage(documents=self._documents, bytes=charged)
+        charged = charged_tombstones(self.tombstones) + charged_references(self._references)
+        return Usage(documents=self._documents, bytes=self._live_bytes + charged)
 
     @property
     def seq(self) -> int:
@@ -265,9 +268,14 @@ class Draft:
 
     def measure(self, key: str, row: Json, body: bytes) -> int:
         """Bytes by which storing `row` would change `usage.bytes`."""
+        name = key.partition("/")[0]
+        charged = charged_bytes(name, row, len(body))
+        references = self._references + len(links(self.collections[name], row)[1])
         before = self.head(key)
-        charged = charged_bytes(key.partition("/")[0], row, len(body))
-        return charged - (before.size if before is not None and not before.deleted else 0)
+        if before is not None and not before.deleted:
+            charged -= before.size
+            references -= len(before.references)
+        return charged + charged_references(references) - charged_references(self._references)
 
     def put(
         self,
@@ -314,11 +322,11 @@ class Draft:
     def savepoint(self) -> Callable[[], None]:
         """The undo of everything done after this call."""
         changes, jobs, taken, aged = dict(self.changes), dict(self.jobs), list(self.taken), set(self.aged)
-        counts = self._seq, self._documents, self._live_bytes, self.tombstones
+        counts = self._seq, self._documents, self._live_bytes, self._references, self.tombstones
         told = self.forgotten_at, self.asked, self.followed, self.epoch, self.restored_seq
 
         def undo() -> None:
-            self._seq, self._documents, self._live_bytes, self.tombstones = counts
+            self._seq, self._documents, self._live_bytes, self._references, self.tombstones = counts
             self.forgotten_at, self.asked, self.followed, self.epoch, self.restored_seq = told
             undone = [c for c in self.changes.values() if changes.get(c.key) is not c]
             for change in undone:
@@ -356,5 +364,6 @@ class Draft:
             self.tombstones += sign
         else:
             self._live_bytes += sign * head.size
+            self._references += sign * len(head.references)
             if head.seq != WAITING and key.startswith("documents/"):
                 self._documents += sign

@@ -22,6 +22,8 @@ BORROWED = {
 }  # what a borrow changes of a document
 TOMBSTONES_FREE = 100_000
 TOMBSTONE_BYTES = 256  # about what the blanked row takes
+REFERENCES_FREE = 100_000
+REFERENCE_BYTES = 256  # half of what one takes in memory; on the disk it takes hardly any
 
 
 class Limits(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -68,6 +70,11 @@ def has_free_tombstone(count: int) -> bool:
 def charged_tombstones(count: int) -> int:
     """Bytes `count` tombstones are charged. They are kept for ever, so to write and delete must not be free for ever."""
     return max(0, count - TOMBSTONES_FREE) * TOMBSTONE_BYTES
+
+
+def charged_references(count: int) -> int:
+    """Bytes `count` references of rows to others are charged: memory holds each, and a row may have ten thousand."""
+    return max(0, count - REFERENCES_FREE) * REFERENCE_BYTES
 
 
 def refusal(
