@@ -17,6 +17,7 @@ from vademecum.errors import Broken
 from vademecum.services import backup as backups
 from vademecum.services.backup import erase_again
 from vademecum.services.follow import CLOSED
+from vademecum.services.unfinished import unfinished
 
 
 async def written(h, tmp_path):
@@ -244,7 +245,7 @@ def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatc
             monkeypatch.setattr("shutil.copy2", torn)
             with pytest.raises(Exception, match="not what was copied"):
                 await backups.backup(h.parts, tmp_path / "second")
-            assert [p.name for p in tmp_path.iterdir() if "second" in p.name] == []
+            assert names(tmp_path) == {"data", "backup"}
 
     run(scenario)
 
@@ -273,9 +274,32 @@ def test_of_a_backup_that_the_disk_does_not_take_nothing_is_left(tmp_path, monke
                     Broken, match=r"second cannot be written \(No space left on device\)\. No backup"
                 ):
                     await backups.backup(h.parts, tmp_path / "second")
-            assert [p.name for p in tmp_path.iterdir() if "second" in p.name] == []
+            assert names(tmp_path) == {"data", "backup"}
             await send(ada, "sessions", (session("after"), None))
             await backups.backup(h.parts, tmp_path / "second")
+
+    run(scenario)
+
+
+def test_what_a_crash_left_of_a_backup_goes_with_the_next_and_what_is_being_made_stays(tmp_path, monkeypatch):
+    """It holds all that everybody had, and nobody looks for a name with a dot: what is forgotten would stay there."""
+
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            await written(h, tmp_path)
+            before = names(tmp_path)
+            with monkeypatch.context() as patch:
+                patch.setattr("shutil.rmtree", lambda *_, **__: None)  # nobody tidies up after a kill
+                patch.setattr("vademecum.services.backup._checksums", lambda _: 1 // 0)
+                with pytest.raises(ZeroDivisionError):
+                    await backups.backup(h.parts, tmp_path / "second")
+            (left,) = names(tmp_path) - before
+            assert list((tmp_path / left).rglob("records.duckdb"))
+            os.utime(tmp_path / left, (0, 0))
+            with unfinished(tmp_path / "slow") as slow:
+                os.utime(slow, (0, 0))
+                await backups.backup(h.parts, tmp_path / "third")
+                assert names(tmp_path) == before | {"third", slow.name}
 
     run(scenario)
 

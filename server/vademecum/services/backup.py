@@ -10,9 +10,8 @@ import asyncio
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from vademecum.services.left import Left, look, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.project_merge import MOVED
 from vademecum.services.scope import PROJECTS, SESSIONS, project_of
+from vademecum.services.unfinished import unfinished
 
 MANIFEST = "backup.json"
 ACCOUNTS = "accounts.duckdb"
@@ -78,7 +78,14 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
             raise BadRequest(f"{target} exists already. Nothing was written; choose another name.")
         with suppress(FileExistsError):  # a file is there: that it is no folder is said by what comes next
             target.parent.mkdir(parents=True, exist_ok=True)
-        made = staging = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    with ExitStack() as stack:
+        with _writing(target):
+            staging = stack.enter_context(unfinished(target))
+        return await _filled(parts, staging, target)
+
+
+async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
+    made = staging
     try:
         with _writing(target):
             await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
