@@ -21,6 +21,7 @@ BAD_BODIES = [
     b'[{"newDocumentState": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"}]",
     b'\xff\xfe["a"]',
     b'[{"newDocumentState": {"id": "a"}, "assumedMasterState": 7}]',
+    b'[{"newDocumentState": {"id": "a", "mode": 1e400, "title": "\xed\xa0\x80"}}]',
 ]
 BAD_ROWS = [
     {"id": "a"},

@@ -94,8 +94,9 @@ def _whole(text: str, start: int) -> tuple[str, int]:
 
 
 def without_excess(text: bytes) -> Any:
-    """What JSON says, with None in place of each number that is too large to be one, such as 1e400."""
-    return json.loads(text, parse_int=_number, parse_float=_number)
+    """What JSON says, with None in place of each number that is too large to be one, such as 1e400. Raises
+    UnicodeDecodeError: given bytes, the library would let halves of letters pass, which nothing can write."""
+    return json.loads(text.decode(), parse_int=_number, parse_float=_number)
 
 
 def _number(text: str) -> int | float | None:
