@@ -1,6 +1,9 @@
 """What a transaction sees of its own changes, and what is left of one that is undone."""
 
+import json
+
 from property.rows import document, memory, session
+from vademecum.model.cascade import kill
 from vademecum.model.collections import Registry
 from vademecum.model.draft import Draft, Heads
 
@@ -71,3 +74,26 @@ def test_questions_of_what_is_undone_are_not_counted():
     draft.asked += 1
     undo()
     assert draft.asked == 1
+
+
+def test_a_memory_s_history_goes_with_it_in_as_few_readings_however_long_it_is():
+    """One a link took a second and a half for each thousand, and the thread from all others."""
+    readings = []
+
+    def death_of_the_newest(length):
+        heads = Heads()
+        rows = {f"memories/m{n}": memory(f"m{n}", supersededBy=f"m{n + 1}") for n in range(length)}
+        first = draft_upon(heads)
+        put(first, "memories", *rows.values(), memory(f"m{length}"))
+        heads.absorb(first.changes)
+
+        def read(keys):
+            readings.append(keys)
+            return {key: json.dumps(rows.get(key, memory(key.partition("/")[2]))).encode() for key in keys}
+
+        readings.clear()
+        draft = Draft(heads, read, Registry(), "epoch", "", NOW)
+        assert len(kill(draft, f"memories/m{length}")) == length + 1
+        return len(readings)
+
+    assert death_of_the_newest(300) == death_of_the_newest(3)

@@ -27,6 +27,7 @@ def bereave(draft: Draft, dead: list[str]) -> list[str]:
     """
     victims: list[str] = []
     level = dead
+    draft.prefetch(_kin(draft, dead))
     while level:
         left = orphans(draft, level)
         draft.prefetch(left)
@@ -81,16 +82,34 @@ def _lives_by(draft: Draft, key: str, parent: str) -> bool:
 
 
 def _follows(draft: Draft, key: str, dead: str) -> bool:
+    fields = _followed_by(draft, key, dead)
+    row_id = dead.partition("/")[2]
+    return bool(fields) and any(draft.row(key).get(field) == row_id for field in fields)
+
+
+def _followed_by(draft: Draft, key: str, dead: str) -> list[str]:
+    """The fields of the row that take it along, should one of them name `dead`."""
     head, gone = draft.head(key), draft.head(dead)
     if head is None or gone is None or head.parents != gone.parents:
-        return False
-    collection, row_id = dead.split("/")
-    fields = [
+        return []
+    collection = dead.partition("/")[0]
+    return [
         reference.field
         for reference in draft.collections[key.partition("/")[0]].references
         if reference.on_death == "follow" and reference.target == collection
     ]
-    return bool(fields) and any(draft.row(key).get(field) == row_id for field in fields)
+
+
+def _kin(draft: Draft, dead: list[str]) -> set[str]:
+    """All that may follow `dead`, and what may follow that: read together, for a memory may have a long history."""
+    found: set[str] = set()
+    todo = list(dead)
+    while todo:
+        one = todo.pop()
+        near = [key for key in draft.dependents(one) if key not in found and _followed_by(draft, key, one)]
+        found.update(near)
+        todo += near
+    return found
 
 
 def _heal(draft: Draft, key: str) -> None:
