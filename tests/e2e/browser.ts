@@ -26,6 +26,9 @@ export const SMALL_MODEL = process.env["VADEMECUM_SMALL_MODEL"]!;
 /** Where its clock is read: where the tests' dates are written. */
 const PLACE = { timezoneId: "UTC" };
 
+/** As a hand holds it: touched, and no pointer hovers. */
+const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+
 /** For all devices of a process, which share nothing in it: to start one takes seconds. It ends with the process. */
 const inProcess = globalThis as { chromium?: Promise<Chromium> };
 
@@ -47,6 +50,8 @@ export interface Ways {
   own?: readonly string[];
   /** The app may be kept on the device. To put it there takes seconds of both cores, so only tests that need it do. */
   installs?: boolean;
+  /** It is small, and touched. */
+  phone?: boolean;
   /** Where it finds the app, if not at the server itself. */
   at?: string;
   /** What is done with the first page before it goes anywhere. */
@@ -73,8 +78,8 @@ export class Browser {
     context.on("weberror", (error) => this.complaints.push(String(error.error())));
   }
 
-  static async start({ own, installs = false }: Ways = {}): Promise<Browser> {
-    const browser = await Browser.opened(own);
+  static async start({ own, phone = false, installs = false }: Ways = {}): Promise<Browser> {
+    const browser = await Browser.opened(phone ? { ...PLACE, ...PHONE } : PLACE, own);
     if (!installs) {
       await browser.context.addInitScript(() => {
         if ("ServiceWorkerContainer" in self) {
@@ -85,12 +90,12 @@ export class Browser {
     return browser;
   }
 
-  private static async opened(own?: readonly string[]): Promise<Browser> {
+  private static async opened(place: object, own?: readonly string[]): Promise<Browser> {
     if (!own) {
-      return new Browser(await (await shared()).newContext(PLACE), undefined);
+      return new Browser(await (await shared()).newContext(place), undefined);
     }
     const profile = mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
-    const options = { ...PLACE, executablePath: executable(), args: [...ARGUMENTS, ...own] };
+    const options = { ...place, executablePath: executable(), args: [...ARGUMENTS, ...own] };
     return new Browser(await chromium.launchPersistentContext(profile, options), profile);
   }
 

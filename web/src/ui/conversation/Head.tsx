@@ -21,7 +21,7 @@ export function Head({ sessionId, project }: { sessionId: string; project: strin
       <Box maw="var(--reading-width)" mx="auto">
         <Suspense>{projectId && <InProject id={projectId} />}</Suspense>
         <Group justify="space-between">
-          <Title order={2} size="h5" lineClamp={1} dir="auto" flex="1 1 5rem">
+          <Title order={2} size="h5" lineClamp={2} dir="auto" flex="1 1 5rem">
             {session?.title ?? words.conversation.untitled}
           </Title>
           <Suspense>{session && <Mode sessionId={sessionId} mode={session.mode} />}</Suspense>

@@ -52,6 +52,7 @@ export function SessionRow({ session }: { session: SessionDoc }) {
           aria-current={here ? "page" : undefined}
           onKeyDown={onKey}
           noWrap
+          miw={0} // a long title leaves room for what can be done with it
         />
         <ActionIcon
           className={classes["more"]!}

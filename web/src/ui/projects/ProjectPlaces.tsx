@@ -47,6 +47,7 @@ function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
           href={`/projects/${id}`}
           label={name}
           px={6}
+          miw={0}
           active={here}
           color="gray"
           aria-current={here ? "page" : undefined}

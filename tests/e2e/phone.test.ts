@@ -1,0 +1,94 @@
+/** On a phone in a hand: all is within reach of a thumb, and nothing is cut where it is read. */
+
+import type { Page } from "playwright-core";
+import { Device, harness } from "./app.ts";
+import { fact, push, session } from "./people.ts";
+import { withAssistant } from "./scripted.ts";
+
+const LONG = "How much notice do I have to give to the cooperative before I move out in the spring";
+const ROW = (one: string) => `|${` ${one} |`.repeat(9)}`;
+const TABLE = [ROW("Electricity"), ROW("---"), ROW("11,195"), ""].join("\n");
+
+withAssistant([{ when: "table", say: [TABLE] }]);
+
+let device: Device;
+let page: Page;
+beforeAll(async () => {
+  const user = await harness.user();
+  await push(user, "sessions", session("s-long", LONG));
+  await push(user, "facts", fact("f1", "a flat in Harbour Street"));
+  device = await Device.of(user, { phone: true });
+  page = device.page;
+  page.setDefaultTimeout(30_000);
+  await go("/s/s-long");
+  await page.getByRole("heading", { name: LONG }).waitFor();
+});
+
+async function go(path: string): Promise<void> {
+  await page.evaluate((path) => history.pushState(null, "", path), path);
+}
+
+const menu = () => page.getByRole("button", { name: "Menu" });
+const dots = () => page.getByRole("button", { name: `Rename, move or delete “${LONG}”` });
+
+test("a long title leaves room for what can be done with its conversation", async () => {
+  await menu().tap();
+  const room = await dots().evaluate((one) => {
+    const right = (of: Element) => of.getBoundingClientRect().right;
+    return Math.round(right(one.closest("nav")!) - right(one)); // both move with the drawer
+  });
+  expect(room).toBeGreaterThanOrEqual(0);
+  await dots().tap();
+  await page.getByRole("button", { name: "Rename", exact: true }).waitFor();
+});
+
+/** What is pressed and is smaller than a thumb. Links within a line of text are as high as the line. */
+function small(): Promise<string[]> {
+  return page.evaluate(() => {
+    const pressed = "button, input:not([type=file], [type=checkbox]), select, nav a";
+    return [...document.querySelectorAll<HTMLElement>(pressed)]
+      .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+      .map((one) => ({ one, box: one.getBoundingClientRect() }))
+      .filter(({ box }) => box.right > 0 && box.width > 1 && Math.min(box.width, box.height) < 43.5)
+      .map(({ one, box }) => `${one.ariaLabel ?? one.textContent} ${box.width} × ${box.height}`);
+  });
+}
+
+test("all that is pressed is as large as a thumb", async () => {
+  await page.getByRole("button", { name: "Delete", exact: true }).waitFor(); // in the drawer
+  expect(await small()).toEqual([]);
+  await menu().tap();
+  await device.drop("lease of the flat in Harbour Street.txt", "The rent is 940 euros a month.");
+  await page.getByText("1 file added").waitFor();
+  await page.getByRole("button", { name: /^Return lease/u }).waitFor();
+  expect(await small()).toEqual([]);
+  await page.getByRole("button", { name: "Clear" }).tap();
+  await go("/documents");
+  await page.getByRole("button", { name: "Add files" }).waitFor();
+  expect(await small()).toEqual([]);
+  await go("/memory");
+  await page.getByText("a flat in Harbour Street").waitFor();
+  expect(await small()).toEqual([]);
+  await go("/settings");
+  await page.getByRole("button", { name: "Set the password" }).waitFor();
+  expect(await small()).toEqual([]);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+});
+
+test("a number in a table and the word on a button are not broken in two", async () => {
+  await go("/s/s-long");
+  await device.ask("Make a table of it");
+  const lines = (what: Element) => {
+    const range = document.createRange();
+    range.selectNodeContents(what);
+    return new Set([...range.getClientRects()].map(({ top }) => top)).size;
+  };
+  expect(await page.getByRole("cell", { name: "11,195" }).first().evaluate(lines)).toBe(1);
+  expect(await page.getByRole("columnheader").first().evaluate(lines)).toBe(1);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(360);
+  await menu().tap();
+  await page.getByRole("button", { name: "Delete", exact: true }).tap();
+  const undo = page.getByRole("button", { name: "Undo" });
+  expect(await undo.locator(".mantine-Button-label").evaluate(lines)).toBe(1);
+  await undo.tap();
+});
