@@ -1,10 +1,12 @@
 /**
  * What had the focus before a sheet was opened has it again when the sheet is gone. The library sees to that for what
- * it opens and closes itself, and not for what is drawn only while it is open.
+ * it opens and closes itself, and not for what is drawn only while it is open. Elsewhere, when what had the focus goes
+ * with what it did, as a button that takes its own row away, the closest thing around it has the focus: at the top of
+ * the page nobody knows where they are.
  */
 
 /** What lies over the page, or stands for a while in the place of what it changes. */
-const SHEET = "[role=dialog], [role=menu], form";
+const SHEET = "[role=dialog], [role=menu], [role=alert], form";
 /** What opened a sheet may be gone with it, as a button of a menu: then what had the focus before that. */
 const KEPT = 8;
 
@@ -12,19 +14,39 @@ let last: Element | undefined;
 let isInSheet = false;
 /** Outside of sheets, the latest first. */
 let before: HTMLElement[] = [];
+/** What is around the last, the closest first: what is gone tells no more where it was. */
+let around: HTMLElement[] = [];
 
 function note({ target }: FocusEvent): void {
   last = target as HTMLElement;
   isInSheet = last.closest(SHEET) !== null;
+  around = ancestors(last);
   if (isInSheet) return;
   before = [last as HTMLElement, ...before.filter((one) => one !== last && one.isConnected)].slice(0, KEPT);
 }
 
 function restore(): void {
-  if (!isInSheet || last?.isConnected || document.activeElement !== document.body) return;
+  if (!last || last.isConnected || document.activeElement !== document.body) return;
+  const opener = isInSheet && before.find(takesFocus);
   isInSheet = false;
-  // One that is not shown, as in a drawer that is closed by now, does not take it.
-  before.find((one) => (one.focus({ preventScroll: true }), document.activeElement === one));
+  if (!opener) around.find((one) => one.isConnected && (takesFocus(one) || takesForOnce(one)));
+}
+
+/** One that is not shown, as in a drawer that is closed by now, does not take it. */
+function takesFocus(one: HTMLElement): boolean {
+  one.focus({ preventScroll: true });
+  return document.activeElement === one;
+}
+
+function takesForOnce(one: HTMLElement): boolean {
+  one.tabIndex = -1;
+  one.addEventListener("blur", () => one.removeAttribute("tabindex"), { once: true });
+  return takesFocus(one) || (one.removeAttribute("tabindex"), false);
+}
+
+function ancestors(of: Element): HTMLElement[] {
+  const above = of.parentElement;
+  return above && above !== document.body ? [above, ...ancestors(above)] : [];
 }
 
 export function giveFocusBack(): void {

@@ -78,7 +78,9 @@ export function Composer({ sessionId, answering, last, onAsk }: Props) {
             size={44}
             aria-label={words.conversation.send}
             onClick={() => void send()}
-            disabled={!text.trim()}
+            // "Stop" becomes it, and has the focus: what is disabled would lose it.
+            data-disabled={!text.trim()}
+            aria-disabled={!text.trim()}
           >
             <IconArrowUp size={20} />
           </ActionIcon>

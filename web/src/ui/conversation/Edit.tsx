@@ -1,7 +1,7 @@
-/** The last question, to be asked in other words. */
+/** The last question, to be asked in other words. Enter asks and Shift Enter breaks the line, as where one writes. */
 
 import { Button, Group, Stack, Textarea } from "@mantine/core";
-import { useState } from "react";
+import { useState, type KeyboardEvent } from "react";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
 import { stored } from "../tell.ts";
@@ -16,16 +16,25 @@ export function Edit({ turn, onDone }: { turn: EpisodeDoc; onDone(): void }) {
     else onDone();
   }
 
+  function onKey(event: KeyboardEvent) {
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === "Escape") onDone();
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    send();
+  }
+
   return (
-    <Stack gap="xs">
+    <Stack component="form" gap="xs">
       <Textarea
         autosize
         data-autofocus
         autoFocus
         aria-label={words.conversation.edit}
+        dir="auto"
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
-        onKeyDown={(event) => event.key === "Escape" && onDone()}
+        onKeyDown={onKey}
       />
       <Group justify="end" gap="xs">
         <Button size="xs" variant="subtle" onClick={onDone}>

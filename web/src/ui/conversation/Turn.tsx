@@ -68,8 +68,8 @@ export const Turn = memo(function Turn({
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
         <Note turn={turn} writing={writing} assistant={assistant} kind={kind} />
-        {!writing && !editing && (
-          <Group mt={4}>
+        {!writing && (
+          <Group mt={4} display={editing ? "none" : "flex"} /* it gets the focus back */>
             <Actions
               turn={turn}
               isLast={isLast}

@@ -1,0 +1,77 @@
+/** Who comes by keyboard is never sent back to the top of the page by what they press. */
+
+import type { Page } from "playwright-core";
+import { soon } from "../soon.ts";
+import { Device, harness } from "./app.ts";
+import { push, session } from "./people.ts";
+import { turn } from "./remembered.ts";
+import { withAssistant } from "./scripted.ts";
+
+withAssistant([
+  { when: "slowly", say: ["On and on. "], pause_s: 0.1, ends: "never" },
+  { when: "rent", say: ["940 euros."] },
+]);
+
+let device: Device;
+let page: Page;
+beforeAll(async () => {
+  const user = await harness.user();
+  await push(user, "sessions", session("s-rent", "The rent"), session("s-pump", "Heat pump"));
+  await push(user, "episodes", turn("e1", "s-rent", 1, "What is the rent?", "900 euros."));
+  device = await Device.of(user);
+  page = device.page;
+  page.setDefaultTimeout(30_000);
+  await page.evaluate(() => history.pushState(null, "", "/s/s-rent"));
+  await page.getByText("900 euros.").waitFor();
+});
+
+const button = (name: string | RegExp) => page.getByRole("button", { name, exact: true });
+const writing = () => page.getByRole("textbox", { name: "Ask about your documents" });
+
+/** What has the focus: its tag and name. */
+const has = () =>
+  page.evaluate(() => {
+    const { tagName, ariaLabel } = document.activeElement!;
+    return ariaLabel ? `${tagName} ${ariaLabel}` : tagName;
+  });
+
+const soonHas = (what: string) => soon(async () => expect(await has()).toBe(what));
+
+test("a question is edited by keyboard alone: Escape leaves it, Enter asks, Shift Enter breaks the line", async () => {
+  const edit = button("Edit and ask again");
+  await edit.press("Enter");
+  await soonHas("TEXTAREA Edit and ask again");
+  await page.keyboard.press("Escape");
+  await soonHas("BUTTON Edit and ask again");
+  await edit.press("Enter");
+  await soonHas("TEXTAREA Edit and ask again");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.type("Say it again.");
+  await page.keyboard.press("Enter");
+  await page.getByText("940 euros.").waitFor();
+  const [asked] = await device.rows("episodes");
+  expect(asked!.userMessage).toBe("What is the rent?\nSay it again.");
+  expect(await has()).not.toBe("BODY");
+});
+
+test("what stops an answer, asks for another or takes its own row away does not lose the focus", async () => {
+  await button("Answer again").press("Enter");
+  await button("Answer again").waitFor({ state: "detached" });
+  expect(await has()).not.toBe("BODY");
+  await button("Answer again").waitFor();
+  await writing().fill("Tell me slowly");
+  await writing().press("Enter");
+  await page.getByText("On and on.").waitFor();
+  await button("Stop").press("Enter");
+  await page.getByText("Stopped. What came is kept.").waitFor();
+  await soonHas("BUTTON Send");
+  await device.drop("lease.txt", "The rent of the flat is 940 euros.");
+  await button(/^Return lease\.txt/u).press("Enter");
+  await soonHas("DIV Documents of this conversation");
+  await page.getByRole("link", { name: "Heat pump" }).press("Delete");
+  await soonHas("UL Conversations");
+  await button("Undo").press("Enter");
+  await page.getByRole("link", { name: "Heat pump" }).waitFor();
+  expect(await has()).not.toBe("BODY");
+});
