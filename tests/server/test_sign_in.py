@@ -161,6 +161,7 @@ def test_a_link_that_is_no_good_is_answered_with_a_page_that_says_what_to_do(tmp
                     assert page.headers["content-type"] == "text/html; charset=utf-8"
                     assert "used already, or is older than 15 minutes" in page.text
                     assert "vademecum user link" in page.text and "<button" not in page.text
+                    assert '<a href="/">' in page.text  # for who is signed in and went back too far
             missing = await browser(h).get("/v1/sign-in", headers=HTML)
             assert "vademecum user link" in missing.text and "<button" not in missing.text
 

@@ -33,8 +33,10 @@ _ASK = (
     "Whoever runs the server makes a new one with <code>vademecum user link EMAIL</code>. It takes the password away, if "
     "there is one, and signs out every browser."
 )
-_USED_UP = f"<p>This sign-in link was used already, or is older than 15 minutes. {_ASK}</p>"
-_SIGNED_OUT = f"<p>This browser is signed out. A sign-in link signs it in. {_ASK}</p>"
+# Who goes back from the app's first page comes here, too.
+_OPEN = '<p>Signed in already, or with a password? <a href="/">Open Vademecum</a></p>'
+_USED_UP = f"<p>This sign-in link was used already, or is older than 15 minutes.</p>{_OPEN}<p>{_ASK}</p>"
+_SIGNED_OUT = f"<p>This browser is signed out. A sign-in link signs it in. {_ASK}</p>{_OPEN}"
 
 
 @get("/v1/sign-in", opt={"public": True, "rate": "sign_in"}, include_in_schema=False)
