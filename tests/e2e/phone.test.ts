@@ -92,3 +92,23 @@ test("a number in a table and the word on a button are not broken in two", async
   expect(await undo.locator(".mantine-Button-label").evaluate(lines)).toBe(1);
   await undo.tap();
 });
+
+test("files that could not be added do not lie over the answer to the next question", async () => {
+  await go("/s/s-long");
+  await device.drop("cat.jpg", Buffer.from([0xff, 0xd8, 0xff, 1, 2, 3]));
+  await page.getByText("This kind of file cannot be read.").waitFor();
+  await device.ask("Another table, please");
+  await page.getByRole("button", { name: "Show the files" }).waitFor();
+  await page.getByText("1 file could not be added").waitFor();
+  await page.getByRole("button", { name: "Show the files" }).tap();
+  await page.getByText("This kind of file cannot be read.").waitFor();
+  await page.getByRole("button", { name: "Clear" }).tap();
+});
+
+test("what the device has for it closes the drawer: the back button of a phone, Escape on a keyboard", async () => {
+  await menu().tap();
+  await page.locator("[aria-label=Menu][aria-expanded=true]").waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator("[aria-label=Menu][aria-expanded=false]").waitFor();
+  expect(page.url()).toContain("/s/s-long");
+});

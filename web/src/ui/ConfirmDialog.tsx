@@ -3,6 +3,7 @@
 import { Button, Group, Modal, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
 import { PanelHeader } from "./documents/PanelHeader.tsx";
+import { useCloseRequest } from "./useCloseRequest.ts";
 
 interface Props {
   opened: boolean;
@@ -16,6 +17,7 @@ interface Props {
 }
 
 export function ConfirmDialog({ opened, title, cancel, confirm, onConfirm, onClose, children }: Props) {
+  useCloseRequest(opened, onClose);
   return (
     <Modal.Root opened={opened} onClose={onClose} centered>
       <Modal.Overlay />

@@ -10,6 +10,7 @@ import { AskedPrompt } from "./AskedPrompt.tsx";
 import { Places } from "./Places.tsx";
 import classes from "./Shell.module.css";
 import { useKeptStorage } from "./storage.ts";
+import { useCloseRequest } from "./useCloseRequest.ts";
 import { SyncLine } from "./SyncLine.tsx";
 import { newId } from "../model/ids.ts";
 import { useDesk } from "./desk.tsx";
@@ -32,6 +33,7 @@ export function Shell() {
   const [sheet, setSheet] = useState<Sheet>();
   const [location] = useLocation();
   useEffect(close, [location, close]);
+  useCloseRequest(opened, close);
   useKeys(setSheet);
   useKeptStorage();
   return (

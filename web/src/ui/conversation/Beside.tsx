@@ -4,6 +4,7 @@ import { Box, CloseButton, Drawer, Group, ScrollArea, Title } from "@mantine/cor
 import { useMediaQuery } from "@mantine/hooks";
 import { useId, useLayoutEffect, useRef, type ReactNode } from "react";
 import { PanelHeader } from "../documents/PanelHeader.tsx";
+import { useCloseRequest } from "../useCloseRequest.ts";
 import classes from "./Beside.module.css";
 
 interface BesideProps {
@@ -55,6 +56,7 @@ function Panel({ title, close, onClose, children }: BesideProps) {
 }
 
 function Sheet({ title, close, onClose, children }: BesideProps) {
+  useCloseRequest(true, onClose);
   const phone = useMediaQuery("(max-width: 48em)", true, { getInitialValueInEffect: false });
   return (
     <Drawer.Root opened onClose={onClose} position={phone ? "bottom" : "right"} size={phone ? "75%" : "lg"}>

@@ -1,10 +1,13 @@
-/** Each file that was added, and how far it is. Once there is nothing to be told but that, it folds: answers stand below. */
+/**
+ * Each file that was added, and how far it is. Once there is nothing to be told but that, or an answer comes,
+ * it folds: answers stand below.
+ */
 
 import { Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { isOver, type Task } from "../../model/task.ts";
-import { useDesk } from "../desk.tsx";
+import { useDesk, useWriting } from "../desk.tsx";
 import { uploads as words } from "../words/uploads.ts";
 import classes from "./documents.module.css";
 import { TaskRow } from "./TaskRow.tsx";
@@ -12,7 +15,14 @@ import { TaskRow } from "./TaskRow.tsx";
 export function Tray({ tasks }: { tasks: readonly Task[] }) {
   const { desk } = useDesk();
   const [wanted, setWanted] = useState<boolean>();
-  const open = wanted ?? !tasks.every(isPlain);
+  const [folded, setFolded] = useState(0); // so many were here when an answer came: another unfolds it
+  const isAnswering = Object.keys(useWriting() ?? {}).length > 0;
+  const had = useRef(tasks.length);
+  had.current = tasks.length;
+  useEffect(() => {
+    if (isAnswering) setFolded(had.current);
+  }, [isAnswering]);
+  const open = wanted ?? (folded !== tasks.length && !tasks.every(isPlain));
   const newestFirst = [...tasks].reverse();
   return (
     <Paper

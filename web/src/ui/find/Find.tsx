@@ -17,6 +17,7 @@ import { matcher } from "../../model/match.ts";
 import type { Hit } from "../../services/find.ts";
 import { useDesk } from "../desk.tsx";
 import { find as words } from "../words/find.ts";
+import { useCloseRequest } from "../useCloseRequest.ts";
 import { useCommands } from "./useCommands.ts";
 
 const [store, spotlight] = createSpotlight();
@@ -41,6 +42,7 @@ const GROUPS = [
 
 export default function Find({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
   const [, go] = useLocation();
+  useCloseRequest(true, spotlight.close);
   const [query, setQuery] = useState("");
   const hits = useHits(query);
   const commands = useCommands(onKeys).filter(({ label }) => matcher(query)(label));
