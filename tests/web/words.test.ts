@@ -2,7 +2,9 @@
 
 import { conversation } from "../../web/src/ui/words/conversation.ts";
 import { ago } from "../../web/src/ui/words/count.ts";
+import { jobs } from "../../web/src/ui/words/jobs.ts";
 import { since } from "../../web/src/ui/words/measures.ts";
+import { memory } from "../../web/src/ui/words/memory.ts";
 import { uploads } from "../../web/src/ui/words/uploads.ts";
 import { lostWords, nameOf } from "../../web/src/model/rowText.ts";
 import type { Task } from "../../web/src/model/task.ts";
@@ -62,4 +64,18 @@ test("a day is over at midnight, not after 24 hours", () => {
   expect(since(at(13, 23), +now)).toBe("yesterday"); // though it is not a day yet
   expect(since(at(14, 1), +now)).toBe("today");
   expect(since("not a time", +now)).toBe("not a time");
+});
+
+test("a try that is due already is not announced for a time that has passed", () => {
+  expect(jobs.next(2, "2020-01-01T00:00:00.000Z")).toBe(
+    "Tried 2 times without success. It is tried again in its turn.",
+  );
+  expect(jobs.next(1, "2999-01-01T00:00:00.000Z")).toMatch(/It is tried again on .*2999/u);
+});
+
+test("to who is signed out nobody says that the server does not answer", () => {
+  expect(jobs.away("signed-out")).toContain("sign in again");
+  expect(jobs.away("offline")).toContain("it does not answer");
+  expect(memory.forgetAway("signed-out")).toContain("Sign in again");
+  expect(memory.forgetAway("offline")).toContain("it does not answer");
 });

@@ -2,6 +2,7 @@
 
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import type { Jobs } from "../../services/jobs.ts";
+import { useSync } from "../desk.tsx";
 import { Section } from "../Section.tsx";
 import { tell, tellError } from "../tell.ts";
 import { jobs as words } from "../words/jobs.ts";
@@ -10,11 +11,12 @@ import { useJobs } from "./useJobs.ts";
 
 export function Background() {
   const { jobs, look, retry } = useJobs();
+  const kind = useSync()?.kind;
   const again = (id?: string) => void retry(id).then(() => tell(words.retried), tellError);
   return (
     <Section title={words.title} hint={words.hint}>
       {jobs === undefined && <Skeleton h={80} />}
-      {jobs === null && <Text role="status">{words.offline}</Text>}
+      {jobs === null && <Text role="status">{words.away(kind)}</Text>}
       {jobs && (
         <>
           <Extraction extraction={jobs.extraction} />

@@ -11,7 +11,8 @@ import { forget, keptReceipt, putAway, useForgetting, type Done } from "./forget
 export function Forget() {
   const { desk, account } = useDesk();
   const { userId } = account;
-  const answers = useSync()?.kind === "live";
+  const kind = useSync()?.kind;
+  const answers = kind === "live";
   const [typed, setTyped] = useState("");
   const [kept, setKept] = useState(() => keptReceipt(userId));
   const { busy, problem, done } = useForgetting();
@@ -30,7 +31,7 @@ export function Forget() {
 
   return (
     <Section title={words.forget} hint={words.forgetHint}>
-      {!answers && <Text size="sm">{words.forgetOffline}</Text>}
+      {!answers && <Text size="sm">{words.forgetAway(kind)}</Text>}
       {problem && (
         <Alert color="red" role="alert">
           {problem}

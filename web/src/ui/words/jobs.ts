@@ -1,5 +1,6 @@
 /** Sentences of what the assistant's model does behind the answers. */
 
+import type { SyncKind } from "../../model/headline.ts";
 import { count, moment } from "./count.ts";
 
 export const jobs = {
@@ -20,7 +21,10 @@ export const jobs = {
   failedTitle: "What failed",
   noFailed: "Nothing has failed.",
   next: (n: number, due: string) =>
-    `Tried ${count(n, "time", "times")} without success. It is tried again on ${moment(due)}.`,
+    `Tried ${count(n, "time", "times")} without success. ` +
+    (Date.parse(due) > Date.now()
+      ? `It is tried again on ${moment(due)}.`
+      : "It is tried again in its turn."),
   kinds: { extract: "Noting what was said", summarise: "Summary" },
   attempts: (n: number) => `Given up after ${count(n, "attempt", "attempts")}.`,
   retry: "Try again",
@@ -28,6 +32,8 @@ export const jobs = {
   retryAll: "Try all again",
   retried: "It is tried again now.",
   refresh: "Look again",
-  offline: "The server has to tell this, and it does not answer. Nothing is lost meanwhile.",
+  away: (kind?: SyncKind) =>
+    `The server has to tell this, and ${kind === "signed-out" ? "this browser is signed out: sign in again" : "it does not answer"}. ` +
+    "Nothing is lost meanwhile.",
   gone: "something that was deleted",
 } as const;

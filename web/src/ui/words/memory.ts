@@ -1,5 +1,6 @@
 /** Sentences of what is remembered. Short and concrete: what happened, what is safe, what to do. */
 
+import type { SyncKind } from "../../model/headline.ts";
 import { count, moment } from "./count.ts";
 import { bytes } from "./measures.ts";
 
@@ -71,7 +72,10 @@ export const memory = {
   forget: "Forget everything",
   forgetHint:
     "Erases every document, conversation, fact and statement, on the server and on all your devices. The account stays. This cannot be undone.",
-  forgetOffline: "The server has to do this, and it does not answer. Try again when you are online.",
+  forgetAway: (kind?: SyncKind) =>
+    kind === "signed-out"
+      ? "The server has to do this, and this browser is signed out. Sign in again first."
+      : "The server has to do this, and it does not answer. Try again when you are online.",
   forgetType: "To go on, type: forget everything",
   sentence: "forget everything",
   forgetting: "Erasing and checking…",
