@@ -112,3 +112,21 @@ test("what the device has for it closes the drawer: the back button of a phone, 
   await page.locator("[aria-label=Menu][aria-expanded=false]").waitFor();
   expect(page.url()).toContain("/s/s-long");
 });
+
+test("the name of the app is shown as a whole or not at all beside what is said about sync", async () => {
+  const seen = () =>
+    page.evaluate(() => {
+      const range = document.createRange();
+      range.selectNodeContents(document.querySelector("header h1")!);
+      const name = range.getBoundingClientRect();
+      const box = document.querySelector("header h1")!.parentElement!.getBoundingClientRect();
+      const isCut = name.right > box.right + 1;
+      return name.top >= box.bottom ? "not at all" : isCut ? "cut" : "whole";
+    });
+  const say = (what: string) =>
+    page.locator("[data-said] span").evaluate((line, what) => (line.firstChild!.nodeValue = what), what);
+  await say("Synced now");
+  expect(await seen()).toBe("whole");
+  await say("2 documents only on this device");
+  expect(await seen()).toBe("not at all");
+});

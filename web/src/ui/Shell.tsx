@@ -47,7 +47,7 @@ export function Shell() {
       </a>
       <AppShell.Header px="md">
         <Group h="100%" wrap="nowrap">
-          {/* Where both do not fit, the name gives way to the line about sync. */}
+          {/* Where both do not fit, the name gives way to the line about sync, as a whole. */}
           <Group wrap="nowrap" miw={34} flex={1}>
             <Burger
               opened={opened}
@@ -58,9 +58,11 @@ export function Shell() {
               aria-label={words.places.menu}
               aria-expanded={opened}
             />
-            <Text component="h1" fz="h4" fw={700} m={0} truncate>
-              {words.places.app}
-            </Text>
+            <div className={classes["name"]}>
+              <Text component="h1" fz="h4" fw={700} m={0}>
+                {words.places.app}
+              </Text>
+            </div>
           </Group>
           <SyncLine />
         </Group>
