@@ -2,6 +2,7 @@
 
 import { conversation } from "../../web/src/ui/words/conversation.ts";
 import { ago } from "../../web/src/ui/words/count.ts";
+import { documents } from "../../web/src/ui/words/documents.ts";
 import { jobs } from "../../web/src/ui/words/jobs.ts";
 import { since } from "../../web/src/ui/words/measures.ts";
 import { memory } from "../../web/src/ui/words/memory.ts";
@@ -78,4 +79,11 @@ test("to who is signed out nobody says that the server does not answer", () => {
   expect(jobs.away("offline")).toContain("it does not answer");
   expect(memory.forgetAway("signed-out")).toContain("Sign in again");
   expect(memory.forgetAway("offline")).toContain("it does not answer");
+});
+
+test("what was used this month is not said to lie there since this month", () => {
+  const { suggested } = documents.meter;
+  expect(suggested(5, new Date().toISOString())).toBe("These 5 were used longest ago.");
+  expect(suggested(1, new Date().toISOString())).toBe("One was used longest ago.");
+  expect(suggested(5, "2020-03-15T00:00:00.000Z")).toBe("These 5 have not been used since March 2020.");
 });

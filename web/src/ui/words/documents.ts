@@ -64,10 +64,13 @@ export const documents = {
     tier: (tier: string) => `${tier} account`,
     room: (n: number) =>
       n > 0 ? `Room for ${n.toLocaleString()} more.` : "There is no room for another document.",
-    suggested: (n: number, since: string) =>
-      n === 1
-        ? `One has not been used since ${month(since)}.`
-        : `These ${n.toLocaleString()} have not been used since ${month(since)}.`,
+    suggested: (n: number, since: string) => {
+      const these = n === 1 ? "One" : `These ${n.toLocaleString()}`;
+      // "Not since this month" would say nothing.
+      if (month(since) === month(new Date().toISOString()))
+        return `${these} ${n === 1 ? "was" : "were"} used longest ago.`;
+      return `${these} ${n === 1 ? "has" : "have"} not been used since ${month(since)}.`;
+    },
     choose: "Choose what to delete",
   },
 
