@@ -62,10 +62,10 @@ def test_what_is_no_http_is_refused_as_a_problem(tmp_path):
 
 
 async def echo(scope, receive, send):
-    """Answers with the length of the body; below /later, which it does not read at once."""
+    """Answers with the length of the body; below /later, which it does not read at once, and /early, not at all."""
     if scope["path"] == "/later":
         await asyncio.sleep(0.5)
-    length, more = 0, True
+    length, more = 0, scope["path"] != "/early"
     while more:
         message = await receive()
         length += len(message.get("body", b""))
@@ -77,7 +77,9 @@ async def echo(scope, receive, send):
 @asynccontextmanager
 async def speaking():
     """The address of a server that echoes."""
-    config = uvicorn.Config(echo, http=wire.BoundedProtocol, log_config=None, lifespan="off", port=0)
+    config = uvicorn.Config(
+        echo, http=wire.BoundedProtocol, log_config=None, lifespan="off", port=0, timeout_keep_alive=1
+    )
     server = uvicorn.Server(config)
     server.capture_signals = suppress
     task = asyncio.create_task(server.serve())
@@ -167,6 +169,27 @@ def test_a_long_and_slow_body_is_no_head(monkeypatch):
                 assert said.endswith(b"<400000>")
                 writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 await asyncio.wait_for(reader.readuntil(b"<0>"), 5)
+                writer.close()
+
+    run(scenario)
+
+
+def test_a_connection_on_which_nothing_goes_on_is_closed(monkeypatch):
+    """Not even when what came last was no request: a blank line, or the rest of a body after its answer."""
+    monkeypatch.setattr(wire, "HEAD_S", 0.2)
+
+    async def scenario():
+        async with speaking() as address:
+            for start, rest in (
+                (START, b"\r\n"),
+                (START, b""),
+                (b"POST /early HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n", b"abc"),
+            ):
+                reader, writer = await asyncio.open_connection(*address[:2])
+                writer.write(start + b"\r\n")
+                assert (await asyncio.wait_for(reader.readuntil(b">"), 5)).startswith(b"HTTP/1.1 200 OK")
+                writer.write(rest)
+                assert await asyncio.wait_for(reader.read(), 3) in (b"", b"\r\n0\r\n\r\n"), (start, rest)
                 writer.close()
 
     run(scenario)

@@ -40,6 +40,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._held > HEAD_MAX and not self.transport.is_closing():
             said = f"The head of this request is longer than {HEAD_MAX:,} bytes. {_NOTHING}"
             self._refuse(431, "Request Header Fields Too Large", "TOO_LARGE", said)
+        elif self._is_idle():
+            self._wait_for_head()
+
+    def _is_idle(self) -> bool:
+        """Does nobody wait for anything? What came ended the wait for the next request, and was none: a blank line, or what
+        is left of a body that was answered before it had come."""
+        is_answered = self.cycle is None or self.cycle.response_complete
+        return is_answered and self._late is None and self.timeout_keep_alive_task is None
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
