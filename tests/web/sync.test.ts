@@ -49,7 +49,7 @@ async function begun(base: string, storage?: RxStorage<any, any>) {
   onTestFinished(() => syncing.stop());
   const said: SyncSummary[] = [];
   syncing.summary$.subscribe((summary) => said.push(summary));
-  return { records, syncing, said, isLive: () => syncing.summary$.value.kind === "live" };
+  return { records, device, syncing, said, isLive: () => syncing.summary$.value.kind === "live" };
 }
 
 test("a row waits from the moment that it is written until the server has it", async () => {
@@ -103,4 +103,17 @@ test("it is not called synced before each collection could be counted", async ()
   expect(syncing.summary$.value.waitingOf).toEqual({ [first!]: 1 });
   release();
   await soon(() => expect(syncing.summary$.value).toMatchObject({ kind: "live", waiting: 0 }));
+});
+
+test("a device that has no room to note when it was synced says all the same that it is", async () => {
+  const { base, release } = await serving();
+  onTestFinished(release);
+  const { device, syncing, isLive } = await begun(base);
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  device.accounts.update = (async (_: string, change: object) => {
+    if ("syncedAt" in change) throw new DOMException("There is no room.", "QuotaExceededError");
+    return 0;
+  }) as unknown as Device["accounts"]["update"];
+  syncing.start();
+  await soon(() => expect(isLive()).toBe(true));
 });

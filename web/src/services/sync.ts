@@ -161,7 +161,8 @@ export class Syncing {
     let { syncedAt } = this.summary$.value;
     if (counted && kind === "live" && sum(waitingOf()) === 0 && !this.#sync!.active$.value) {
       syncedAt = now();
-      await this.#house.device.accounts.update(this.#house.account.userId, { syncedAt });
+      const { account, device } = this.#house;
+      await device.accounts.update(account.userId, { syncedAt }).catch(console.error); // there may be no room for it
     }
     this.summary$.next({ kind, waiting: sum(waitingOf()), waitingOf: waitingOf(), syncedAt });
     this.#tell();
