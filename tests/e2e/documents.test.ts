@@ -238,6 +238,33 @@ test("what is cancelled on its way does not stay, even if the server had stored 
   expect((await harness.live(ada, "documents")).map(({ filename }) => filename)).not.toContain("unwanted.md");
 });
 
+test("who is in the list of files is not thrown out of it when the last of them is done", async () => {
+  const { page } = laptop;
+  await settled(laptop);
+  await go(page, "/documents");
+  for (const clear of await tray(page).getByRole("button", { name: "Clear" }).all()) await clear.click();
+  let answer = (): void => {};
+  const held = new Promise<void>((resolve) => (answer = resolve));
+  await page.route("**/v1/documents", async (route) => {
+    if (route.request().postDataBuffer()?.includes("quick.md")) return route.continue();
+    await held;
+    await route.continue();
+  });
+  await dropFile(page, "quick.md", "The first is here soon.");
+  const added = tray(page).getByRole("link", { name: "quick.md" });
+  await dropFile(page, "slow.md", "The second takes its time.");
+  await added.focus();
+  answer();
+  await tray(page)
+    .getByText(/^[0-9]+ files? added$/)
+    .waitFor();
+  expect(await added.evaluate((link) => link === document.activeElement)).toBe(true);
+  await tray(page).getByRole("button", { name: "Clear" }).focus();
+  await added.waitFor({ state: "detached" });
+  await page.unroute("**/v1/documents");
+  await tray(page).getByRole("button", { name: "Clear" }).click();
+});
+
 test("a server that dies after it stored a file: one document, whole", async () => {
   const { page } = laptop;
   await settled(laptop);

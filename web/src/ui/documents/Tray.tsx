@@ -5,7 +5,7 @@
 
 import { Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState, type FocusEvent } from "react";
 import { isOver, type Task } from "../../model/task.ts";
 import { useDesk, useWriting } from "../desk.tsx";
 import { uploads as words } from "../words/uploads.ts";
@@ -22,7 +22,8 @@ export function Tray({ tasks }: { tasks: readonly Task[] }) {
   useEffect(() => {
     if (isAnswering) setFolded(had.current);
   }, [isAnswering]);
-  const open = wanted ?? (folded !== tasks.length && !tasks.every(isPlain));
+  const [isIn, setIsIn] = useState(false); // folded under whoever is in it, it would take their focus away
+  const open = wanted ?? (isIn || (folded !== tasks.length && !tasks.every(isPlain)));
   const newestFirst = [...tasks].reverse();
   return (
     <Paper
@@ -55,7 +56,11 @@ export function Tray({ tasks }: { tasks: readonly Task[] }) {
         </Group>
       </Group>
       {open && (
-        <ul className={classes.tasks}>
+        <ul
+          className={classes.tasks}
+          onFocus={() => setIsIn(true)}
+          onBlur={(event) => setIsIn(isStill(event))}
+        >
           {newestFirst.map((task) => (
             <TaskRow key={task.id} task={task} />
           ))}
@@ -66,6 +71,11 @@ export function Tray({ tasks }: { tasks: readonly Task[] }) {
       </Text>
     </Paper>
   );
+}
+
+/** Who goes to another window comes back to what had the focus. */
+function isStill({ currentTarget, relatedTarget }: FocusEvent): boolean {
+  return currentTarget.contains((relatedTarget as Node | null) ?? document.activeElement);
 }
 
 function isPlain({ stage, existing }: Task): boolean {
