@@ -296,12 +296,12 @@ export class Asking {
 
   async #byAssistant(row: EpisodeDoc, signal: AbortSignal): Promise<Answered> {
     await this.#syncing.sent(SENT_MS); // the server tells the assistant what it has of this session
-    let saved = Date.now();
+    let saved = performance.now();
     const write = (change: Partial<Writing>) => {
       if (signal.aborted) return;
       this.#draw(row.id, change);
-      if (Date.now() - saved < SAVE_EVERY_MS) return;
-      saved = Date.now();
+      if (performance.now() - saved < SAVE_EVERY_MS) return;
+      saved = performance.now();
       void this.#save(row.id, { ...this.#written(row.id), status: "streaming" });
     };
     const question = { query: row.userMessage, sessionId: row.sessionId, episodeId: row.id };
