@@ -121,7 +121,10 @@ test("a device that has no room to note when it was synced says all the same tha
 test("who waits for what was written to be sent waits no longer when the clock is set back", async () => {
   const { syncing } = await begun("http://127.0.0.1:9");
   const noon = Date.now();
-  const clock = vi.spyOn(Date, "now").mockReturnValueOnce(noon).mockReturnValue(noon - 3_600_000);
+  const clock = vi
+    .spyOn(Date, "now")
+    .mockReturnValueOnce(noon)
+    .mockReturnValue(noon - 3_600_000);
   onTestFinished(() => clock.mockRestore());
   const late = new Promise((resolve) => setTimeout(resolve, 2_000, "late"));
   expect(await Promise.race([syncing.sent(100), late])).toBe(false);

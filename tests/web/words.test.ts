@@ -51,7 +51,9 @@ test.each([
 test("of a failure that has no words of its own it is said what to do, and the beginning of what was told", () => {
   const message = `\n\n  Code: CONFLICT.\n  ${"A hint. ".repeat(100)}`;
   const said = uploads.stage({ name: "lease.pdf", stage: "failed", code: "ERROR", message } as Task);
-  expect(said).toMatch(/^lease\.pdf could not be added\. Try again; .* What went wrong: Code: CONFLICT\. A hint\./);
+  expect(said).toMatch(
+    /^lease\.pdf could not be added\. Try again; .* What went wrong: Code: CONFLICT\. A hint\./,
+  );
   expect(said.length).toBeLessThan(320);
 });
 
