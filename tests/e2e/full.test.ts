@@ -87,6 +87,7 @@ test("what comes, and what is added, waits on a full device and is whole when th
   await box.press("Enter");
   await device.until(async () => (await device.rows("episodes")).length === 1);
   await expect.poll(() => box.inputValue()).toBe("");
+  await tray.getByRole("button", { name: "Show the files" }).click(); // they folded when the answer came
   await tray.getByRole("button", { name: "Try again with lease.txt" }).click();
   await device.until(async () => (await device.rows("vectorEmbeddings")).length === 1);
   await said("synced");
