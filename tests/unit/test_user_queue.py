@@ -140,6 +140,34 @@ def test_one_that_was_asked_for_during_a_turn_comes_when_they_are_far_enough_apa
     asyncio.run(scenario())
 
 
+def test_what_is_put_off_waits_for_quiet_but_not_for_ever_and_not_for_who_hurries(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, 0.05) as (job, works):
+            job.ask("ada")
+            for _ in range(5):
+                await asyncio.sleep(0.02)
+                job.put_off("ada", quiet_s=0.4, most_s=LATE)
+            await asyncio.sleep(0.1)
+            assert works.done == 0
+            await ended(job)
+            assert works.done == 1
+            job.put_off("ada", quiet_s=LATE, most_s=LATE)  # nothing waits
+            job.ask("ada")
+            for _ in range(3):
+                await asyncio.sleep(0.01)
+                job.put_off("ada", quiet_s=LATE, most_s=0.1)
+            await ended(job)
+            assert works.done == 2
+            job.ask("ada")
+            await asyncio.sleep(0.01)
+            job.put_off("ada", quiet_s=LATE, most_s=LATE)
+            job.hurry("ada")
+            await ended(job)
+            assert works.done == 3
+
+    asyncio.run(scenario())
+
+
 def test_who_hurries_while_the_work_runs_is_served_right_after(tmp_path):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):

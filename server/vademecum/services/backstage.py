@@ -20,6 +20,11 @@ from vademecum.services.user_queue import UserQueue
 from vademecum.settings import Settings
 
 RETRY_S = 60.0
+MANY = 20  # rows of a commit: a device brings what it has, and more is to come; a turn is a few
+QUIET_S, MOST_S = (
+    1.0,
+    10.0,
+)  # so long the index waits for the end of that, and at most; a search does not wait
 INDEX_DELAY_S = (
     0.05  # the answer to the write goes out first; then the index is least in the way of the next one
 )
@@ -76,6 +81,9 @@ class Backstage:
             self._inference.cancel(user_id, recall_index.gone(changes))
             self.jobs["recall"].ask(user_id)
             self.jobs["recall_vectors"].ask(user_id)
+            if len(changes) >= MANY:
+                for name in ("recall", "recall_vectors"):
+                    self.jobs[name].put_off(user_id, QUIET_S, MOST_S)
         if embed.needs_work(changes):
             self.jobs["embed"].ask(user_id)
         if self._extracts and causes.may_cause(changes):

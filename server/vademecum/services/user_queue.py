@@ -51,6 +51,7 @@ class UserQueue:
         self._due: dict[str, float] = {}  # asked for and not begun: when to begin, on the same clock
         self._tasks: dict[str, asyncio.Task[None]] = {}  # waiting or under way
         self._sooner: dict[str, asyncio.Event] = {}  # wakes those that wait
+        self._last: dict[str, float] = {}  # until when what waits can be put off, on the same clock
         self._resting = idle
 
     def start(self) -> None:
@@ -85,6 +86,15 @@ class UserQueue:
         elif user_id in self._sooner:
             self._mark(user_id)
             self._sooner[user_id].set()
+
+    def put_off(self, user_id: str, quiet_s: float, most_s: float) -> None:
+        """What waits for its time waits until nobody has put it off for `quiet_s`, but for `most_s` at most, or until
+        somebody hurries."""
+        if user_id not in self._due or user_id not in self._sooner:
+            return
+        now = time.monotonic()
+        last = self._last.setdefault(user_id, now + most_s)
+        self._due[user_id] = max(self._due[user_id], min(now + quiet_s, last))
 
     def hurry(self, user_id: str) -> None:
         """Ask, and do not wait for the delay, nor until work that failed would be tried again: somebody is waiting."""
@@ -133,6 +143,7 @@ class UserQueue:
             try:
                 async with self._slots:
                     self._due.pop(user_id, None)  # who asks from now on may have come too late for this time
+                    self._last.pop(user_id, None)
                     self._keep_apart(user_id)
                     await self._work(user_id)
                 return
@@ -174,6 +185,7 @@ class UserQueue:
         """The user is gone, or was served at once."""
         (self._folder / user_id).unlink(missing_ok=True)
         self._due.pop(user_id, None)
+        self._last.pop(user_id, None)
         self._not_before.pop(user_id, None)
         task = self._tasks.get(user_id)
         if task is not None:
