@@ -118,9 +118,7 @@ class VectorEmbedding(Row, kw_only=True):
         super().__post_init__()
         if self.id != f"{self.document_id}.{self.block}":
             raise ValueError("`id` must be `{documentId}.{block}`")
-        if (
-            self.embedding is not None
-        ):  # what it holds is looked at when it is pushed (vectors.unusable), and once
+        if self.embedding is not None:  # what it holds, a push looks at (vectors.unusable)
             expected = -(-(len(self.chunks) * self.dims * 4) // 3) * 4
             if len(self.embedding) != expected or not self.dims:
                 raise ValueError(

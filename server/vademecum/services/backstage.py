@@ -25,9 +25,8 @@ QUIET_S, MOST_S = (
     1.0,
     10.0,
 )  # so long the index waits for the end of that, and at most; a search does not wait
-INDEX_DELAY_S = (
-    0.05  # the answer to the write goes out first; then the index is least in the way of the next one
-)
+# The answer to the write goes out first; then the index is least in the way of the next one.
+INDEX_DELAY_S = 0.05
 INDEX_APART_S = 1.0  # so that a device's many pushes are indexed in one go; a search does not wait for it
 Work = Callable[[str], Awaitable[None]]  # of a user
 _log = structlog.get_logger("vademecum.jobs")

@@ -71,9 +71,8 @@ def read_batch(
     try:
         try:
             return _read_rows(collection, body, user_id, dims)
-        except (
-            RecursionError
-        ):  # what is cut off fits no schema: that row is refused, and those beside it are not
+        except RecursionError:
+            # What is cut off fits no schema: that row is refused, and those beside it are not.
             if len(body) > CUT_MAX:
                 raise
             return _read_rows(collection, without_depths(body), user_id, dims)
