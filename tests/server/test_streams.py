@@ -10,6 +10,11 @@ from server.listening import listen, on_the_wire
 from soon import soon
 
 
+async def forget_everything(person):
+    answer = await person.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+    return answer.json()["at"]
+
+
 def test_what_is_written_after_the_headers_arrives(tmp_path):
     async def scenario(h, url, ada):
         for number in range(20 if os.environ.get("SOAK") else 6):
@@ -69,14 +74,14 @@ def test_an_event_says_when_everything_was_forgotten_and_none_before_does(tmp_pa
             listen(url, ada, "/v1/sync/stream") as all_,
         ):
             await send(ada, "facts", (fact("f"), None))
-            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+            at = await forget_everything(ada)
             for ear in (one, all_):
                 await ear.until(
                     lambda ear=ear: len(ear.events) == 3
                 )  # the row, its tombstone, and a page without rows
                 before, *after = ear.events
                 assert "forgottenAt" not in before
-                assert {event["forgottenAt"] for event in after} == {receipt["at"]}
+                assert {event["forgottenAt"] for event in after} == {at}
 
     on_the_wire(tmp_path, scenario)
 
@@ -89,11 +94,11 @@ def test_a_stream_hears_that_everything_was_forgotten_though_there_was_nothing_h
             listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
             listen(url, ada, "/v1/sync/stream?versions=facts:0,sessions:0") as two,
         ):
-            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+            at = await forget_everything(ada)
             for ear in (one, two):
                 await ear.until(lambda ear=ear: ear.events)
                 (heard,) = ear.events
-                assert heard["documents"] == [] and heard["forgottenAt"] == receipt["at"]
+                assert heard["documents"] == [] and heard["forgottenAt"] == at
                 assert heard["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
 
     on_the_wire(tmp_path, scenario)

@@ -21,10 +21,8 @@ from vademecum.settings import Settings
 
 RETRY_S = 60.0
 MANY = 20  # rows of a commit: a device brings what it has, and more is to come; a turn is a few
-QUIET_S, MOST_S = (
-    1.0,
-    10.0,
-)  # so long the index waits for the end of that, and at most; a search does not wait
+# So long the index waits for the end of that, and at most. A search does not wait.
+QUIET_S, MOST_S = 1.0, 10.0
 # The answer to the write goes out first; then the index is least in the way of the next one.
 INDEX_DELAY_S = 0.05
 INDEX_APART_S = 1.0  # so that a device's many pushes are indexed in one go; a search does not wait for it
