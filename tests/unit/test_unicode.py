@@ -1,5 +1,6 @@
 """Unicode 14 frozen: the tables say what it says, the browser has the same, and what came later is left alone."""
 
+import random
 import re
 import unicodedata
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from vademecum.model import ranking
+from vademecum.model.normalise import normalise
 from vademecum.model.ranking import fold, terms
-from vademecum.model.unicode import KNOWN, MARKS, blank_unknown, change_known, one_of
+from vademecum.model.unicode import KNOWN, MARKS, blank_unknown, change_known, of_short, one_of, stretches
 
 BROWSER = Path(__file__).parents[2] / "web" / "src" / "model"
 CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
@@ -78,3 +80,29 @@ def test_what_unicode_14_does_not_know_is_not_changed_and_keeps_apart() -> None:
     assert blank_unknown(f"a{later}b") == "a b"
     assert fold(f"É{later}É") == f"e{later}e"
     assert terms(f"ab{later}cd") == ["ab", "cd"]
+
+
+# What composes with a neighbour, or is folded by where it stands: marks, final sigma, Hangul and kana in pieces.
+NEIGHBOURLY = "abE kΣσ .,\u0300\u0323\u0345\u200d\u00adéİſﬁά\u1112\u1161\u11ab각かｶ\u3099ﾞ漢\u0915\u093c\u0e33\U0001f469½"
+
+
+def test_a_text_taken_to_pieces_is_spelt_and_folded_as_in_one() -> None:
+    some = random.Random(14)
+    for _ in range(5_000):
+        text = "".join(some.choices(NEIGHBOURLY, k=some.randrange(1, 40)))
+        assert "".join(stretches(text)) == text
+        assert normalise(text) == unicodedata.normalize("NFC", text)
+        assert fold(text) == ranking._fold_known(text)
+
+
+def test_what_is_remembered_of_short_texts_is_what_was_made_and_long_ones_are_not_kept() -> None:
+    made: list[str] = []
+
+    def make(text: str) -> str:
+        made.append(text)
+        return text.upper()
+
+    upper = of_short(make)
+    for text in ("word", "word", "w" * 100, "w" * 100):
+        assert upper(text) == text.upper()
+    assert made == ["word", "w" * 100, "w" * 100]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from vademecum.model.unicode import MARKS, change_known, one_of
+from vademecum.model.unicode import MARKS, change_known, of_short, one_of, stretches
 
 NORMALISER = 1
 MARK_RUN = 30
@@ -23,6 +23,8 @@ _LONG_RUN = re.compile(f"({_MARK}{{{MARK_RUN}}}){_MARK}+")
 # NFKD makes marks of the voicing signs of narrow kana, too, the only ones that are none before.
 _MARK_TO_BE = one_of(f"{MARKS} ff9e-ff9f")
 _LONG_RUN_TO_BE = re.compile(f"({_MARK_TO_BE}{{{MARK_RUN}}}){_MARK_TO_BE}+")
+# Latin letters and the signs of its texts are spelt in one way only: of most texts nothing else has to be looked at.
+_PLAIN = re.compile("[\x01-\x0a\x0e-\x1b\x20-\x84\x86-\u02ff\u2010-\u2027\u2030-\u205e]*")
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _DROPPED = re.compile("[\ufeff\u200b]")
 _ASTRAL_HAN = re.compile("([\U00020000-\U0003ffff])")
@@ -30,12 +32,21 @@ _ASTRAL_HAN = re.compile("([\U00020000-\U0003ffff])")
 
 def normalise(text: str) -> str:
     """The one spelling of `text`."""
-    if not text.isascii() and _SURROGATE.search(text):
+    if _PLAIN.fullmatch(text):
+        return text
+    if _SURROGATE.search(text):
         # Pairs kept as two code points join, as they always are in JavaScript; what is left over is replaced.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     text = _LINE_END.sub("\n", text.replace("\0", "\ufffd"))
     if text.isascii():
         return text
+    pieces = stretches(text)
+    pieces[1::2] = map(_spelling, pieces[1::2])
+    return "".join(pieces)
+
+
+@of_short
+def _spelling(text: str) -> str:
     text = _LONG_RUN.sub(r"\1", _DROPPED.sub("", text))
     return _LONG_RUN.sub(r"\1", change_known(text, _compose))
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vademecum.model.normalise import bounded
-from vademecum.model.unicode import MARKS, blank_unknown, change_known, one_of
+from vademecum.model.unicode import MARKS, blank_unknown, change_known, of_short, one_of, stretches
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -77,7 +77,7 @@ _STEMMED = re.compile("[a-z]{4,}")
 
 
 # A mark belongs to a word, but never begins one.
-_WORD = f"[^\\W_](?:[^\\W_]|{one_of(MARKS)})*"
+_WORD = f"[^\\W_]+(?:{one_of(MARKS)}+[^\\W_]*)*"
 # What makes one name of the words on both sides: co-worker, PASS_MAX_DAYS, resolv.conf, 1.12, 1,250.
 _SIGN = "(?:[-._\u2010]|(?<=[0-9]),(?=[0-9]))"
 _ASCII_NAME = re.compile(f"[a-z0-9]+(?:{_SIGN}[a-z0-9]+)*")
@@ -93,6 +93,14 @@ def fold(text: str) -> str:
     """Case, accents, widths and typographic variants folded away."""
     if text.isascii():
         return text.lower()
+    pieces = stretches(text)
+    pieces[::2] = map(str.lower, pieces[::2])
+    pieces[1::2] = map(_fold_stretch, pieces[1::2])
+    return "".join(pieces)
+
+
+@of_short
+def _fold_stretch(text: str) -> str:
     return change_known(bounded(text), _fold_known)
 
 
@@ -107,19 +115,18 @@ def _fold_known(text: str) -> str:
 
 def terms(text: str) -> list[str]:
     """The terms a chunk is found by, in order. Dense runs give their characters and their pairs of characters."""
-    return [term for run, dense in _runs(text) for term in (_dense_terms(run) if dense else [stem(run)])]
+    return [term for name in _names(text) for term in _terms_of(name)]
 
 
 def query_terms(text: str) -> list[str]:
     """The distinct terms of a question, in order, without stop words if anything else is asked. Single dense
     characters only where nothing stands beside them: they are in nearly every chunk of such a language."""
-    runs = list(_runs(text))
+    runs = [run for name in _names(text) for run in _runs(name)]
     telling = [run for run in runs if run[0] not in STOP_WORDS] or runs
     found = (term for run, dense in telling for term in (_pairs(run) or [run] if dense else [stem(run)]))
     return list(dict.fromkeys(found))
 
 
-@lru_cache(maxsize=1 << 15)
 def stem(word: str) -> str:
     """An English word without its common endings: plural, -ing, -ed, -ly, a last e; a last y as i. Crude, but the
     same for question and text, so that a wrong cut costs little in other languages too. Others stay as they are."""
@@ -151,20 +158,28 @@ def _without_ending(word: str) -> str:
     return left[:-1] if doubled else left
 
 
-def _runs(text: str) -> Iterator[tuple[str, bool]]:
-    """The words of a text, and behind the words of a name the name: each of its words is found in other places, too."""
+def _names(text: str) -> list[str]:
+    """The words of a text, folded; what makes one name stays in one piece."""
     folded = fold(text)
-    plain = folded.isascii()
-    dense = not plain and _HAS_DENSE.search(folded) is not None
-    for name in _ASCII_NAME.findall(folded) if plain else _NAME.findall(blank_unknown(folded)):
-        words = _SIGNS.split(name)
-        if dense and _HAS_DENSE.search(name):
-            for run in (run for word in words for run in _RUN.finditer(word)):
-                yield (run[0], True) if run[1] else (run[0][:LONGEST_TERM], False)
-            continue
-        yield from ((word[:LONGEST_TERM], False) for word in words)
-        if len(words) > 1 and not STOP_WORDS.issuperset(words):
-            yield _SILENT.sub("", name)[:LONGEST_TERM], False
+    return _ASCII_NAME.findall(folded) if folded.isascii() else _NAME.findall(blank_unknown(folded))
+
+
+def _runs(name: str) -> Iterator[tuple[str, bool]]:
+    """The words of a name, and whether they are dense; behind them the name: each of its words is found in other places,
+    too."""
+    words = _SIGNS.split(name)
+    if _HAS_DENSE.search(name):
+        for run in (run for word in words for run in _RUN.finditer(word)):
+            yield (run[0], True) if run[1] else (run[0][:LONGEST_TERM], False)
+        return
+    yield from ((word[:LONGEST_TERM], False) for word in words)
+    if len(words) > 1 and not STOP_WORDS.issuperset(words):
+        yield _SILENT.sub("", name)[:LONGEST_TERM], False
+
+
+@of_short
+def _terms_of(name: str) -> tuple[str, ...]:
+    return tuple(term for run, dense in _runs(name) for term in (_dense_terms(run) if dense else [stem(run)]))
 
 
 def _pairs(run: str) -> list[str]:
@@ -184,8 +199,10 @@ def term_key(term: str) -> int:
 def count_terms(text: str) -> NDArray[Any]:
     """A chunk's terms with their counts, as an array of TERM."""
     counts = Counter(terms(text))
-    entries = [(term_key(term), min(count, 0xFFFF)) for term, count in counts.items()]
-    return np.array(entries, dtype=TERM)
+    entries = np.empty(len(counts), TERM)
+    entries["term"] = np.fromiter(map(term_key, counts), np.uint64, len(counts))
+    entries["count"] = np.minimum(np.fromiter(counts.values(), np.int64, len(counts)), 0xFFFF)
+    return entries
 
 
 @dataclass(frozen=True, slots=True)

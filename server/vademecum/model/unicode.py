@@ -6,6 +6,11 @@ web/src/model/unicode.ts has the same tables. A change of either needs a new NOR
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeVar
+
+T = TypeVar("T")
+SHORT = 32  # characters
 
 MARKS = (
     "300-36f 483-489 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 6ea-6ed 711 "
@@ -146,6 +151,25 @@ def change_known(text: str, change: Callable[[str], str]) -> str:
     stretches = _UNKNOWN.split(text)
     stretches[::2] = map(change, stretches[::2])
     return "".join(stretches)
+
+
+def of_short(make: Callable[[str], T]) -> Callable[[str], T]:
+    """`make`, which remembers what it made of short texts: a language's words come again and again."""
+    remembered = lru_cache(1 << 15)(make)
+    return lambda text: remembered(text) if len(text) <= SHORT else make(text)
+
+
+_BEYOND_ASCII = re.compile("([^\0-\x7f]+)")
+
+
+def stretches(text: str) -> list[str]:
+    """The text in pieces, ASCII and other by turns, ASCII first: no piece decides how another one is composed or folded.
+    A character before a mark may, so the last one before a piece that is not ASCII belongs to that piece."""
+    pieces = _BEYOND_ASCII.split(text)
+    for at in range(1, len(pieces), 2):
+        before = pieces[at - 1]
+        pieces[at - 1], pieces[at] = before[:-1], before[-1:] + pieces[at]
+    return pieces
 
 
 def blank_unknown(text: str) -> str:

@@ -22,9 +22,9 @@ from vademecum.errors import Broken
 from vademecum.model.draft import Change
 from vademecum.model.recollection import FINISHED, KINDS, Piece, decode, kind_of, pieces, said, turn
 from vademecum.model.vectors import Vectors
-from vademecum.services.index import PAGE, Indexer, Indexes, IndexReplaced, Page
+from vademecum.services.index import Indexer, Indexes, IndexReplaced, Page
 from vademecum.services.models import Inference
-from vademecum.services.portions import cut, portions
+from vademecum.services.portions import PORTION_ROWS, cut, portions
 
 if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
@@ -60,12 +60,14 @@ class Memory:
 
     async def page(self, store: UserStore, after: int) -> Page:
         latest = store.seq
-        entries = sorted(entry for kind in KINDS for entry in store.after(kind, after, PAGE))[:PAGE]
+        entries = sorted(entry for kind in KINDS for entry in store.after(kind, after, PORTION_ROWS))[
+            :PORTION_ROWS
+        ]
         keys = next(cut(store, [key for _, key in entries]), [])
         if not keys:
             return Page([], latest, more=False)
         seqs = {key: seq for seq, key in entries}
-        more = len(keys) < len(entries) or len(entries) == PAGE
+        more = len(keys) < len(entries) or len(entries) == PORTION_ROWS
         upto = seqs[keys[-1]] if more else latest
         bodies = await store.bodies(keys)
         rows = [(key, bodies[key]) for key in keys]
