@@ -44,6 +44,7 @@ from vademecum.http import (
 from vademecum.http import jobs as job_routes
 from vademecum.http import local as local_routes
 from vademecum.http import reembed as reembed_routes
+from vademecum.http.answering import answering
 from vademecum.http.asked import DEPENDENCIES, refuse_packed
 from vademecum.http.auth import Authentication, renew_cookie
 from vademecum.http.headers import protect
@@ -56,7 +57,7 @@ from vademecum.model.limits import Limits
 from vademecum.services import local, reembed
 from vademecum.services.accounts import finish_leaving
 from vademecum.services.answer import endpoint_of, open_answers
-from vademecum.services.backstage import INDEX_APART_S, Backstage
+from vademecum.services.backstage import Backstage
 from vademecum.services.checkpoint import checkpointing
 from vademecum.services.clock import now_iso
 from vademecum.services.context import Contexts
@@ -64,6 +65,7 @@ from vademecum.services.embed import EmbedJob
 from vademecum.services.erase import Eraser
 from vademecum.services.extract import Extraction
 from vademecum.services.follow import Hub, StreamBounds
+from vademecum.services.foreground import Foreground
 from vademecum.services.index import BlocksOfDocuments, Indexer, Indexes
 from vademecum.services.models import Inference, ModelPlan
 from vademecum.services.parts import Parts
@@ -178,11 +180,12 @@ def open_recall(
     cache: MatrixCache,
     knows: Callable[[str], bool],
     backstage: Backstage,
+    foreground: Foreground,
     clock: Callable[[], str],
 ) -> Recall:
     """The search of memory, its index, and its jobs: one for the words of new rows, one for their vectors."""
     indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows)
-    indexer = Indexer(users, indexes, Memory(indexes), lambda user_id: True)
+    indexer = Indexer(users, indexes, Memory(indexes), lambda user_id: True, foreground)
     vectoriser = Vectoriser(
         users, indexes, indexer, inference, lambda user_id: backstage.hurry("recall_vectors", user_id)
     )
@@ -201,7 +204,7 @@ def add_jobs(
     eraser: Eraser,
 ) -> UserQueue:
     """What follows a commit of documents. Returns the job of their index, for which a search waits."""
-    index_job = backstage.add("index", indexer.work, delay_s=INDEX_APART_S, apart_s=INDEX_APART_S, parallel=2)
+    index_job = backstage.add_index("index", indexer.work, parallel=2)
     backstage.add("embed", embedding.work, parallel=2)
     backstage.add("reembed", reembedding.work)
     backstage.add("erase", eraser.work, delay_s=settings.erase_delay_s)
@@ -247,14 +250,14 @@ async def open_parts(
         plan, inference = open_inference(settings, knows)
         stack.push_async_callback(inference.close)
         hub = Hub(StreamBounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
-        backstage = Backstage(settings, hub, inference)
+        backstage, foreground = Backstage(settings, hub, inference), Foreground()
         users = open_users(settings, instance, migrations, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)
         indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows)
         stack.push_async_callback(indexes.close)
-        indexer = Indexer(users, indexes, BlocksOfDocuments(), inference.may_follow)
-        recalling = open_recall(settings, users, inference, cache, knows, backstage, clock)
+        indexer = Indexer(users, indexes, BlocksOfDocuments(), inference.may_follow, foreground)
+        recalling = open_recall(settings, users, inference, cache, knows, backstage, foreground, clock)
         stack.push_async_callback(recalling.indexes.close)
         known = Memories(users, recalling, clock)
         reembedding = Reembedding(settings, plan, users, inference, indexer, backstage.ask)
@@ -280,6 +283,7 @@ async def open_parts(
             accounts=accounts,
             users=users,
             hub=hub,
+            foreground=foreground,
             inference=inference,
             indexes=indexes,
             indexer=indexer,
@@ -385,7 +389,7 @@ def create_app(
         ],
         dependencies=DEPENDENCIES,
         lifespan=[lambda app: serving(app, settings, served, clock, migrations, works=works)],
-        middleware=[Authentication],
+        middleware=[answering, Authentication],
         before_request=refuse_packed,
         before_send=[renew_cookie, protect],
         exception_handlers=HANDLERS,

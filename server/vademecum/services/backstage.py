@@ -73,14 +73,11 @@ class Backstage:
         user_id = store.user_id
         if any(c.key.startswith("vectorEmbeddings/") for c in changes):
             self._inference.cancel(user_id, embed.gone(changes))
-            self.jobs["index"].ask(user_id)
+            self._ask_index("index", user_id, changes)
         if recall_index.is_news(changes):
             self._inference.cancel(user_id, recall_index.gone(changes))
-            self.jobs["recall"].ask(user_id)
-            self.jobs["recall_vectors"].ask(user_id)
-            if len(changes) >= MANY:
-                for name in ("recall", "recall_vectors"):
-                    self.jobs[name].put_off(user_id, QUIET_S, MOST_S)
+            self._ask_index("recall", user_id, changes)
+            self._ask_index("recall_vectors", user_id, changes)
         if embed.needs_work(changes):
             self.jobs["embed"].ask(user_id)
         if self._extracts and causes.may_cause(changes):
@@ -91,6 +88,11 @@ class Backstage:
             self.jobs["erase"].ask(user_id)
         elif outdates(changes):  # one job for both: a delete's erasure takes away what edits have left, too
             self.jobs["erase"].ask(user_id, self._tidy_delay_s)
+
+    def _ask_index(self, job: str, user_id: str, changes: list[Change]) -> None:
+        self.jobs[job].ask(user_id)
+        if len(changes) >= MANY:
+            self.jobs[job].put_off(user_id, QUIET_S, MOST_S)
 
     def start(self, data: Path) -> None:
         """Take up what was left undone. A leftover log means a crash: whoever was open then is looked at again."""

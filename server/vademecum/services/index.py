@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache
 from vademecum.errors import Broken, NotFound
 from vademecum.model import vectors
 from vademecum.model.collections import Json
+from vademecum.services.foreground import Foreground
 
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
@@ -196,7 +197,7 @@ class Source(Protocol):
 
     async def page(self, store: UserStore, after: int) -> Page: ...
 
-    def blocks(self, rows: list[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
+    def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
         """The blocks that these rows are now, and the ids of those that are gone. Pure; runs in a thread."""
         ...
 
@@ -207,11 +208,17 @@ class Indexer:
     `may_follow`: not while the rows are given the vectors of another model, which the index could not keep."""
 
     def __init__(
-        self, users: Users, indexes: Indexes, source: Source, may_follow: Callable[[str], bool]
+        self,
+        users: Users,
+        indexes: Indexes,
+        source: Source,
+        may_follow: Callable[[str], bool],
+        foreground: Foreground,
     ) -> None:
         self._users = users
         self._indexes = indexes
         self._source = source
+        self.foreground = foreground
         self._may_follow = may_follow
         self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has surely read
         self._progress = asyncio.Condition()
@@ -300,8 +307,9 @@ class Indexer:
         return not more
 
     def _apply(self, index: VectorIndex, rows: list[tuple[str, bytes]], checkpoint: tuple[str, int]) -> None:
-        blocks, gone = self._source.blocks(rows, index.model)
-        index.apply(blocks, gone, [], checkpoint)
+        politely = self.foreground.politely
+        blocks, gone = self._source.blocks(politely(rows), index.model)
+        index.apply(blocks, gone, [], checkpoint, pace=politely)
         index.optimise()
 
     async def _note(self, user_id: str, seen: tuple[str, int]) -> None:
@@ -316,7 +324,8 @@ class Indexer:
     async def wait_for(self, user_id: str, epoch: str, seq: int) -> None:
         """Returns when the index has read that far."""
         async with self._progress:
-            await self._progress.wait_for(lambda: self.has(user_id, epoch, seq))
+            with self.foreground.waiting():
+                await self._progress.wait_for(lambda: self.has(user_id, epoch, seq))
 
     def forget(self, user_id: str) -> None:
         self._seen.pop(user_id, None)
@@ -339,7 +348,7 @@ class BlocksOfDocuments:
         more = len(entries) == PAGE
         return Page([(key, bodies[key]) for _, key in entries], entries[-1][0] if more else latest, more)
 
-    def blocks(self, rows: list[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
+    def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
         blocks: list[Block] = []
         gone: list[str] = []
         for _, body in rows:

@@ -18,6 +18,7 @@ from vademecum.services.backstage import Backstage
 from vademecum.services.context import Contexts
 from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
+from vademecum.services.foreground import Foreground
 from vademecum.services.index import Indexer, Indexes
 from vademecum.services.models import Inference
 from vademecum.services.places import UploadPlaces
@@ -39,6 +40,7 @@ class Parts:
     accounts: Accounts
     users: Users
     hub: Hub
+    foreground: Foreground
     inference: Inference
     indexes: Indexes
     indexer: Indexer

@@ -136,7 +136,8 @@ class Recall:
                 return
         with suppress(TimeoutError):
             async with asyncio.timeout(self._wait_s):
-                await self._vectors.settle(user_id)
+                with self.indexer.foreground.waiting():
+                    await self._vectors.settle(user_id)
 
 
 def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int) -> bool:

@@ -87,10 +87,15 @@ class Memory:
             return []
         return sorted(key for key in set(found).difference(keys) if store.live(key))
 
-    def blocks(self, rows: list[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
-        texts = {key: said(key, decode(body)) for key, body in rows}
-        blocks = [_block(key, pieces(text)) for key, text in texts.items() if text]
-        return [block for block in blocks if block.chunks], [key for key, text in texts.items() if not text]
+    def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
+        blocks: list[Block] = []
+        gone: list[str] = []
+        for key, body in rows:
+            if text := said(key, decode(body)):
+                blocks.append(_block(key, pieces(text)))
+            else:
+                gone.append(key)
+        return [block for block in blocks if block.chunks], gone
 
 
 def _block(key: str, cut_up: list[Piece], vectors: Vectors | None = None, before: str | None = None) -> Block:

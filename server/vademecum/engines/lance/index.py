@@ -18,7 +18,7 @@ from vademecum.engines.lance import state as states
 from vademecum.engines.lance import swap as swaps
 from vademecum.engines.lance.cache import MatrixCache
 from vademecum.engines.lance.entries import Block, Erased, Hit, IndexDamaged, IndexStats
-from vademecum.engines.lance.rows import to_table
+from vademecum.engines.lance.rows import Pace, to_table
 from vademecum.engines.lance.segment import Segment, SegmentDamaged, Snapshot
 from vademecum.engines.lance.state import State
 from vademecum.engines.lance.swap import Swap
@@ -98,12 +98,14 @@ class VectorIndex:
         gone_blocks: Collection[str],
         gone_documents: Collection[str],
         checkpoint: tuple[str, int],
+        pace: Pace = iter,
     ) -> None:
         """Write what has changed since the last checkpoint, then save the new one. A block replaces all rows of its
-        id; where a block is also named gone, gone wins. Doing it again changes nothing."""
+        id; where a block is also named gone, gone wins. Doing it again changes nothing. `pace` hands out the blocks one
+        by one: counting their words is what takes time."""
         dead_blocks, dead_documents = set(gone_blocks), set(gone_documents)
         living = [b for b in blocks if b.id not in dead_blocks and b.document_id not in dead_documents]
-        rows = to_table(living, self._dims)
+        rows = to_table(living, self._dims, pace)
         dead_blocks.update(block.id for block in living)
         with self._lock, self._guarded():
             held = self._cache.get(self._key)

@@ -4,7 +4,7 @@ Rule: a row is a chunk; no input, however odd, may stop the index for good. What
 surrogate pair, a vector of the wrong size) is kept as far as it can be.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from vademecum.engines.lance.entries import Block
 from vademecum.model.ranking import TERM, count_terms
+
+Pace = Callable[[Iterable[Block]], Iterable[Block]]
 
 # Text and vectors stay readable bytes on disk: a byte scan after an erasure must be able to find what it looks for.
 # (Lance compresses the values of a dictionary by default, and makes one wherever texts repeat.)
@@ -37,11 +39,11 @@ def schema(dims: int | None) -> pa.Schema:
     return pa.schema([pa.field(name, kind, metadata=_PLAIN) for name, kind in columns])
 
 
-def to_table(blocks: Iterable[Block], dims: int | None) -> pa.Table:
+def to_table(blocks: Iterable[Block], dims: int | None, pace: Pace = iter) -> pa.Table:
     """Blocks as rows. Of a block id given twice the last counts, of a chunk index given twice the first."""
     columns: dict[str, list[Any]] = {name: [] for name in schema(dims).names if name != "vector"}
     vectors: list[NDArray[np.float32]] = []
-    for block in {block.id: block for block in blocks}.values():
+    for block in pace({block.id: block for block in blocks}.values()):
         first_at = {chunk.index: at for at, chunk in reversed(list(enumerate(block.chunks)))}
         kept = sorted(first_at.values())
         for chunk in (block.chunks[at] for at in kept):

@@ -1,0 +1,56 @@
+"""Foreground: who waits for an answer comes first. Python computes in one thread at a time, so that each thread behind
+the answers that computes makes every request wait; such a thread gives way here, between one row and the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+# Of the time in which there is always a request, what the work behind keeps: 1 part of 5. It must go on.
+REST = 4
+NAP_S = 0.0005  # and then look again
+
+
+class Foreground:
+    """Counted on the event loop, looked at from threads."""
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._waiting = 0
+
+    def begin(self) -> None:
+        """A request has come."""
+        self._requests += 1
+
+    def end(self) -> None:
+        """Its answer has begun."""
+        self._requests -= 1
+
+    def busy(self) -> bool:
+        """Is anybody waiting for what does not come from behind?"""
+        return self._requests > 0 and not self._waiting
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Somebody waits for what is done behind: it does not give way meanwhile."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    def politely(self, items: Iterable[T]) -> Iterator[T]:
+        """The items. Behind each it rests as long as there are requests, `REST` times as long as the work on it took."""
+        for item in items:
+            began = time.thread_time()
+            yield item
+            self._rest(REST * (time.thread_time() - began))
+
+    def _rest(self, most_s: float) -> None:
+        until = time.monotonic() + most_s
+        while self.busy() and time.monotonic() < until:
+            time.sleep(NAP_S)

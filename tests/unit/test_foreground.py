@@ -1,0 +1,66 @@
+"""Work behind the answers rests while somebody waits for an answer, and goes on all the same."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from vademecum.services import foreground
+from vademecum.services.foreground import NAP_S, REST, Foreground
+
+WORK_S = 0.01
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Computing and sleeping take the time that they say; `naps` is what was slept, `in_nap` happens in each nap."""
+    told = SimpleNamespace(now=0.0, computed=0.0, naps=0.0, in_nap=lambda: None)
+
+    def sleep(seconds):
+        told.now += seconds
+        told.naps += seconds
+        assert told.naps < 1, "it rests for ever"
+        told.in_nap()
+
+    told.monotonic, told.thread_time, told.sleep = lambda: told.now, lambda: told.computed, sleep
+    monkeypatch.setattr(foreground, "time", told)
+    return told
+
+
+def work(of, clock, rows=3):
+    """The rows as they come out, each worked on for `WORK_S`."""
+    for row in of.politely(range(rows)):
+        clock.now += WORK_S
+        clock.computed += WORK_S
+        yield row
+
+
+def test_nobody_waits_and_no_time_is_lost(clock):
+    assert list(work(Foreground(), clock)) == [0, 1, 2]
+    assert clock.naps == 0
+
+
+def test_while_there_is_always_a_request_one_part_of_the_time_is_kept(clock):
+    of = Foreground()
+    of.begin()
+    assert list(work(of, clock)) == [0, 1, 2]
+    assert clock.naps == pytest.approx(3 * REST * WORK_S, abs=3 * 2 * NAP_S)
+
+
+def test_the_end_of_the_last_request_ends_the_rest(clock):
+    of = Foreground()
+    of.begin()
+    of.begin()
+    ends = iter([of.end, of.end])
+    clock.in_nap = lambda: next(ends)()
+    assert list(work(of, clock)) == [0, 1, 2]
+    assert clock.naps == 2 * NAP_S
+
+
+def test_what_somebody_waits_for_is_not_held_up(clock):
+    of = Foreground()
+    of.begin()
+    with of.waiting():
+        assert list(work(of, clock)) == [0, 1, 2]
+        assert clock.naps == 0
+    assert list(work(of, clock)) == [0, 1, 2]
+    assert clock.naps > 0
