@@ -175,6 +175,13 @@ def test_a_section_of_some_length_starts_a_chunk() -> None:
     assert [(found.section, found.text[:4]) for found in chunk(parts)] == [("A", "alph"), ("B", "beta")]
 
 
+@pytest.mark.parametrize("code", range(0x100))
+def test_a_character_costs_the_same_beside_others(code: int) -> None:
+    """Texts of Latin letters alone are weighed in another way than the rest."""
+    alike = [chunk([Part(chr(code) * 1100 + other * 300)])[0].text for other in ("b", "\u0411")]
+    assert alike[0] == alike[1].replace("\u0411", "b")
+
+
 @pytest.mark.parametrize(
     "unit",
     [

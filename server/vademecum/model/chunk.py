@@ -128,6 +128,15 @@ class _Costs(dict[str, int]):
 
 
 _COSTS = _Costs()
+_LATIN_COSTS = bytes(cost(code) for code in range(0x100))
+
+
+def _costs(text: str) -> Iterable[int]:
+    """Points of each code point; those of most texts without looking at one after the other."""
+    try:
+        return text.encode("latin-1").translate(_LATIN_COSTS)
+    except UnicodeEncodeError:
+        return map(_COSTS.__getitem__, text)
 
 
 def _assemble(parts: Sequence[PartLike]) -> tuple[str, list[int], list[str | None], list[int]]:
@@ -172,7 +181,7 @@ def _after_gap(text: str, at: int) -> int:
 def _end_of_chunk(text: str, start: int, end: int, breaks: Sequence[int]) -> int:
     """Where the chunk that starts at `start` ends."""
     ahead = BUDGET * 5 // 4
-    costs = list(accumulate(map(_COSTS.__getitem__, text[start : min(end, start + ahead // _UNIT + 1)])))
+    costs = list(accumulate(_costs(text[start : min(end, start + ahead // _UNIT + 1)])))
     fits = bisect_right(costs, BUDGET)
     for number in range(bisect_right(breaks, start), len(breaks)):
         at = breaks[number]
