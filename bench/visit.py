@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import workloads
-from measure import rss_mb
+from measure import cpu_seconds, rss_mb
 from rows import Maker, Row
 from targets import Target
 from workloads import Batches, Result
 
 Visit = dict[str, Result]
+IDLE = 0.03  # CPU seconds in one second
+REST_S = 60  # and then it is measured as it is
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Load:
     warm: dict[int, Batches]
     vectors: dict[int, Batches]
     events: list[list[Row]]
+    busy_events: list[list[Row]]
 
 
 def make_load(plan: Plan, target: Target) -> Load:
@@ -62,7 +65,19 @@ def make_load(plan: Plan, target: Target) -> Load:
         {last: makers[last].episodes(plan.scaled(plan.warm, target), plan.size)},
         {0: makers[0].blocks(plan.scaled(plan.vectors, target), plan.vector_size)},
         makers[last].episodes(plan.events + workloads.WARM_EVENTS, 1),
+        makers[last].episodes(plan.events + workloads.WARM_EVENTS, 1),
     )
+
+
+async def rest(target: Target) -> None:
+    """Wait for what a server does behind its answers, such as an index of what was pushed."""
+    before = cpu_seconds(target.roots())
+    for _ in range(REST_S):
+        await asyncio.sleep(1)
+        now = cpu_seconds(target.roots())
+        if now - before < IDLE:
+            return
+        before = now
 
 
 async def _measure(target: Target, plan: Plan, load: Load) -> Visit:
@@ -79,7 +94,10 @@ async def _measure(target: Target, plan: Plan, load: Load) -> Visit:
         visit[f"pull {limit}, 1 user"] = await workloads.pull(target, "episodes", limit, load.alone)
         visit[f"pull {limit}, {many}"] = await workloads.pull(target, "episodes", limit, load.together)
     if target.streams:
+        visit["live, busy"] = await workloads.live(target, plan.users + 1, load.busy_events)
+        await rest(target)
         visit["live"] = await workloads.live(target, plan.users + 1, load.events)
+    await rest(target)
     visit["push vectors"] = await workloads.push(target, "vectorEmbeddings", load.vectors)
     if target.pulls:
         visit["pull vectors"] = await workloads.pull(target, "vectorEmbeddings", 100, load.vectors)

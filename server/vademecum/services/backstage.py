@@ -20,7 +20,7 @@ from vademecum.services.user_queue import UserQueue
 from vademecum.settings import Settings
 
 RETRY_S = 60.0
-MANY = 20  # rows of a commit: a device brings what it has, and more is to come; a turn is a few
+MANY = 10  # rows of a commit: a device brings what it has, and more is to come; a turn is a few
 # So long the index waits for the end of that, and at most. A search does not wait.
 QUIET_S, MOST_S = 1.0, 10.0
 # The answer to the write goes out first; then the index is least in the way of the next one.
