@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-# Of the time in which there is always a request, what the work behind keeps: 1 part of 5. It must go on.
-REST = 4
+# Of the time in which there is always a request, what the work behind keeps: 1 part of 20. It must go on.
+REST = 19
+GAP_S = 0.02  # who asks one thing after the other leaves no longer ones
 NAP_S = 0.0005  # and then look again
 
 
@@ -21,6 +22,7 @@ class Foreground:
     def __init__(self) -> None:
         self._requests = 0
         self._waiting = 0
+        self._busy_until = 0.0  # on the monotonic clock
 
     def begin(self) -> None:
         """A request has come."""
@@ -29,10 +31,11 @@ class Foreground:
     def end(self) -> None:
         """Its answer has begun."""
         self._requests -= 1
+        self._busy_until = time.monotonic() + GAP_S
 
     def busy(self) -> bool:
-        """Is anybody waiting for what does not come from behind?"""
-        return self._requests > 0 and not self._waiting
+        """Is anybody waiting for what does not come from behind, or about to?"""
+        return not self._waiting and (self._requests > 0 or time.monotonic() < self._busy_until)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
