@@ -6,8 +6,8 @@
 import { normalise } from "./normalise.ts";
 import { inClass, MARKS } from "./unicode.ts";
 
-export const SIZE = 1000;
-export const BUDGET = 12 * SIZE;
+const SIZE = 1000;
+const BUDGET = 12 * SIZE;
 const JOIN = "\n\n";
 
 /** A stretch of a document, in reading order, that knows where it stood. */
@@ -92,7 +92,7 @@ export function join(chunks: readonly Pick<Chunk, "start" | "text">[]): string {
 }
 
 /** Points of one code point of normalised text. Weighed on what BERT's vocabulary makes of real texts. */
-export function cost(code: number): number {
+function cost(code: number): number {
   if (code >= 0xac00 && code <= 0xd7a3) return HANGUL; // the tokenizer takes a syllable apart into letters
   if (code > 0x24f) {
     const latin =

@@ -1,6 +1,6 @@
 /** Server-sent events out of pieces of text as they arrive (HTML standard, 9.2; only `event` and `data` are used). */
 
-export interface ServerEvent {
+interface ServerEvent {
   event: string;
   data: string;
 }

@@ -3,7 +3,7 @@
 import { beginning } from "./beginning.ts";
 import { queryTerms, terms } from "./ranking.ts";
 
-export const WIDTH = 480;
+const WIDTH = 480;
 const SENTENCE = /[^.!?。！？\n]+[.!?。！？]*[ \t]*|[.!?。！？\n]+/gu;
 
 /** Whole sentences of `text`, about `width` characters, with "…" where something is left out. */

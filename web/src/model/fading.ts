@@ -4,7 +4,7 @@ import type { MemoryDoc } from "./rows.ts";
 
 const HALF_LIFE_MS = 30 * 86_400_000;
 
-export type Fading = "pinned" | "fresh" | "fading" | "faint";
+type Fading = "pinned" | "fresh" | "fading" | "faint";
 
 /** The share of its weight that is left. Pinned ones do not fade; a time that no calendar has is as old as can be. */
 export function strength(

@@ -3,7 +3,7 @@
 export type Form = "older" | "ours" | "newer";
 
 /** A collection as it is kept here, in one version of its schema. */
-export interface Kept {
+interface Kept {
   collection: string;
   version: number;
 }

@@ -25,7 +25,7 @@ export type Said =
   | "synced"
   | "never";
 
-export interface Known {
+interface Known {
   kind: SyncKind;
   waiting: number;
   syncedAt: string | null;

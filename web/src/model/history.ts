@@ -43,7 +43,7 @@ export function remembered<Memory extends Linked>(memories: readonly Memory[]): 
     .toSorted((a, b) => compare(b.current.updatedAt, a.current.updatedAt));
 }
 
-export type Links = Pick<MemoryDoc, "id" | "supersedes" | "supersededBy">;
+type Links = Pick<MemoryDoc, "id" | "supersedes" | "supersededBy">;
 
 /** The links of a chain once `chosen` is what it says now, and all else was said before. */
 export function chosenAgain({ current, earlier }: Remembered<Linked>, chosen: string): Links[] {

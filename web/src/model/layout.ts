@@ -8,12 +8,12 @@ export interface Point {
   y: number;
 }
 
-export interface Edge {
+interface Edge {
   from: string;
   to: string;
 }
 
-export interface Room {
+interface Room {
   width: number;
   height: number;
   /** Kept free at each side, for the names. */

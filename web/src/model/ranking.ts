@@ -8,18 +8,18 @@ import { bounded } from "./normalise.ts";
 import { changeKnown, inClass, isAscii, KNOWN, MARKS } from "./unicode.ts";
 
 /** What the best match in meaning counts for beside the best by words, 1. */
-export const MEANING = 1.0;
+const MEANING = 1.0;
 /** How many hits of each arm are fused. */
 export const DEPTH = 100;
 /** What a row takes of the scores of the rows one and two places away. */
 const SHARES = [0.5, 0.25];
 /** BM25's constants: how soon repeats stop counting, and how much a long chunk's length is held against it. */
-export const K1 = 1.2;
-export const B = 0.75;
+const K1 = 1.2;
+const B = 0.75;
 /** A longer "word" is a blob; its beginning is enough to find it again. */
-export const LONGEST_TERM = 64;
+const LONGEST_TERM = 64;
 /** Scores are compared after rounding to this many digits, so that a last bit never decides an order. */
-export const DIGITS = 6;
+const DIGITS = 6;
 const MOST_COUNTED = 0xffff;
 
 /** Accents that may go without making another word. */
@@ -111,7 +111,7 @@ export function queryTerms(text: string): string[] {
 }
 
 /** An English word without its common endings. Crude, but the same for question and text. */
-export function stem(word: string): string {
+function stem(word: string): string {
   if (!STEMMED.test(word)) return word;
   let left = withoutEnding(singular(word));
   if (left.endsWith("ly") && left.length > 5) left = left.slice(0, -2);

@@ -3,7 +3,7 @@
  * why; shared cases: tests/conformance/scope.json.
  */
 
-export type Home = { kind: "pool" } | { kind: "project"; projectId: string };
+type Home = { kind: "pool" } | { kind: "project"; projectId: string };
 export type MemoryScope = Home | { kind: "all" };
 
 /** The scope of a session, memory or summary in this project, or in none. */

@@ -9,7 +9,7 @@ import type { DocumentDoc } from "./rows.ts";
 /** Live documents of an account from which on it is warned, as server/vademecum/model/limits.py has it. */
 export const WARN_FROM = 90;
 
-export type Candidate = Pick<DocumentDoc, "id" | "activeSessions" | "lastAccessedAt" | "accessCount">;
+type Candidate = Pick<DocumentDoc, "id" | "activeSessions" | "lastAccessedAt" | "accessCount">;
 
 /** The `count` documents that would be missed least, that one first. */
 export function suggested<Document extends Candidate>(

@@ -2,7 +2,7 @@
 
 import { written } from "./written.ts";
 
-export type Stage =
+type Stage =
   | "waiting" // for those before it
   | "sending" // done and of: bytes
   | "reading" // done and of: pages, where the kind has pages

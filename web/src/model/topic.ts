@@ -5,7 +5,7 @@
 
 import type { FactDoc } from "./rows.ts";
 
-export type Terms = (text: string) => readonly string[];
+type Terms = (text: string) => readonly string[];
 export type Fact = Pick<
   FactDoc,
   "id" | "key" | "value" | "updatedAt" | "confirmed" | "confidence" | "sourceRemoved"

@@ -11,7 +11,7 @@ export interface Assistant {
   model: string | null;
 }
 
-export interface Question {
+interface Question {
   query: string;
   sessionId: string;
   /** This turn and those after it are not told. */
@@ -40,7 +40,7 @@ export interface Told {
   model: string | null;
 }
 
-export interface AnswerListener {
+interface AnswerListener {
   context(told: Told): void;
   delta(text: string): void;
 }

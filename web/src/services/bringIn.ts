@@ -23,7 +23,7 @@ import type { House } from "./house.ts";
 type Name = keyof Collections;
 type Row = Record<string, any>;
 
-export interface BroughtIn {
+interface BroughtIn {
   added: number;
   /** Here already, and left as they are. */
   existing: number;
@@ -31,7 +31,7 @@ export interface BroughtIn {
   leftOut: number;
 }
 
-export const BOUNDS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
+const BOUNDS = { zipBytes: 2 ** 30, entries: 10_000, inflatedBytes: 2 ** 30, lineChars: 8 * 2 ** 20 };
 const PORTION = 200;
 const PIECE = 2 ** 16; // of the ZIP at a time; as much can become a thousand times as much
 const [ENTRY, END] = [0x02014b50, 0x06054b50];

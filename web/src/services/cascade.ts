@@ -15,7 +15,7 @@ import { childIds, now } from "./house.ts";
 type Name = keyof Collections;
 type Row = Record<string, any>;
 /** Ids of rows, by their collections. */
-export type Keys = { readonly [name in Name]?: readonly string[] };
+type Keys = { readonly [name in Name]?: readonly string[] };
 type Level = ReadonlyMap<Name, readonly string[]>;
 
 /**

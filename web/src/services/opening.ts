@@ -11,7 +11,7 @@ import { Coded } from "../model/coded.ts";
 import { keepLost } from "./lost.ts";
 import { aloneAtLast, enter, type Tell } from "./presence.ts";
 
-export interface Opened {
+interface Opened {
   records: Records;
   /** Ends the presence of this tab. */
   leave: () => void;

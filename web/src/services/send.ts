@@ -5,7 +5,7 @@ import { SILENCE_MS, unlessSilent } from "../engines/silence.ts";
 import { Refusal, type Wire } from "../engines/sync/wire.ts";
 import type { DocumentDoc } from "../model/rows.ts";
 
-export interface Sent {
+interface Sent {
   document: DocumentDoc;
   /** The same bytes were there already; the document was borrowed. */
   existing: boolean;

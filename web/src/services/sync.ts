@@ -44,7 +44,7 @@ interface Count {
 
 type Message = SyncSummary | EmbeddingProgress | Count | "tell" | "again";
 
-export const COUNT_MAX = 1000;
+const COUNT_MAX = 1000;
 const ANSWER_MS = 500;
 const UNKNOWN: SyncSummary = { kind: "starting", waiting: 0, waitingOf: {}, syncedAt: null };
 

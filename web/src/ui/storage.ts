@@ -3,13 +3,13 @@
 import { useEffect, useState } from "react";
 import { useRows } from "./desk.tsx";
 
-export interface Storage {
+interface Storage {
   persistent: boolean;
   used: number;
   most: number;
 }
 
-export async function lookAtStorage(): Promise<Storage | null> {
+async function lookAtStorage(): Promise<Storage | null> {
   if (!navigator.storage?.estimate) return null; // only for pages that came by HTTPS
   const [persistent, { usage = 0, quota = 0 }] = await Promise.all([
     navigator.storage.persisted(),

@@ -70,7 +70,7 @@ export interface LaterQuestion {
 }
 
 /** A question that has no answer yet, and the tab that is at it. */
-export interface AskedQuestion {
+interface AskedQuestion {
   episodeId: string;
   userId: string;
   at: string;

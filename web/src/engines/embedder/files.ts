@@ -6,8 +6,8 @@
 import type { Manifest, ModelFile } from "./messages.ts";
 
 export const CACHE = "vademecum-models";
-export const GRAPH = "model.onnx";
-export const TOKENIZER = "tokenizer.json";
+const GRAPH = "model.onnx";
+const TOKENIZER = "tokenizer.json";
 const PIECE = 2 ** 20;
 
 /** Whether all of the model is on this device, as far as a look tells: it is checked when it is opened. */

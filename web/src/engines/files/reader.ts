@@ -6,9 +6,9 @@
 import type { Message, Request } from "./messages.ts";
 import { LIMITS, Unreadable, type Progress, type Read } from "./parsed.ts";
 
-export { unloaded, Unreadable, type Code, type Read } from "./parsed.ts";
+export { unloaded, Unreadable, type Read } from "./parsed.ts";
 
-export interface ReadOptions {
+interface ReadOptions {
   signal?: AbortSignal;
   /** Hears of the pages that were read, where the kind has pages. */
   onProgress?: Progress;

@@ -23,7 +23,7 @@ import { schemas, type Schemas } from "./schemas.ts";
 export type Records = RxDatabase<{ [Name in keyof Collections]: RxCollection<Collections[Name]> }>;
 
 /** What a database is made of; tests walk from one schema to the next before there is a second. */
-export interface Made {
+interface Made {
   schemas: Schemas;
   migrations: Migrations;
   storage: RxStorage<any, any>;

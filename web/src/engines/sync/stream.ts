@@ -27,7 +27,7 @@ export interface EmbeddingProgress {
   of: number;
 }
 
-export interface Listener {
+interface Listener {
   /** The server has begun to speak: what came before must be pulled. */
   connected(): void;
   page(page: Page): void;
@@ -36,7 +36,7 @@ export interface Listener {
   broken(error: unknown): void;
 }
 
-export interface Manner {
+interface Manner {
   /** Ends it. */
   signal: AbortSignal;
   /** Asked at each delay for what cuts it short. */

@@ -35,7 +35,7 @@ export interface KnownStore {
   save(known: Known): Promise<void>;
 }
 
-export interface SyncOptions {
+interface SyncOptions {
   wire: Wire;
   collections: Record<string, RxCollection>;
   known: KnownStore;

@@ -4,7 +4,7 @@ import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
 import { find } from "../words/find.ts";
 
-export interface Command {
+interface Command {
   label: string;
   run: () => void;
 }
