@@ -4,13 +4,7 @@ import { Badge, Progress } from "@mantine/core";
 import type { DocumentState } from "../../model/library.ts";
 import { documents as words } from "../words/documents.ts";
 
-const COLORS = {
-  ready: "teal",
-  reading: "gray",
-  embedding: "gray",
-  failed: "red",
-  refused: "orange",
-} as const;
+const COLORS = { reading: "gray", embedding: "gray", failed: "red", refused: "orange" } as const;
 
 export function StateBadge({ state }: { state: DocumentState }) {
   if (state.kind === "ready") return null;

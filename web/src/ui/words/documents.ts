@@ -44,7 +44,6 @@ export const documents = {
   more: (n: number) => `${n.toLocaleString()} more`,
 
   states: {
-    ready: "Ready",
     reading: "Reading",
     failed: "Failed",
     refused: "On this device only",

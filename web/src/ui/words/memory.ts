@@ -32,7 +32,6 @@ export const memory = {
   from: (filename: string) => `From ${filename}`,
   sure: (confidence: number) =>
     `${confidence.toLocaleString(undefined, { style: "percent", maximumFractionDigits: 0 })} sure`,
-  deleted: (key: string) => `“${key}” was deleted.`,
   parts: "Parts of memory",
   remembered: "Remembered",
   entities: "Who and what",

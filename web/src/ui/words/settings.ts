@@ -8,8 +8,6 @@ export const settings = {
   title: "Settings",
   cancel: "Cancel",
   account: "Account",
-  email: "Email",
-  tier: "Tier",
   documents: "Documents",
   serverStorage: "Storage on the server",
   countOf: (held: number, most: number) => `${held.toLocaleString()} of ${most.toLocaleString()}`,

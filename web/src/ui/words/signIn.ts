@@ -1,7 +1,6 @@
 /** Sentences of the way in. Short and concrete: what happened, what is safe, what to do. */
 
 export const signIn = {
-  title: "Sign in",
   email: "Email",
   emailHint: "Settings shows it where you are signed in. The first account of a server has owner@localhost.",
   password: "Password",

@@ -7,8 +7,6 @@ export const timeline = {
   hint: "What was asked and answered, in all conversations, newest first.",
   search: "Search what was said",
   where: "Where",
-  all: "Everywhere",
-  pool: "In no project",
   found: (n: number) => count(n, "turn", "turns"),
   byServer: "Found by words and by meaning, the best first.",
   byDevice: "Found on this device, by words alone.",
