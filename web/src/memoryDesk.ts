@@ -1,7 +1,6 @@
 /** What can be done with projects and with what is remembered: the part of the desk that is loaded when it is wanted. */
 
-import { proxy, type ProxyMarked } from "comlink";
-import type { Stop } from "./follow.ts";
+import { follow } from "./follow.ts";
 import type { Observation, Wanted } from "./model/observations.ts";
 import { noteEntity } from "./services/entities.ts";
 import type { House } from "./services/house.ts";
@@ -49,9 +48,8 @@ export class MemoryDesk {
     this.#overviews.stop(projectId);
   }
 
-  watchOverviews(listener: (overviews: Record<string, Overview>) => void): Stop & ProxyMarked {
-    const subscription = this.#overviews.state$.subscribe((state) => listener(state));
-    return proxy(() => subscription.unsubscribe());
+  watchOverviews(listener: (overviews: Record<string, Overview>) => void) {
+    return follow(this.#overviews.state$, listener);
   }
 
   // -- what is remembered -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
  * server (services/recall.py, remind.py) knows meanings as well; the rules of what is recalled at all are the same.
  */
 
+import { compare } from "./compare.ts";
 import { strength } from "./fading.ts";
 import { normalise } from "./normalise.ts";
 import type { Recalled } from "./prompt.ts";
@@ -40,7 +41,7 @@ export function recall(query: string, scope: MemoryScope, rows: Rows, now: strin
       recalled: candidate.recalled,
       score: RELEVANCE * relevance + RECENCY * strength(candidate, Date.parse(now)),
     }))
-    .sort((a, b) => b.score - a.score || (a.recalled.id < b.recalled.id ? -1 : 1))
+    .sort((a, b) => b.score - a.score || compare(a.recalled.id, b.recalled.id))
     .slice(0, k)
     .map(({ recalled }) => recalled);
 }

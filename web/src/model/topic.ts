@@ -3,6 +3,7 @@
  * server/vademecum/model/topic.py, which says why; shared cases: tests/conformance/prompt.json.
  */
 
+import { compare } from "./compare.ts";
 import type { FactDoc } from "./rows.ts";
 
 type Terms = (text: string) => readonly string[];
@@ -63,8 +64,4 @@ export function onTopic(
 
 function shared(asked: Set<string>, told: Set<string>): number {
   return [...asked].filter((term) => told.has(term)).length;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

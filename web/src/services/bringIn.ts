@@ -9,6 +9,7 @@
 
 import { Unzip, UnzipInflate } from "fflate";
 import { schemas } from "../engines/records/schemas.ts";
+import { isBuried } from "../engines/sync/bury.ts";
 import { Coded } from "../model/coded.ts";
 import { crc32 } from "../model/crc32.ts";
 import { fits, type Schema } from "../model/fits.ts";
@@ -204,15 +205,9 @@ class Writer {
       const key = `${collection}/${id}`;
       if (this.#names.has(key)) continue;
       let name = id;
-      for (let n = 2; await this.#isDead(collection, name); n++) name = `${id}~${n}`;
+      for (let n = 2; await isBuried(this.#house.records[collection], name); n++) name = `${id}~${n}`;
       this.#names.set(key, name);
     }
-  }
-
-  async #isDead(collection: Name, id: string): Promise<boolean> {
-    const { storageInstance } = this.#house.records[collection] as any;
-    const [found] = await storageInstance.findDocumentsById([id], true);
-    return found?._deleted === true;
   }
 }
 

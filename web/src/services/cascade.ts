@@ -1,6 +1,7 @@
 /**
- * What a death does to other rows of this device, as server/vademecum/model/cascade.py does it when it hears of it: a row
- * dies with any of its parents, and one that merely names a dead one follows it or is healed. Both read one table (model/relations.ts).
+ * What a death does to other rows of this device, as server/vademecum/model/cascade.py does it when it hears of it: a
+ * row dies with any of its parents, and one that merely names a dead one follows it or is healed. Both read one table
+ * (model/relations.ts).
  */
 
 import type { MangoQuerySelector, RxCollection, RxDocument } from "rxdb/plugins/core";
@@ -19,8 +20,8 @@ type Keys = { readonly [name in Name]?: readonly string[] };
 type Level = ReadonlyMap<Name, readonly string[]>;
 
 /**
- * Buries rows and all that cannot live without them or follow them; heals what named them. What is named and was never here is dead
- * all the same.
+ * Buries rows and all that cannot live without them or follow them; heals what named them. What is named and was never
+ * here is dead all the same.
  */
 export async function kill(records: Records, keys: Keys): Promise<void> {
   const levels: Level[] = [];
@@ -29,16 +30,8 @@ export async function kill(records: Records, keys: Keys): Promise<void> {
   const at = now();
   // The children go first. When the page is closed on the way, what is left is seen, and can be deleted again.
   for (const [name, ids] of levels.reverse().flatMap((one) => [...one])) {
-    await bury(
-      [
-        ...(
-          await of(records, name)
-            .findByIds([...ids])
-            .exec()
-        ).values(),
-      ],
-      { at },
-    );
+    const found = of(records, name).findByIds([...ids]);
+    await bury([...(await found.exec()).values()], { at });
   }
   for (const relation of RELATIONS) {
     const gone = levels.flatMap((one) => one.get(relation.to) ?? []);

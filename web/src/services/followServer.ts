@@ -1,6 +1,7 @@
 /** A document that the server embeds: how far it is, until its row says that it is over. */
 
 import { concatMap, filter, first, map, merge, share, skipWhile, takeUntil } from "rxjs";
+import { isBuried } from "../engines/sync/bury.ts";
 import type { DocumentDoc } from "../model/rows.ts";
 import { isOver } from "../model/task.ts";
 import type { House } from "./house.ts";
@@ -23,7 +24,7 @@ export function followServer(
   const gone$ = merge(
     house.forgotten$.pipe(filter((moment) => createdAt < moment)),
     syncing.summary$.pipe(
-      concatMap(() => isBuried(house, documentId)),
+      concatMap(() => isBuried(house.records.documents, documentId)),
       filter(Boolean),
     ),
   ).pipe(map(() => null));
@@ -36,9 +37,4 @@ export function followServer(
     } else tasks.tell(taskId, row ? { stage: "done" } : { stage: "cancelled", documentId: null });
   });
   progress$.subscribe(({ [documentId]: progress }) => progress && tasks.tell(taskId, progress));
-}
-
-async function isBuried({ records }: House, id: string): Promise<boolean> {
-  const [row] = await records.documents.storageInstance.findDocumentsById([id], true);
-  return row?._deleted ?? false;
 }

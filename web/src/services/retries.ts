@@ -1,4 +1,4 @@
-/** When a file that went to the server in vain goes there again: as late as it asks for, and ever less often. */
+/** When what the server did not take for now, a file or a question, goes there again: as late as it asks, ever less often. */
 
 import { retryMs } from "../model/retry.ts";
 

@@ -157,7 +157,8 @@ export class Syncing {
     this.#written = {};
     const counted = await this.#sync!.waiting(COUNT_MAX).catch(console.error);
     if (counted && kind === "live" && !this.#sync!.hasCounted) return; // it is looked again when the rest begins
-    const waitingOf = () => ({ ...this.#written, ...(counted ?? this.summary$.value.waitingOf) }); // the state is told all the same
+    // What could not be counted is told as it was last: the state is told all the same.
+    const waitingOf = () => ({ ...this.#written, ...(counted ?? this.summary$.value.waitingOf) });
     let { syncedAt } = this.summary$.value;
     if (counted && kind === "live" && sum(waitingOf()) === 0 && !this.#sync!.active$.value) {
       syncedAt = now();

@@ -7,7 +7,8 @@ import { Zip, ZipDeflate } from "fflate";
 import type { RxCollection } from "rxdb/plugins/core";
 import { join } from "../model/chunk.ts";
 import { LOST, README, textFile, waitingFile } from "../model/takeout.ts";
-import { childIds, type House } from "./house.ts";
+import { blocksOf } from "./documents.ts";
+import type { House } from "./house.ts";
 
 const PORTION = 100;
 const FOLD_BYTES = 4 * 2 ** 20;
@@ -27,7 +28,8 @@ export async function takeOut(house: House): Promise<Blob> {
   }
   for await (const documents of portions(house.records.documents)) {
     for (const { id, filename } of documents) {
-      archive.file(textFile(filename, id)).end(await textOf(house, id));
+      const chunks = (await blocksOf(house, id)).flatMap((block) => block.chunks);
+      archive.file(textFile(filename, id)).end(join(chunks));
     }
   }
   await takeOutKept(house, archive);
@@ -51,11 +53,6 @@ async function takeOutKept({ account, device }: House, archive: Archive): Promis
 /** A mark of this device says nothing elsewhere. */
 function asSynced({ syncError: _, ...row }: Row): Row {
   return row;
-}
-
-async function textOf({ records }: House, documentId: string): Promise<string> {
-  const blocks = await records.vectorEmbeddings.find({ selector: { id: childIds(documentId) } }).exec();
-  return join(blocks.sort((a, b) => a.block - b.block).flatMap(({ chunks }) => chunks));
 }
 
 async function* portions(collection: RxCollection<any>): AsyncGenerator<Row[]> {

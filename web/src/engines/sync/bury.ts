@@ -1,6 +1,6 @@
-/** Deletes rows so that no content of them stays on this device. */
+/** Deletes rows so that no content of them stays on this device; and which rows are deleted here. */
 
-import type { RxDocument } from "rxdb/plugins/core";
+import type { RxCollection, RxDocument } from "rxdb/plugins/core";
 import { blank } from "../../model/blank.ts";
 
 /**
@@ -21,4 +21,10 @@ export async function bury<Row extends object>(
       );
     }),
   );
+}
+
+/** Whether the row was here and is deleted: queries see no row that is. */
+export async function isBuried(collection: RxCollection<any>, id: string): Promise<boolean> {
+  const [row] = await collection.storageInstance.findDocumentsById([id], true);
+  return row?._deleted ?? false;
 }
