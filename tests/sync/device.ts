@@ -5,13 +5,8 @@ import { readFileSync } from "node:fs";
 import { createRxDatabase, type RxCollection, type RxDatabase } from "rxdb/plugins/core";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
-import {
-  conflictHandler,
-  Sync,
-  type Known,
-  type KnownStore,
-  type Patience,
-} from "../../web/src/engines/sync/sync.ts";
+import { conflictHandler } from "../../web/src/engines/sync/conflicts.ts";
+import { Sync, type Known, type KnownStore, type Patience } from "../../web/src/engines/sync/sync.ts";
 import type { Harness, User } from "./harness.ts";
 import { replicatePlain, type Plain } from "./plain.ts";
 import type { Row } from "../../web/src/model/reunite.ts";

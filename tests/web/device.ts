@@ -6,7 +6,7 @@ import type { RxCollection, RxStorage } from "rxdb/plugins/core";
 import type { Device, KnownAccount } from "../../web/src/engines/device/device.ts";
 import { open, type Records } from "../../web/src/engines/records/records.ts";
 import { schemas } from "../../web/src/engines/records/schemas.ts";
-import { conflictHandler } from "../../web/src/engines/sync/sync.ts";
+import { conflictHandler } from "../../web/src/engines/sync/conflicts.ts";
 import type { Collections } from "../../web/src/model/rows.ts";
 import { House } from "../../web/src/services/house.ts";
 

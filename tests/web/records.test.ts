@@ -6,7 +6,7 @@ import { NON_PREMIUM_COLLECTION_LIMIT } from "rxdb/plugins/core";
 import { open } from "../../web/src/engines/records/records.ts";
 import { schemas, type Schemas } from "../../web/src/engines/records/schemas.ts";
 import { insert, stored } from "./device.ts";
-import { conflictHandler } from "../../web/src/engines/sync/sync.ts";
+import { conflictHandler } from "../../web/src/engines/sync/conflicts.ts";
 
 const { properties, ...rest } = schemas.facts;
 const newer = { ...rest, version: 1, properties: { ...properties, colour: { type: "string" } } };

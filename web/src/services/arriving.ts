@@ -1,7 +1,7 @@
 /** The files that a conversation takes in while something is asked there: the answer waits until it can look into them. */
 
 import { EMPTY, lastValueFrom, map, takeUntil, takeWhile, tap, timeout, type BehaviorSubject } from "rxjs";
-import { pause } from "../engines/sync/stream.ts";
+import { pause } from "../engines/pause.ts";
 import { isComing, type Task } from "../model/task.ts";
 import { isWhole } from "./documents.ts";
 import type { House } from "./house.ts";

@@ -1,6 +1,6 @@
 /** Asking again what a server that is busy refuses for now. */
 
-import { pause } from "../engines/sync/stream.ts";
+import { pause } from "../engines/pause.ts";
 import { Refusal } from "../engines/sync/wire.ts";
 
 const PATIENCE_S = 60;

@@ -40,6 +40,7 @@ export async function changeSession(
 
 /** Of each session that is deleted on this device, its id. */
 export function deleted$({ records }: House): Observable<string> {
+  // Not `isOurs`: that one also holds for what a conflict brought from elsewhere.
   return records.sessions.eventBulks$.pipe(
     filter(({ context }) => !context.startsWith("replication")),
     mergeMap(({ events }) => events),

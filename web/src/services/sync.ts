@@ -14,6 +14,7 @@ import {
   Subject,
   timeout,
 } from "rxjs";
+import { pause } from "../engines/pause.ts";
 import type { EmbeddingProgress } from "../engines/sync/stream.ts";
 import { Sync, type Known, type SyncState } from "../engines/sync/sync.ts";
 import { isOurs } from "../engines/sync/waiting.ts";
@@ -46,6 +47,7 @@ type Message = SyncSummary | EmbeddingProgress | Count | "tell" | "again";
 
 const COUNT_MAX = 1000;
 const ANSWER_MS = 500;
+const LOOK_MS = 50;
 const UNKNOWN: SyncSummary = { kind: "starting", waiting: 0, waitingOf: {}, syncedAt: null };
 
 export class Syncing {
@@ -114,7 +116,7 @@ export class Syncing {
     while (performance.now() < until) {
       // Before anything is known, nothing waits because nothing was looked at.
       if (this.summary$.value.kind !== "starting" && (await this.#waiting()) === 0) return true;
-      await new Promise((resolve) => setTimeout(resolve, 50));
+      await pause(LOOK_MS);
     }
     return false;
   }

@@ -1,5 +1,6 @@
 /** What the browser took from under the app, or closed, while it was open. */
 
+import { pause } from "../engines/pause.ts";
 import { isOnDevice } from "../engines/records/records.ts";
 import type { House } from "./house.ts";
 
@@ -18,9 +19,8 @@ const LOOK_MS = 5_000;
 export function watchTaken(house: House, listener: (loss: Loss) => void, isThere = isOnDevice): void {
   house.device.watchClosed(async () => {
     for (const after of LOOK_AFTER_MS) {
-      await new Promise((settled) => setTimeout(settled, after));
-      const waited = new Promise<null>((settled) => setTimeout(settled, LOOK_MS, null));
-      const loss = await Promise.race([look(house, isThere), waited]);
+      await pause(after);
+      const loss = await Promise.race([look(house, isThere), pause(LOOK_MS)]);
       if (loss) listener(loss);
       if (loss === "cleared") return;
     }

@@ -5,6 +5,7 @@
  */
 
 import { sha256 } from "../../model/sha256.ts";
+import { pause } from "../pause.ts";
 import { SILENCE_MS, unlessSilent } from "../silence.ts";
 import { CACHE, keyOf, keysOf, markOf, pieces } from "./files.ts";
 import type { ModelFile } from "./messages.ts";
@@ -78,7 +79,7 @@ async function assemble(cache: Cache, url: string, file: ModelFile, onBytes: (lo
       data.set(new Uint8Array(await kept.arrayBuffer()), from);
       continue;
     }
-    const piece = await patiently(() => load(url, from, to));
+    const piece = await untilItComes(() => load(url, from, to));
     await cache.put(key, new Response(piece));
     data.set(piece, from);
     onBytes(to);
@@ -117,13 +118,13 @@ async function loadPiece(
 }
 
 /** A connection that breaks is tried again, each time after twice as long. */
-async function patiently<T>(attempt: () => Promise<T>): Promise<T> {
+async function untilItComes<T>(attempt: () => Promise<T>): Promise<T> {
   for (let tries = 1, wait = FIRST_WAIT_MS; ; tries++, wait *= 2) {
     try {
       return await attempt();
     } catch (error) {
       if (error instanceof Refused || tries === TRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, wait));
+      await pause(wait);
     }
   }
 }

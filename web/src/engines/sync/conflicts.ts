@@ -1,8 +1,7 @@
-/** What a conflict took away is told before it is gone (see model/rowText.ts: which of it is worth keeping). */
+/** How two versions of a row become one, and what that took away (see model/rowText.ts: which of it is worth keeping). */
 
-import type { RxConflictHandler } from "rxdb/plugins/core";
-import type { Row } from "../../model/reunite.ts";
-import { conflictHandler } from "./sync.ts";
+import { defaultConflictHandler, type RxConflictHandler, type WithDeleted } from "rxdb/plugins/core";
+import { reunite, type Row } from "../../model/reunite.ts";
 
 export interface Conflict {
   ours: Row;
@@ -11,7 +10,17 @@ export interface Conflict {
   outcome: Row;
 }
 
-/** The app's conflict handler, telling of each conflict. A failing `tell` must not hold up what waits to be sent. */
+/** For collections that are synced: give it to `addCollections`. */
+export const conflictHandler: RxConflictHandler<Row> = {
+  isEqual: defaultConflictHandler.isEqual,
+  // With a common past the server has merged already, and its answer is the merged row.
+  resolve: async ({ newDocumentState, assumedMasterState, realMasterState }) =>
+    assumedMasterState === undefined
+      ? (reunite(newDocumentState, realMasterState) as WithDeleted<Row>)
+      : realMasterState,
+};
+
+/** The same, telling of each conflict. A failing `tell` must not hold up what waits to be sent. */
 export function telling(tell: (conflict: Conflict) => Promise<void>): RxConflictHandler<Row> {
   return {
     isEqual: conflictHandler.isEqual,

@@ -1,6 +1,6 @@
 /** A server that asks to be left alone for a while is, by all requests of the sync: it counts them together. */
 
-import { pause } from "./stream.ts";
+import { pause } from "../pause.ts";
 import { isBusy } from "./wire.ts";
 
 const MOST_S = 300;

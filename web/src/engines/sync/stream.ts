@@ -6,6 +6,7 @@
  */
 
 import { Events } from "../../model/events.ts";
+import { pause } from "../pause.ts";
 import { STREAM_SILENCE_MS, unlessSilent } from "../silence.ts";
 import { foreign, open, type Wire } from "./wire.ts";
 
@@ -100,17 +101,4 @@ async function listen(
       else if (event === "message") listener.page(JSON.parse(data) as Page);
     }
   }
-}
-
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) return resolve();
-    const over = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", over);
-      resolve();
-    };
-    const timer = setTimeout(over, ms);
-    signal.addEventListener("abort", over);
-  });
 }

@@ -6,19 +6,19 @@
  * the conflict handler unites both sides.
  */
 
-import type { RxCollection, RxConflictHandler, WithDeleted } from "rxdb/plugins/core";
-import { defaultConflictHandler } from "rxdb/plugins/core";
+import type { RxCollection, WithDeleted } from "rxdb/plugins/core";
 import { replicateRxCollection } from "rxdb/plugins/replication";
 import { BehaviorSubject, Subject } from "rxjs";
 import { isFull } from "../../model/full.ts";
-import { reunite, type Row } from "../../model/reunite.ts";
+import type { Row } from "../../model/reunite.ts";
+import { pause } from "../pause.ts";
+import { SILENCE_MS, STREAM_SILENCE_MS } from "../silence.ts";
 import { Forgetting } from "./forgotten.ts";
 import { latest, type Write } from "./latest.ts";
 import { pull, requestPage, type Checkpoint, type Replication } from "./pull.ts";
 import { push } from "./push.ts";
 import { Quiet } from "./quiet.ts";
-import { SILENCE_MS, STREAM_SILENCE_MS } from "../silence.ts";
-import { follow, pause, type EmbeddingProgress, type Page } from "./stream.ts";
+import { follow, type EmbeddingProgress, type Page } from "./stream.ts";
 import { waitingRows } from "./waiting.ts";
 import { foreign, isBusy, Refusal, request, type Wire } from "./wire.ts";
 
@@ -69,16 +69,6 @@ export type SyncState =
   | { kind: "stopped"; error: Refusal | undefined }; // this app is too old for the server, or was stopped
 
 type Event = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint } | "RESYNC";
-
-/** For collections that are synced: give it to `addCollections`. */
-export const conflictHandler: RxConflictHandler<Row> = {
-  isEqual: defaultConflictHandler.isEqual,
-  // With a common past the server has merged already, and its answer is the merged row.
-  resolve: async ({ newDocumentState, assumedMasterState, realMasterState }) =>
-    assumedMasterState === undefined
-      ? (reunite(newDocumentState, realMasterState) as WithDeleted<Row>)
-      : realMasterState,
-};
 
 export class Sync {
   readonly state$ = new BehaviorSubject<SyncState>({ kind: "starting" });
