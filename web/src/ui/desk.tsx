@@ -1,6 +1,6 @@
 /** The page's side of the worker: one connection, and hooks that draw again when something changes. */
 
-import { proxy, wrap, type Remote } from "comlink";
+import { proxy, wrap, type ProxyMarked, type Remote } from "comlink";
 import { createContext, useContext, useEffect, useState } from "react";
 import type { Desk } from "../app.ts";
 import type { Door } from "../door.ts";
@@ -39,14 +39,16 @@ export function useDesk(): AtDesk {
   return found;
 }
 
-type Watch<T> = (listener: (value: T) => void) => Promise<() => void>;
+/** Comlink's types do not say that what is proxied, as what stops a watch, is called from afar. */
+type Watch<T> = (listener: ((value: T) => void) & ProxyMarked) => unknown;
 
 /** What `watch` last said; undefined until it has. `key` names what is watched: another key is another watch. */
 export function useWatched<T>(watch: Watch<T>, key: string): T | undefined {
   const [held, setHeld] = useState<{ key: string; value: T }>();
   useEffect(() => {
     let gone = false;
-    const stopping = watch(proxy((value: T) => void (gone || setHeld({ key, value }))));
+    const listener = proxy((value: T) => void (gone || setHeld({ key, value })));
+    const stopping = watch(listener) as Promise<() => void>;
     return () => {
       gone = true;
       void stopping.then((stop) => stop());
@@ -63,80 +65,69 @@ export function useRows<Name extends keyof Collections>(
   query: object = {},
 ): Collections[Name][] | undefined {
   const { desk } = useDesk();
-  return useWatched<Collections[Name][]>(
-    (listener) => stopper(desk.watch(name, query, listener as never)),
+  return useWatched(
+    (listener) => desk.watch(name, query, listener as never),
     `${name} ${JSON.stringify(query)}`,
   );
 }
 
 /** The account as it is known now, and not only when the app was opened. */
 export function useAccount({ desk, account }: AtDesk): KnownAccount {
-  const found = useWatched<KnownAccount>((listener) => stopper(desk.watchAccount(listener)), "account");
+  const found = useWatched<KnownAccount>((listener) => desk.watchAccount(listener), "account");
   return found ?? account;
 }
 
 export function useSync(): SyncSummary | undefined {
   const { desk } = useDesk();
-  return useWatched<SyncSummary>((listener) => stopper(desk.watchSync(listener)), "sync");
+  return useWatched((listener) => desk.watchSync(listener), "sync");
 }
 
 /** Rows that the server refused, newest first. */
 export function useRefused(): RefusedRow[] | undefined {
   const { desk } = useDesk();
-  return useWatched<RefusedRow[]>((listener) => stopper(desk.watchRefused(listener)), "refused");
+  return useWatched((listener) => desk.watchRefused(listener), "refused");
 }
 
 /** Words that gave way in a conflict, newest first. */
 export function useLost(): LostText[] | undefined {
   const { desk } = useDesk();
-  return useWatched<LostText[]>((listener) => stopper(desk.watchLost(listener as never)), "lost");
+  return useWatched((listener) => desk.watchLost(listener), "lost");
 }
 
 /** The ids of files that wait on this device alone. */
 export function useFiles(): string[] | undefined {
   const { desk } = useDesk();
-  return useWatched<string[]>((listener) => stopper(desk.watchFiles(listener as never)), "files");
+  return useWatched((listener) => desk.watchFiles(listener), "files");
 }
 
 export function useUploads(): Task[] | undefined {
   const { desk } = useDesk();
-  return useWatched<Task[]>((listener) => stopper(desk.watchUploads(listener)), "uploads");
+  return useWatched((listener) => desk.watchUploads(listener), "uploads");
 }
 
 /** How far documents are that the server embeds, by their ids. */
 export function useEmbedding(): Record<string, Progress> | undefined {
   const { desk } = useDesk();
-  return useWatched<Record<string, Progress>>(
-    (listener) => stopper(desk.watchEmbedding(listener)),
-    "embedding",
-  );
+  return useWatched((listener) => desk.watchEmbedding(listener), "embedding");
 }
 
 /** The text of a document as its chunks; undefined until they are read. */
 export function useChunks(documentId: string): VectorEmbeddingDoc["chunks"] | undefined {
   const { desk } = useDesk();
-  return useWatched<VectorEmbeddingDoc["chunks"]>(
-    (listener) => stopper(desk.watchChunks(documentId, listener)),
-    `chunks ${documentId}`,
-  );
+  return useWatched((listener) => desk.watchChunks(documentId, listener), `chunks ${documentId}`);
 }
 
 export function useModel(): ModelState | undefined {
   const { desk } = useDesk();
-  return useWatched<ModelState>((listener) => stopper(desk.watchModel(listener)), "model");
+  return useWatched((listener) => desk.watchModel(listener), "model");
 }
 
 export function useWriting(): Record<string, Writing> | undefined {
   const { desk } = useDesk();
-  return useWatched<Record<string, Writing>>((listener) => stopper(desk.watchWriting(listener)), "writing");
+  return useWatched((listener) => desk.watchWriting(listener), "writing");
 }
 
 export function useAssistant(): AssistantState | undefined {
   const { desk } = useDesk();
-  return useWatched<AssistantState>((listener) => stopper(desk.watchAssistant(listener)), "assistant");
-}
-
-/** Comlink's types do not say that what is proxied is called from afar. */
-function stopper(stopping: unknown): Promise<() => void> {
-  return stopping as Promise<() => void>;
+  return useWatched((listener) => desk.watchAssistant(listener), "assistant");
 }

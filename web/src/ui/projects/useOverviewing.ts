@@ -6,8 +6,7 @@ import { useMemoryDesk } from "../useMemoryDesk.ts";
 export function useOverviewing(projectId: string): Overview | undefined {
   const memory = useMemoryDesk();
   const all = useWatched<Record<string, Overview>>(
-    // Comlink's types do not say that what is proxied is called from afar.
-    (listener) => memory((desk) => desk.watchOverviews(listener)) as unknown as Promise<() => void>,
+    (listener) => memory<unknown>((desk) => desk.watchOverviews(listener)),
     "overviews",
   );
   return all?.[projectId];
