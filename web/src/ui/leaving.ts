@@ -1,29 +1,22 @@
 /** Who signs out or wipes in one tab does it in all: no other tab may go on writing rows that are being removed. */
 
-import { useSyncExternalStore } from "react";
 import type { RemoteDesk } from "./desk.tsx";
 import { forgetDrafts } from "./draft.ts";
+import { Shared, useShared } from "./shared.ts";
 
 const others = new BroadcastChannel("vademecum-leaving");
 
 others.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
 
 /** True while this tab itself forgets everything, and has still to show the receipt, or what went wrong. */
-let isForgetting = false;
-const listeners = new Set<() => void>();
+const isForgetting = new Shared(false);
 
 export function setForgetting(here: boolean): void {
-  isForgetting = here;
-  for (const listener of listeners) listener();
+  isForgetting.set(here);
 }
 
 export function useIsForgetting(): boolean {
-  return useSyncExternalStore(listen, () => isForgetting);
-}
-
-function listen(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  return useShared(isForgetting);
 }
 
 /** Opens `path` anew here and in the other tabs. */

@@ -1,35 +1,26 @@
 /** What is known of a part of the app that could not be loaded: the page goes on without it until it is loaded anew. */
 
-import { useSyncExternalStore } from "react";
+import { Shared, useShared } from "./shared.ts";
 
 /** A network that takes and gives nothing is none. */
 const ANSWER_MS = 10_000;
 
-let lacks = false;
+const lacks = new Shared(false);
 let putOffAt = -1;
-const listeners = new Set<() => void>();
-
-function set(value: boolean): void {
-  lacks = value;
-  listeners.forEach((tell) => tell());
-}
 
 /** Of several parts that were asked for together, those that fail after somebody has put it off are put off, too. */
 export function tellUnloaded(askedAt = performance.now()): void {
-  if (askedAt > putOffAt) set(true);
+  if (askedAt > putOffAt) lacks.set(true);
 }
 
 export function dismissUnloaded(): void {
   putOffAt = performance.now();
-  set(false);
+  lacks.set(false);
 }
 
 /** Whether a part could not be loaded, and nobody has put that off since. */
 export function useUnloaded(): boolean {
-  return useSyncExternalStore(
-    (tell) => (listeners.add(tell), () => void listeners.delete(tell)),
-    () => lacks,
-  );
+  return useShared(lacks);
 }
 
 /** False: neither this device has the app nor does the server answer, and this page would be lost for nothing. */

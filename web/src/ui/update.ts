@@ -1,28 +1,18 @@
 /** The service worker keeps the app on the device. A new version waits until somebody wants it: drafts are safe. */
 
-import { useSyncExternalStore } from "react";
 import { registerSW } from "virtual:pwa-register";
+import { Shared, useShared } from "./shared.ts";
 
-let waits = false;
+const waits = new Shared(false);
 let change: (() => Promise<void>) | undefined;
-const listeners = new Set<() => void>();
 
 export function keepOnDevice(): void {
-  change = registerSW({
-    immediate: true,
-    onNeedRefresh() {
-      waits = true;
-      listeners.forEach((tell) => tell());
-    },
-  });
+  change = registerSW({ immediate: true, onNeedRefresh: () => waits.set(true) });
 }
 
 /** Whether a newer version of the app is here and waits. */
 export function useNewVersion(): boolean {
-  return useSyncExternalStore(
-    (tell) => (listeners.add(tell), () => void listeners.delete(tell)),
-    () => waits,
-  );
+  return useShared(waits);
 }
 
 /** Loads the page anew with the version that waits. What is being written is kept (see draft.ts). */
@@ -32,7 +22,7 @@ export async function changeVersion(): Promise<void> {
 
 /** Asks the server for a newer version; false: it has none, or does not answer. */
 export async function lookForVersion(): Promise<boolean> {
-  if (waits) return true;
+  if (waits.value) return true;
   const registration = await navigator.serviceWorker?.getRegistration();
   const found = await registration?.update().catch(() => undefined);
   return Boolean(found?.installing ?? found?.waiting);

@@ -10,6 +10,7 @@ import type { RemoteDesk } from "../desk.tsx";
 import { receiptKey } from "../draft.ts";
 import { leaveTo, setForgetting, wipe } from "../leaving.ts";
 import { said } from "../said.ts";
+import { Shared } from "../shared.ts";
 
 export interface Done {
   receipt: Receipt;
@@ -23,27 +24,26 @@ interface Forgetting {
   done?: Done;
 }
 
-let state: Forgetting = { busy: false };
-const listeners = new Set<() => void>();
+const state = new Shared<Forgetting>({ busy: false });
 
 export function useForgetting(): Forgetting {
-  return useSyncExternalStore(listen, () => state);
+  return useSyncExternalStore(listen, () => state.value);
 }
 
 export async function forget(desk: RemoteDesk, userId: string): Promise<void> {
   setForgetting(true);
-  tell({ busy: true });
+  state.set({ busy: true });
   try {
     const receipt = await desk.forgetEverything();
     // Whatever holds the device up: the server has erased, and this is told once.
     const here = await wipe(desk, "/sign-in").then(() => "isClean" as const, unclean);
     const done = { receipt, here };
     keep(userId, done);
-    tell({ busy: false, done });
-    if (listeners.size === 0) leaveTo("/memory"); // nothing is left of the page that is shown instead
+    state.set({ busy: false, done });
+    if (!state.isShown) leaveTo("/memory"); // nothing is left of the page that is shown instead
   } catch (error) {
-    tell({ busy: false, problem: said(error) });
-    if (listeners.size === 0) setForgetting(false);
+    state.set({ busy: false, problem: said(error) });
+    if (!state.isShown) setForgetting(false);
   }
 }
 
@@ -72,19 +72,14 @@ function unclean(error: unknown): Done["here"] {
   return isCoded(error, "OPEN_ELSEWHERE") ? "isOpenElsewhere" : "isNotClean";
 }
 
-function tell(next: Forgetting): void {
-  state = next;
-  for (const listener of listeners) listener();
-}
-
 /** Who goes elsewhere has read what went wrong, and finds all of it anew. */
 function listen(listener: () => void): () => void {
-  listeners.add(listener);
+  const stop = state.subscribe(listener);
   return () => {
-    listeners.delete(listener);
-    if (state.busy) return;
-    if (state.done) return location.reload();
-    state = { busy: false };
+    stop();
+    if (state.value.busy) return;
+    if (state.value.done) return location.reload();
+    state.set({ busy: false });
     setForgetting(false);
   };
 }

@@ -5,25 +5,18 @@
  * something twice, and the one who closed the page saw that it could be undone.
  */
 
-import { useSyncExternalStore } from "react";
+import { Shared, useShared } from "../shared.ts";
 
-const listeners = new Set<() => void>();
-let ids: ReadonlySet<string> = new Set();
+const ids = new Shared<ReadonlySet<string>>(new Set());
 
 /** Ids that are being deleted: lists leave them out. */
 export function usePending(): ReadonlySet<string> {
-  return useSyncExternalStore(subscribe, () => ids);
+  return useShared(ids);
 }
 
 export function setPending(id: string, isPending: boolean): void {
-  const changed = new Set(ids);
+  const changed = new Set(ids.value);
   if (isPending) changed.add(id);
   else changed.delete(id);
-  ids = changed;
-  for (const listener of listeners) listener();
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  ids.set(changed);
 }
