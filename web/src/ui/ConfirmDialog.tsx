@@ -2,7 +2,7 @@
 
 import { Button, Group, Modal, Stack } from "@mantine/core";
 import type { ReactNode } from "react";
-import { PanelHeader } from "./documents/PanelHeader.tsx";
+import { PanelHeader } from "./PanelHeader.tsx";
 import { useCloseRequest } from "./useCloseRequest.ts";
 
 interface Props {

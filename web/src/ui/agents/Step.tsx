@@ -1,10 +1,10 @@
 /** One thing an agent did: its kind and what it was about; it opens to the whole text. */
 
 import { Button, Collapse, Group, Paper, Text, UnstyledButton } from "@mantine/core";
-import { IconChevronRight, IconEyeOff, IconPinFilled } from "@tabler/icons-react";
+import { IconEyeOff, IconPinFilled } from "@tabler/icons-react";
 import { useId, useState } from "react";
 import { hasMore, headOf, type Observation } from "../../model/observations.ts";
-import places from "../projects/projects.module.css";
+import { Chevron } from "../Chevron.tsx";
 import { agents as words } from "../words/agents.ts";
 import classes from "./agents.module.css";
 import { KindMark } from "./KindMark.tsx";
@@ -45,7 +45,7 @@ export function Step({ step, dated, onPin, onDelete }: Props) {
           aria-controls={textId}
           onClick={() => setOpened(!opened)}
         >
-          <IconChevronRight size={16} className={places["chevron"]!} aria-hidden />
+          <Chevron />
           {title}
         </UnstyledButton>
       ) : (

@@ -3,7 +3,7 @@
 import { Stack, Title } from "@mantine/core";
 import { grouped } from "../../model/grouped.ts";
 import type { Observation } from "../../model/observations.ts";
-import classes from "../projects/projects.module.css";
+import { PlainList } from "../PlainList.tsx";
 import { agents as words } from "../words/agents.ts";
 import { Step } from "./Step.tsx";
 
@@ -33,7 +33,7 @@ interface ListProps extends Omit<Props, "byDay"> {
 
 function List({ steps, dated, label = words.title, onPin, onDelete }: ListProps) {
   return (
-    <Stack component="ul" gap="xs" className={classes["plain"]!} aria-label={label}>
+    <PlainList aria-label={label}>
       {steps.map((step) => (
         <Step
           key={step.id}
@@ -43,6 +43,6 @@ function List({ steps, dated, label = words.title, onPin, onDelete }: ListProps)
           onDelete={() => onDelete(step)}
         />
       ))}
-    </Stack>
+    </PlainList>
   );
 }

@@ -6,7 +6,7 @@ import type { Told } from "../../services/assistant.ts";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
 import { prompt } from "../words/prompt.ts";
-import { Beside } from "./Beside.tsx";
+import { Beside } from "../Beside.tsx";
 
 const PARTS = ["system", "state", "volatile", "rag"] as const;
 

@@ -6,11 +6,11 @@ import { useMemo, useState } from "react";
 import { matching, ordered, type Order } from "../../model/library.ts";
 import { suggested } from "../../model/suggest.ts";
 import { useDesk, useSync } from "../desk.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { documents as words } from "../words/documents.ts";
 import { Controls } from "./Controls.tsx";
 import { DeleteDialog } from "./DeleteDialog.tsx";
 import { DocumentRow } from "./DocumentRow.tsx";
-import classes from "./documents.module.css";
 import { Loading } from "./Loading.tsx";
 import { Meter, SUGGESTED } from "./Meter.tsx";
 import { SelectionBar } from "./SelectionBar.tsx";
@@ -74,7 +74,7 @@ function Listed({ library: { documents, progress, titles } }: { library: Library
       <Controls query={query} onQuery={setQuery} order={order} onOrder={setOrder} />
       <SelectionBar shown={shown} selection={selection} onDelete={setDeleting} />
       {shown.length === 0 && <Text c="dimmed">{words.nothingNamed}</Text>}
-      <ul className={classes.list} aria-label={words.title}>
+      <PlainList gap={0} aria-label={words.title}>
         {shown.map((document) => (
           <DocumentRow
             key={document.id}
@@ -88,7 +88,7 @@ function Listed({ library: { documents, progress, titles } }: { library: Library
             onChoose={choose}
           />
         ))}
-      </ul>
+      </PlainList>
       <DeleteDialog documents={documents} ids={deleting} onClose={() => setDeleting([])} />
     </>
   );

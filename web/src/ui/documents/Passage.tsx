@@ -4,7 +4,7 @@ import { Anchor, Skeleton, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
 import { around, marked } from "../../model/pages.ts";
 import type { Citation } from "../../model/citation.ts";
-import { Beside } from "../conversation/Beside.tsx";
+import { Beside } from "../Beside.tsx";
 import { useChunks, useRows } from "../desk.tsx";
 import { reading } from "../words/reading.ts";
 import { MarkedText } from "./MarkedText.tsx";

@@ -1,11 +1,12 @@
 /** What is known of a person, place or thing: notes and connections, each of which can be changed. */
 
-import { Badge, Button, CloseButton, Group, Paper, Stack, Text } from "@mantine/core";
+import { Badge, Button, CloseButton, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
 import type { EntityDoc, RelationshipDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
 import { Long } from "../Long.tsx";
-import { useUndoable } from "../places/useUndoable.tsx";
+import { useUndoable } from "../useUndoable.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { entities as words } from "../words/entities.ts";
 import { NotesForm } from "./NotesForm.tsx";
 import type { Known } from "./useEntities.ts";
@@ -60,15 +61,7 @@ function Connections({ entity: { id, name }, known }: { entity: EntityDoc; known
     `${names.get(fromId)} ${label} ${names.get(toId)}`;
   if (own.length === 0) return null;
   return (
-    <Stack
-      component="ul"
-      gap={0}
-      m={0}
-      mt={4}
-      p={0}
-      aria-label={words.connections(name)}
-      style={{ listStyle: "none" }}
-    >
+    <PlainList gap={0} mt={4} aria-label={words.connections(name)}>
       {own.map((edge) => (
         <Group component="li" key={edge.id} gap={4} wrap="nowrap" justify="space-between">
           <Text size="sm" dir="auto">
@@ -81,6 +74,6 @@ function Connections({ entity: { id, name }, known }: { entity: EntityDoc; known
           />
         </Group>
       ))}
-    </Stack>
+    </PlainList>
   );
 }

@@ -3,6 +3,7 @@
 import { Stack, Title } from "@mantine/core";
 import { grouped } from "../../model/grouped.ts";
 import type { EntityDoc } from "../../model/rows.ts";
+import { PlainList } from "../PlainList.tsx";
 import { entities as words } from "../words/entities.ts";
 import { EntityCard } from "./EntityCard.tsx";
 import type { Known } from "./useEntities.ts";
@@ -16,13 +17,13 @@ export function EntityList({ known }: { known: Known }) {
       <Title order={4} size="h5">
         {words.types[type]}
       </Title>
-      <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }}>
+      <PlainList>
         {byType.get(type)?.map((entity) => (
           <li key={entity.id}>
             <EntityCard entity={entity} known={known} />
           </li>
         ))}
-      </Stack>
+      </PlainList>
     </Stack>
   ));
 }

@@ -3,6 +3,7 @@
 import { Alert, Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
 import type { Jobs } from "../../services/jobs.ts";
 import { useSync } from "../desk.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { Section } from "../Section.tsx";
 import { tell, tellError } from "../tell.ts";
 import { jobs as words } from "../words/jobs.ts";
@@ -53,11 +54,11 @@ function Failed({ jobs, onRetry }: { jobs: Jobs["jobs"]; onRetry: (id?: string) 
         )}
       </Group>
       {jobs.length === 0 && <Text c="dimmed">{words.noFailed}</Text>}
-      <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }}>
+      <PlainList>
         {jobs.map((job) => (
           <FailedJob key={job.id} job={job} onRetry={() => onRetry(job.id)} />
         ))}
-      </Stack>
+      </PlainList>
     </Stack>
   );
 }

@@ -1,8 +1,9 @@
 /** What a statement said before: each can be used again. */
 
-import { Button, Group, Paper, Stack } from "@mantine/core";
+import { Button, Group, Paper } from "@mantine/core";
 import type { MemoryDoc } from "../../model/rows.ts";
 import { Long } from "../Long.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { memory as words } from "../words/memory.ts";
 import { Source } from "./Source.tsx";
@@ -10,7 +11,7 @@ import { Source } from "./Source.tsx";
 export function Earlier({ earlier }: { earlier: readonly MemoryDoc[] }) {
   const memory = useMemoryDesk();
   return (
-    <Stack component="ul" gap="xs" m={0} mt="xs" p={0} style={{ listStyle: "none" }}>
+    <PlainList mt="xs">
       {earlier.map((one) => (
         <Paper key={one.id} component="li" bg="var(--mantine-color-default-hover)" p="sm">
           <Long text={one.text} />
@@ -27,6 +28,6 @@ export function Earlier({ earlier }: { earlier: readonly MemoryDoc[] }) {
           </Group>
         </Paper>
       ))}
-    </Stack>
+    </PlainList>
   );
 }

@@ -1,8 +1,9 @@
 /** Facts: what the assistant takes as given. */
 
-import { Button, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Button, Group, Skeleton, Text } from "@mantine/core";
 import { useState } from "react";
 import { useDesk, useRows } from "../desk.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { Section } from "../Section.tsx";
 import { stored } from "../tell.ts";
 import { memory as words } from "../words/memory.ts";
@@ -22,11 +23,11 @@ export function Facts() {
     <Section title={words.facts} hint={words.factsHint}>
       {!facts && <Skeleton h={80} />}
       {facts?.length === 0 && !adding && <Text c="dimmed">{words.noFacts}</Text>}
-      <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }}>
+      <PlainList>
         {facts?.map((fact) => (
           <Fact key={fact.id} fact={fact} source={sources.get(fact.sourceDocumentId ?? "")} />
         ))}
-      </Stack>
+      </PlainList>
       {adding ? (
         <FactForm onSave={add} onCancel={() => setAdding(false)} />
       ) : (

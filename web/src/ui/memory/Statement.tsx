@@ -7,7 +7,7 @@ import { fading } from "../../model/fading.ts";
 import type { Remembered } from "../../model/history.ts";
 import type { MemoryDoc } from "../../model/rows.ts";
 import { Long } from "../Long.tsx";
-import { useUndoable } from "../places/useUndoable.tsx";
+import { useUndoable } from "../useUndoable.tsx";
 import { stored } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { since } from "../words/measures.ts";

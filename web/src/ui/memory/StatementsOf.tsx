@@ -1,11 +1,12 @@
 /** What is remembered in a place, those last said first: said now, and what was said before. */
 
-import { Box, Button, Group, Skeleton, Stack, Text } from "@mantine/core";
+import { Box, Button, Group, Skeleton, Text } from "@mantine/core";
 import { useState, type ReactNode } from "react";
 import { remembered } from "../../model/history.ts";
 import { matcher } from "../../model/match.ts";
 import { useRows } from "../desk.tsx";
-import { usePending } from "../places/pending.ts";
+import { usePending } from "../pending.ts";
+import { PlainList } from "../PlainList.tsx";
 import { Section } from "../Section.tsx";
 import { stored } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
@@ -43,11 +44,11 @@ export function StatementsOf({ projectId, query = "", filter }: Props) {
       {memories && found.length === 0 && (
         <Text c="dimmed">{none ? words.noStatementsFit : words.noStatements}</Text>
       )}
-      <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }}>
+      <PlainList>
         {found.slice(0, most).map((one) => (
           <Statement key={one.current.id} remembered={one} now={now} placed={projectId === undefined} />
         ))}
-      </Stack>
+      </PlainList>
       {found.length > most && (
         <Button variant="subtle" onClick={() => setMost(most + PAGE)}>
           {words.more}

@@ -6,6 +6,7 @@ import { useState } from "react";
 import { grouped } from "../../model/grouped.ts";
 import type { Said, Where } from "../../services/timeline.ts";
 import { useRows } from "../desk.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { Section } from "../Section.tsx";
 import { WhereSelect } from "../WhereSelect.tsx";
 import { date } from "../words/measures.ts";
@@ -66,7 +67,7 @@ function Days({ turns }: { turns: readonly Said[] }) {
 function Turns({ turns, dated = false }: { turns: readonly Said[]; dated?: boolean }) {
   const titles = new Map(useRows("sessions")?.map(({ id, title }) => [id, title]));
   return (
-    <Stack component="ul" gap="xs" m={0} p={0} style={{ listStyle: "none" }}>
+    <PlainList>
       {turns.map((turn) => (
         <SaidTurn
           key={turn.id}
@@ -75,6 +76,6 @@ function Turns({ turns, dated = false }: { turns: readonly Said[]; dated?: boole
           dated={dated}
         />
       ))}
-    </Stack>
+    </PlainList>
   );
 }

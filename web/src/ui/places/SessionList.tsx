@@ -5,8 +5,9 @@ import { useRef, useState } from "react";
 import { latestFirst } from "../../model/latestFirst.ts";
 import type { SessionDoc } from "../../model/rows.ts";
 import { useRows } from "../desk.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { words } from "../words.ts";
-import { usePending } from "./pending.ts";
+import { usePending } from "../pending.ts";
 import { SessionRow } from "./SessionRow.tsx";
 
 const PAGE = 100;
@@ -43,13 +44,13 @@ export function SessionList() {
             {searching ? words.places.noneFits : words.places.noConversations}
           </Text>
         )}
-        <Box component="ul" aria-label={words.places.conversations} m={0} p={0} style={{ listStyle: "none" }}>
+        <PlainList gap={0} aria-label={words.places.conversations}>
           {latestFirst(sessions)
             .filter(({ id }) => !pending.has(id))
             .map((session) => (
               <SessionRow key={session.id} session={session} />
             ))}
-        </Box>
+        </PlainList>
         {sessions.length === most && (
           <Button variant="subtle" fullWidth onClick={() => setMost(most + PAGE)}>
             {words.places.more}

@@ -1,7 +1,7 @@
 import type { SessionDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
-import { useUndoable } from "./useUndoable.tsx";
+import { useUndoable } from "../useUndoable.tsx";
 
 /** Deletes a conversation, with a while to think again. */
 export function useDeleteSession({ id, title }: Pick<SessionDoc, "id" | "title">): () => void {

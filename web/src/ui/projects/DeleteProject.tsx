@@ -5,7 +5,7 @@ import { useState } from "react";
 import type { ProjectDoc } from "../../model/rows.ts";
 import { ConfirmDialog } from "../ConfirmDialog.tsx";
 import { useDesk, useRows } from "../desk.tsx";
-import { useUndoable } from "../places/useUndoable.tsx";
+import { useUndoable } from "../useUndoable.tsx";
 import { projects } from "../words/projects.ts";
 
 const words = projects.deletion;

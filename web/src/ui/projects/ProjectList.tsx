@@ -21,13 +21,13 @@ import type { ProjectDoc } from "../../model/rows.ts";
 import type { AgentProject } from "../../services/observations.ts";
 import { useAgentProjects } from "../agents/useAgentWork.ts";
 import { useRows } from "../desk.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { tellError } from "../tell.ts";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { useNow } from "../useNow.ts";
 import { agents } from "../words/agents.ts";
 import { projects as words } from "../words/projects.ts";
 import { ProjectForm } from "./ProjectForm.tsx";
-import classes from "./projects.module.css";
 import { useProjects } from "./useProjects.ts";
 
 export function ProjectList() {
@@ -98,7 +98,7 @@ function List({ projects, worked }: ListProps) {
   const sessions = grouped(useRows("sessions") ?? [], ({ projectId }) => projectId);
   const memories = grouped(useRows("memories") ?? [], ({ projectId }) => projectId);
   return (
-    <Stack component="ul" gap="sm" className={classes["plain"]!} aria-label={words.title}>
+    <PlainList gap="sm" aria-label={words.title}>
       {projects.map(({ id, name, description }) => (
         <Paper key={id} component="li" withBorder p="md">
           <Anchor component={Link} href={`/projects/${id}`} fw={600} size="lg" dir="auto" display="block">
@@ -115,7 +115,7 @@ function List({ projects, worked }: ListProps) {
           <ByAgents project={worked?.get(id)} now={now} />
         </Paper>
       ))}
-    </Stack>
+    </PlainList>
   );
 }
 

@@ -1,14 +1,15 @@
 /** The projects on the left, each with its conversations when it is opened. */
 
-import { ActionIcon, Box, Group, NavLink } from "@mantine/core";
-import { IconChevronRight } from "@tabler/icons-react";
+import { ActionIcon, Group, NavLink } from "@mantine/core";
 import { useState } from "react";
 import { Link, useRoute } from "wouter";
 import { latestFirst } from "../../model/latestFirst.ts";
 import type { ProjectDoc, SessionDoc } from "../../model/rows.ts";
+import { Chevron } from "../Chevron.tsx";
 import { useRows } from "../desk.tsx";
-import { usePending } from "../places/pending.ts";
+import { usePending } from "../pending.ts";
 import { SessionRow } from "../places/SessionRow.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { projects as words } from "../words/projects.ts";
 import classes from "./projects.module.css";
 import { useProjects } from "./useProjects.ts";
@@ -17,11 +18,11 @@ export default function ProjectPlaces() {
   const projects = useProjects();
   if (!projects?.length) return null;
   return (
-    <Box component="ul" className={classes["plain"]!} aria-label={words.title}>
+    <PlainList gap={0} aria-label={words.title}>
       {projects.map((project) => (
         <ProjectPlace key={project.id} project={project} />
       ))}
-    </Box>
+    </PlainList>
   );
 }
 
@@ -40,7 +41,7 @@ function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
           aria-expanded={opened}
           onClick={() => setOpened(!opened)}
         >
-          <IconChevronRight size={16} className={classes["chevron"]!} />
+          <Chevron />
         </ActionIcon>
         <NavLink
           component={Link}
@@ -63,12 +64,12 @@ function Sessions({ projectId }: { projectId: string }) {
   const pending = usePending();
   const sessions: SessionDoc[] | undefined = useRows("sessions", { selector: { projectId } });
   return (
-    <Box component="ul" className={classes["plain"]!} ps="md">
+    <PlainList gap={0} ps="md">
       {latestFirst(sessions ?? [])
         .filter(({ id }) => !pending.has(id))
         .map((session) => (
           <SessionRow key={session.id} session={session} />
         ))}
-    </Box>
+    </PlainList>
   );
 }

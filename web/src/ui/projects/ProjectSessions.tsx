@@ -5,12 +5,12 @@ import { Link } from "wouter";
 import { latestFirst } from "../../model/latestFirst.ts";
 import type { ProjectDoc, SessionDoc } from "../../model/rows.ts";
 import { useRows } from "../desk.tsx";
-import { usePending } from "../places/pending.ts";
+import { usePending } from "../pending.ts";
+import { PlainList } from "../PlainList.tsx";
 import { Section } from "../Section.tsx";
 import { useMemoryDesk } from "../useMemoryDesk.ts";
 import { date } from "../words/measures.ts";
 import { projects as words } from "../words/projects.ts";
-import classes from "./projects.module.css";
 
 const OFFERED = 50;
 
@@ -26,11 +26,11 @@ export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
   return (
     <Section title={words.conversations} hint={words.conversationsHint}>
       {inside?.length === 0 && <Text c="dimmed">{words.noConversations}</Text>}
-      <Stack component="ul" gap="xs" className={classes["plain"]!} aria-label={words.conversations}>
+      <PlainList aria-label={words.conversations}>
         {inside?.map((session) => (
           <Row key={session.id} session={session} onOut={() => move(session.id, null)} />
         ))}
-      </Stack>
+      </PlainList>
       {outside.length > 0 && (
         <Select
           label={words.moveIn}

@@ -1,6 +1,6 @@
 import type { ProjectDoc } from "../../model/rows.ts";
 import { useRows } from "../desk.tsx";
-import { usePending } from "../places/pending.ts";
+import { usePending } from "../pending.ts";
 
 /** The projects by name, without those that are being deleted. */
 export function useProjects(): ProjectDoc[] | undefined {

@@ -1,10 +1,11 @@
 /** The accounts that have rows on this device, each in a database of its own. */
 
-import { Alert, Badge, Button, Group, Stack, Text } from "@mantine/core";
+import { Alert, Badge, Button, Group, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { KnownAccount } from "../../engines/device/device.ts";
 import { door, useDesk } from "../desk.tsx";
 import { forgetDrafts } from "../draft.ts";
+import { PlainList } from "../PlainList.tsx";
 import { said } from "../said.ts";
 import { Section } from "../Section.tsx";
 import { settings as words } from "../words/settings.ts";
@@ -16,7 +17,7 @@ export function KeptAccounts() {
   useEffect(look, []);
   return (
     <Section title={words.devices} hint={words.switch}>
-      <Stack component="ul" gap="sm" m={0} p={0} style={{ listStyle: "none" }}>
+      <PlainList gap="sm">
         {accounts.map((kept) =>
           kept.userId === account.userId ? (
             <Group key={kept.userId} component="li" justify="space-between">
@@ -27,7 +28,7 @@ export function KeptAccounts() {
             <Kept key={kept.userId} kept={kept} onRemoved={look} />
           ),
         )}
-      </Stack>
+      </PlainList>
     </Section>
   );
 }

@@ -1,11 +1,12 @@
 /** Words that gave way to another device's. They are kept until somebody has decided. */
 
-import { Blockquote, Box, Button, CopyButton, Group, Stack, Text, Title } from "@mantine/core";
+import { Blockquote, Box, Button, CopyButton, Group, Text, Title } from "@mantine/core";
 import { useState } from "react";
 import type { LostText } from "../../engines/device/device.ts";
 import type { Collections } from "../../model/rows.ts";
 import { nameOf } from "../../model/rowText.ts";
 import { useDesk } from "../desk.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { said } from "../said.ts";
 import { words } from "../words.ts";
 import { row as names } from "../words/rows.ts";
@@ -16,11 +17,11 @@ export function LostTexts({ lost }: { lost: LostText[] }) {
       <Title order={2} size="h6">
         {words.sync.lostTitle}
       </Title>
-      <Stack component="ul" gap="md" m={0} p={0} style={{ listStyle: "none" }}>
+      <PlainList gap="md">
         {lost.map((one) => (
           <Lost key={one.id} lost={one} />
         ))}
-      </Stack>
+      </PlainList>
     </Box>
   );
 }

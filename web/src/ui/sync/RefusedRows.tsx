@@ -1,9 +1,10 @@
 /** What the server did not take: why, and what one can do. */
 
-import { Box, Button, Group, Stack, Text, Title } from "@mantine/core";
+import { Box, Button, Group, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
 import type { RefusedRow } from "../../services/refused.ts";
 import { useDesk } from "../desk.tsx";
+import { PlainList } from "../PlainList.tsx";
 import { words } from "../words.ts";
 import { refusals } from "../words/refusals.ts";
 import { row as names } from "../words/rows.ts";
@@ -25,11 +26,11 @@ export function RefusedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => vo
           </Button>
         )}
       </Group>
-      <Stack component="ul" gap="sm" m={0} p={0} style={{ listStyle: "none" }}>
+      <PlainList gap="sm">
         {rows.slice(0, SHOWN).map((row) => (
           <Refused key={`${row.collection}/${row.id}`} row={row} onGo={onGo} />
         ))}
-      </Stack>
+      </PlainList>
     </Box>
   );
 }

@@ -3,8 +3,8 @@
 import { Button, Group, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useLocation } from "wouter";
-import { tellError } from "../tell.ts";
-import { words } from "../words.ts";
+import { tellError } from "./tell.ts";
+import { words } from "./words.ts";
 import { setPending } from "./pending.ts";
 
 const UNDO_MS = 7_000;

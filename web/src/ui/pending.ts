@@ -5,7 +5,7 @@
  * something twice, and the one who closed the page saw that it could be undone.
  */
 
-import { Shared, useShared } from "../shared.ts";
+import { Shared, useShared } from "./shared.ts";
 
 const ids = new Shared<ReadonlySet<string>>(new Set());
 

@@ -3,8 +3,8 @@
 import { Box, CloseButton, Drawer, Group, ScrollArea, Title } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useId, useLayoutEffect, useRef, type ReactNode } from "react";
-import { PanelHeader } from "../documents/PanelHeader.tsx";
-import { useCloseRequest } from "../useCloseRequest.ts";
+import { PanelHeader } from "./PanelHeader.tsx";
+import { useCloseRequest } from "./useCloseRequest.ts";
 import classes from "./Beside.module.css";
 
 interface BesideProps {
