@@ -5,12 +5,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from property.rows import episode, fact, session
+from property.rows import dead, episode, fact, session
 from property.wire import send
 from server.house import house, run
 from server.listening import listen, on_the_wire
 from soon import soon
 from vademecum.http.answering import answering
+from vademecum.services import foreground
 
 
 async def begin(url, person, body):
@@ -28,15 +29,15 @@ async def begin(url, person, body):
 
 def test_a_request_is_waited_for_until_it_is_answered_or_gone(tmp_path):
     async def scenario(h, url, ada):
-        foreground = h.parts.foreground
+        at = h.parts.foreground
         for _ in range(2):
             writer = await begin(url, ada, b"[")
-            await soon(foreground.busy)
+            await soon(at.busy)
             writer.close()
-            await soon(lambda: not foreground.busy())
+            await soon(lambda: not at.busy())
         await send(ada, "facts", (fact("f"), None))
         assert (await ada.client.get("/v1/no-such-thing")).status_code == 404
-        await soon(lambda: not foreground.busy())
+        await soon(lambda: not at.busy())
 
     on_the_wire(tmp_path, scenario)
 
@@ -57,6 +58,25 @@ def test_the_work_goes_on_beside_a_request_that_does_not_end(tmp_path):
         assert await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(3))) == []
         await h.settle(ada)
         assert h.parts.foreground.busy()
+        writer.close()
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, monkeypatch):
+    """Beside a request that never ends, an index whose every row would rest for an hour."""
+    monkeypatch.setattr(foreground, "REST", 3_600_000)
+    turns = [episode(f"e{number}", "s1", userMessage="swordfish") for number in range(50)]
+
+    async def scenario(h, url, ada):
+        writer = await begin(url, ada, b"[")
+        await soon(h.parts.foreground.busy)
+        await ada.push("sessions", session("s1"))
+        assert await ada.push("episodes", *turns) == []
+        found = await ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1")
+        assert found.json()["results"]
+        assert await ada.push("episodes", dead(turns[0]), assumed=turns[0]) == []
+        await h.parts.backstage.jobs["erase"].settle(ada.id)
         writer.close()
 
     on_the_wire(tmp_path, scenario)

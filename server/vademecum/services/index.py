@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -33,6 +35,7 @@ T = TypeVar("T")
 COLLECTION = "vectorEmbeddings"
 PAGE = 50  # rows read and written at a time
 OPEN_MAX = 64
+WRITERS = 4  # threads: who writes may rest (services/foreground), which must not take one from a request
 
 
 class Serving(Protocol):
@@ -66,6 +69,7 @@ class Indexes:
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._knows = knows
         self._working: set[asyncio.Future[Any]] = set()
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix=f"index {name}")
 
     def _folder(self, user_id: str) -> Path:
         return user_folder(self._data, user_id) / self._name
@@ -143,7 +147,11 @@ class Indexes:
                 async with entry.writing:
                     self._check(user_id)
                     if entry.index is index:  # else another model's has taken its place
-                        return await asyncio.to_thread(work, index)
+                        return await self.in_writer(partial(work, index))
+
+    async def in_writer(self, work: Callable[[], T]) -> T:
+        """The work, in a thread of those that write."""
+        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
     async def _ensure(self, user_id: str, entry: _Open) -> VectorIndex:
         """The user's index, opened if it is not open yet for the model that serves the user."""
@@ -182,6 +190,7 @@ class Indexes:
             if entry.index is not None:
                 entry.index.close()
         self._open.clear()
+        self._writers.shutdown()
 
 
 class Page(NamedTuple):
@@ -233,8 +242,9 @@ class Indexer:
 
     async def erase(self, user_id: str) -> None:
         """Read on, then see to it that no byte of what is gone is left in the index."""
-        await self.work(user_id)
-        await self._indexes.write(user_id, lambda index: index.erase())
+        with self.foreground.waiting():  # it was promised within a minute
+            await self.work(user_id)
+            await self._indexes.write(user_id, lambda index: index.erase())
 
     async def amend(self, user_id: str, model: str, choose: Callable[[UserStore], list[Block]]) -> None:
         """Replace blocks that the index has, beside the sequence. `choose` is asked while no step is under way: what is
@@ -272,15 +282,16 @@ class Indexer:
                 if store.epoch != epoch:
                     raise Broken("The records were restored while they were being indexed.")
                 rows, after, more = await self._source.page(store, after)
-            await asyncio.to_thread(self._apply, index, rows, (epoch, after))
+            await self._indexes.in_writer(partial(self._apply, index, rows, (epoch, after)))
         index.close()
         return epoch, after
 
     async def drop(self, user_id: str) -> None:
         """Remove the user's index. A step that has read rows by now is over first: it cannot bring them back."""
-        async with self._turns[user_id]:
-            await self._indexes.drop(user_id)
-            self.forget(user_id)
+        with self.foreground.waiting():
+            async with self._turns[user_id]:
+                await self._indexes.drop(user_id)
+                self.forget(user_id)
 
     async def _step(self, user_id: str) -> bool:
         epoch, after = await self._indexes.read(user_id, lambda index: index.checkpoint)
