@@ -3,9 +3,9 @@
 import { Button, Group, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useLocation } from "wouter";
+import { setPending } from "./pending.ts";
 import { tellError } from "./tell.ts";
 import { words } from "./words.ts";
-import { setPending } from "./pending.ts";
 
 const UNDO_MS = 7_000;
 

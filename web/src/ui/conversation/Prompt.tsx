@@ -3,10 +3,10 @@
 import { Blockquote, Progress, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { Told } from "../../services/assistant.ts";
+import { Beside } from "../Beside.tsx";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
 import { prompt } from "../words/prompt.ts";
-import { Beside } from "../Beside.tsx";
 
 const PARTS = ["system", "state", "volatile", "rag"] as const;
 

@@ -5,9 +5,9 @@ import { useRef, useState } from "react";
 import { latestFirst } from "../../model/latestFirst.ts";
 import type { SessionDoc } from "../../model/rows.ts";
 import { useRows } from "../desk.tsx";
+import { usePending } from "../pending.ts";
 import { PlainList } from "../PlainList.tsx";
 import { words } from "../words.ts";
-import { usePending } from "../pending.ts";
 import { SessionRow } from "./SessionRow.tsx";
 
 const PAGE = 100;
