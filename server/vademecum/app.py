@@ -389,7 +389,7 @@ def create_app(
         ],
         dependencies=DEPENDENCIES,
         lifespan=[lambda app: serving(app, settings, served, clock, migrations, works=works)],
-        middleware=[answering, Authentication],
+        middleware=[Authentication, answering],
         before_request=refuse_packed,
         before_send=[renew_cookie, protect],
         exception_handlers=HANDLERS,

@@ -1,6 +1,7 @@
 """Which requests the work behind the answers gives way to."""
 
 import asyncio
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 import pytest
@@ -8,21 +9,41 @@ import pytest
 from property.rows import dead, episode, fact, session
 from property.wire import send
 from server.house import house, run
-from server.listening import listen, on_the_wire
+from server.listening import on_the_wire
 from soon import soon
 from vademecum.http.answering import answering
 from vademecum.services import foreground
 
 
-async def begin(url, person, body):
+@asynccontextmanager
+async def waiting(h):
+    """A request that is never answered."""
+    here, over = asyncio.Event(), asyncio.Event()
+
+    async def hangs(scope, receive, send):
+        assert (await receive())["type"] == "http.request"
+        here.set()
+        await over.wait()
+
+    async def sent():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    task = asyncio.create_task(answering(hangs)({"litestar_app": h.app}, sent, None))
+    await here.wait()
+    assert h.parts.foreground.busy()
+    yield
+    over.set()
+    await task
+
+
+async def begin(url, person):
     """A push whose body does not go on."""
     where = urlsplit(url)
     _, writer = await asyncio.open_connection(where.hostname, where.port)
     writer.write(
         b"POST /v1/sync/facts/0/push HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n"
         b"Content-Type: application/json\r\n"
-        + f"Authorization: {person.client.headers['Authorization']}\r\n\r\n".encode()
-        + body
+        + f"Authorization: {person.client.headers['Authorization']}\r\n\r\n[".encode()
     )
     return writer
 
@@ -30,11 +51,10 @@ async def begin(url, person, body):
 def test_a_request_is_waited_for_until_it_is_answered_or_gone(tmp_path):
     async def scenario(h, url, ada):
         at = h.parts.foreground
-        for _ in range(2):
-            writer = await begin(url, ada, b"[")
-            await soon(at.busy)
-            writer.close()
-            await soon(lambda: not at.busy())
+        async with waiting(h):
+            await asyncio.sleep(2 * foreground.GAP_S)
+            assert at.busy()
+        await soon(lambda: not at.busy())
         await send(ada, "facts", (fact("f"), None))
         assert (await ada.client.get("/v1/no-such-thing")).status_code == 404
         await soon(lambda: not at.busy())
@@ -42,23 +62,57 @@ def test_a_request_is_waited_for_until_it_is_answered_or_gone(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_an_open_stream_is_not_waited_for(tmp_path):
+def test_who_still_sends_is_not_waited_for(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(foreground.Foreground, "begin", noted(foreground.Foreground.begin, begun))
+
     async def scenario(h, url, ada):
-        async with listen(url, ada, "/v1/sync/stream"):
-            await soon(lambda: not h.parts.foreground.busy())
+        await soon(lambda: not h.parts.foreground.busy())
+        begun.clear()
+        writer = await begin(url, ada)
+        await soon(lambda: begun)
+        await soon(lambda: not h.parts.foreground.busy())
+        writer.close()
+        await soon(lambda: len(begun) > 1)  # it has read the end, and answers
+        await soon(lambda: not h.parts.foreground.busy())
 
     on_the_wire(tmp_path, scenario)
 
 
+def noted(make, calls):
+    def note(self):
+        calls.append(1)
+        return make(self)
+
+    return note
+
+
+def test_what_is_being_answered_is_not_waited_for(tmp_path):
+    async def streams(scope, receive, send):
+        await send({"type": "http.response.start"})
+        await asyncio.sleep(5 * foreground.GAP_S)
+        assert not scope["litestar_app"].state.parts.foreground.busy()
+        scope["is_checked"] = True
+
+    async def sent(message):
+        pass
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            scope = {"litestar_app": h.app}
+            await answering(streams)(scope, None, sent)
+            assert scope["is_checked"]
+
+    run(scenario)
+
+
 def test_the_work_goes_on_beside_a_request_that_does_not_end(tmp_path):
     async def scenario(h, url, ada):
-        writer = await begin(url, ada, b"[")
-        await soon(h.parts.foreground.busy)
-        await ada.push("sessions", session("s1"))
-        assert await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(3))) == []
-        await h.settle(ada)
-        assert h.parts.foreground.busy()
-        writer.close()
+        async with waiting(h):
+            await ada.push("sessions", session("s1"))
+            assert await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(3))) == []
+            await h.settle(ada)
+            assert h.parts.foreground.busy()
 
     on_the_wire(tmp_path, scenario)
 
@@ -69,15 +123,13 @@ def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, monkeypat
     turns = [episode(f"e{number}", "s1", userMessage="swordfish") for number in range(50)]
 
     async def scenario(h, url, ada):
-        writer = await begin(url, ada, b"[")
-        await soon(h.parts.foreground.busy)
-        await ada.push("sessions", session("s1"))
-        assert await ada.push("episodes", *turns) == []
-        found = await ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1")
-        assert found.json()["results"]
-        assert await ada.push("episodes", dead(turns[0]), assumed=turns[0]) == []
-        await h.parts.backstage.jobs["erase"].settle(ada.id)
-        writer.close()
+        async with waiting(h):
+            await ada.push("sessions", session("s1"))
+            assert await ada.push("episodes", *turns) == []
+            found = await ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1")
+            assert found.json()["results"]
+            assert await ada.push("episodes", dead(turns[0]), assumed=turns[0]) == []
+            await h.parts.backstage.jobs["erase"].settle(ada.id)
 
     on_the_wire(tmp_path, scenario)
 

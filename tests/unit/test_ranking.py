@@ -1,7 +1,10 @@
 """The pure part of ranking: folding, terms, BM25, fusion."""
 
 import math
+import random
 import time
+import tracemalloc
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -269,3 +272,19 @@ def test_hybrid_does_not_depend_on_where_a_models_cosines_lie() -> None:
 def test_texts_that_differ_in_blanks_and_case_only_are_the_same() -> None:
     assert same_text(" The  FEE\nis due ") == same_text("the fee is due")
     assert same_text("the fee is 10") != same_text("the fee is 11")
+
+
+@pytest.mark.parametrize(
+    "alphabet", [range(0x4E00, 0x9FF0), [0xFDFA, *range(0x627, 0x64B)]], ids=["dense", "long"]
+)
+def test_what_is_remembered_of_texts_stays_small(alphabet: Sequence[int]) -> None:
+    """Words that never come again: of a language without spaces, or of signs that stand for many letters."""
+    chance = random.Random(1)
+    texts = ["".join(map(chr, chance.choices(alphabet, k=32))) for _ in range(9000)]
+    tracemalloc.start()
+    try:
+        for text in texts:
+            terms(text)
+        assert tracemalloc.get_traced_memory()[0] < 20e6
+    finally:
+        tracemalloc.stop()

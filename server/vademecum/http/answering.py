@@ -1,32 +1,56 @@
 """Which requests wait for an answer: work behind the answers gives way to them (`services/foreground`)."""
 
+from typing import Any
+
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from vademecum.services.parts import Parts
+from vademecum.services.foreground import Foreground
 
 
 def answering(app: ASGIApp) -> ASGIApp:
-    """Middleware. A request waits until its answer begins: a stream may go on for days."""
+    """Middleware. Nobody waits who still sends, however slowly, nor whose answer has begun: a stream may go on for days."""
 
     async def counted(scope: Scope, receive: Receive, send: Send) -> None:
-        parts: Parts = scope["litestar_app"].state.parts
-        waits = True
-        parts.foreground.begin()
+        request = _Request(scope["litestar_app"].state.parts.foreground)
 
-        def end() -> None:
-            nonlocal waits
-            if waits:
-                waits = False
-                parts.foreground.end()
+        async def receive_and_see() -> Any:
+            request.rest()
+            try:
+                return await receive()
+            finally:
+                request.wait()
 
         async def send_and_see(message: Message) -> None:
             if message["type"] == "http.response.start":
-                end()
+                request.end()
             await send(message)
 
+        request.wait()
         try:
-            await app(scope, receive, send_and_see)
+            await app(scope, receive_and_see, send_and_see)
         finally:
-            end()
+            request.end()
 
     return counted
+
+
+class _Request:
+    """Counted once at most, and never again once it has ended."""
+
+    def __init__(self, foreground: Foreground) -> None:
+        self._foreground = foreground
+        self._waits = self._ended = False
+
+    def wait(self) -> None:
+        if not self._waits and not self._ended:
+            self._waits = True
+            self._foreground.begin()
+
+    def rest(self) -> None:
+        if self._waits:
+            self._waits = False
+            self._foreground.end()
+
+    def end(self) -> None:
+        self._ended = True
+        self.rest()

@@ -177,9 +177,16 @@ def _runs(name: str) -> Iterator[tuple[str, bool]]:
         yield _SILENT.sub("", name)[:LONGEST_TERM], False
 
 
+def _terms_of(name: str) -> Sequence[str]:
+    # Of those the next one is another one, and each has many terms.
+    if not name.isascii() and _HAS_DENSE.search(name):
+        return [term for run, dense in _runs(name) for term in (_dense_terms(run) if dense else [stem(run)])]
+    return _stems_of(name)
+
+
 @of_short
-def _terms_of(name: str) -> tuple[str, ...]:
-    return tuple(term for run, dense in _runs(name) for term in (_dense_terms(run) if dense else [stem(run)]))
+def _stems_of(name: str) -> tuple[str, ...]:
+    return tuple(stem(run) for run, _ in _runs(name))
 
 
 def _pairs(run: str) -> list[str]:

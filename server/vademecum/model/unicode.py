@@ -155,7 +155,7 @@ def change_known(text: str, change: Callable[[str], str]) -> str:
 
 def of_short(make: Callable[[str], T]) -> Callable[[str], T]:
     """`make`, which remembers what it made of short texts: a language's words come again and again."""
-    remembered = lru_cache(1 << 15)(make)
+    remembered = lru_cache(1 << 13)(make)
     return lambda text: remembered(text) if len(text) <= SHORT else make(text)
 
 
