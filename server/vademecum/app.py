@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -166,11 +167,13 @@ async def open_worker(
             await endpoint.close()
 
 
-def open_inference(settings: Settings, knows: Callable[[str], bool]) -> tuple[ModelPlan | None, Inference]:
+def open_inference(
+    settings: Settings, knows: Callable[[str], bool], foreground: Foreground
+) -> tuple[ModelPlan | None, Inference]:
     """The model, and the change of it that a stop has cut off."""
     plan, behind, swapping = reembed.resume(settings)
     before = settings.models_folder / plan.before if plan is not None else None
-    return plan, Inference(settings, before, filter(knows, behind), filter(knows, swapping))
+    return plan, Inference(settings, before, filter(knows, behind), filter(knows, swapping), foreground.alone)
 
 
 def open_recall(
@@ -186,9 +189,7 @@ def open_recall(
     """The search of memory, its index, and its jobs: one for the words of new rows, one for their vectors."""
     indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows)
     indexer = Indexer(users, indexes, Memory(indexes), lambda user_id: True, foreground)
-    vectoriser = Vectoriser(
-        users, indexes, indexer, inference, lambda user_id: backstage.hurry("recall_vectors", user_id)
-    )
+    vectoriser = Vectoriser(users, indexes, indexer, inference, partial(backstage.hurry, "recall_vectors"))
     words = backstage.add_index("recall", vectoriser.follow, parallel=2)
     vectors = backstage.add_index("recall_vectors", vectoriser.work)
     wait_s = settings.search_wait_s
@@ -220,12 +221,9 @@ def open_spool(
     backstage: Backstage,
 ) -> Spool:
     """What takes up events of agents, and the job that lets old ones go."""
-
-    def again(user_id: str, delay_s: float) -> None:
-        backstage.ask("retain", user_id, delay_s)
-
     spool = Spool(settings.data, accounts, users, lambda account: settings.tiers[account.tier])
     follow = recalling.indexer.work
+    again = partial(backstage.ask, "retain")
     retention = Retention(users, spool, settings.observations_days, clock, follow, again)
     backstage.add("retain", retention.work, delay_s=SOON_S)
     return spool
@@ -246,11 +244,11 @@ async def open_parts(
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
         accounts = open_accounts(settings, instance, migrations)
-        knows = accounts.knows
-        plan, inference = open_inference(settings, knows)
+        foreground, knows = Foreground(), accounts.knows
+        plan, inference = open_inference(settings, knows, foreground)
         stack.push_async_callback(inference.close)
         hub = Hub(StreamBounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
-        backstage, foreground = Backstage(settings, hub, inference), Foreground()
+        backstage = Backstage(settings, hub, inference)
         users = open_users(settings, instance, migrations, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)
@@ -262,7 +260,7 @@ async def open_parts(
         known = Memories(users, recalling, clock)
         reembedding = Reembedding(settings, plan, users, inference, indexer, backstage.ask)
         eraser = Eraser(settings.data, users, (indexer, recalling.indexer), reembedding.prune)
-        embedding = EmbedJob(users, inference, Teller(hub), lambda user_id: backstage.ask("embed", user_id))
+        embedding = EmbedJob(users, inference, Teller(hub), partial(backstage.ask, "embed"))
         index_job = add_jobs(backstage, settings, indexer, embedding, reembedding, eraser)
         spool = open_spool(settings, accounts, users, recalling, clock, backstage)
         questions = QuestionPlaces()

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from vademecum.services import foreground
-from vademecum.services.foreground import GAP_S, NAP_S, REST, Foreground
+from vademecum.services.foreground import ALONE_S, GAP_S, NAP_S, REST, Foreground
 
 WORK_S = 0.01
 
@@ -64,3 +64,16 @@ def test_what_somebody_waits_for_is_not_held_up(clock):
         assert clock.naps == 0
     assert list(work(of, clock)) == [0, 1, 2]
     assert clock.naps > 0
+
+
+def test_nobody_is_there_some_time_after_the_last_answer(clock):
+    of = Foreground()
+    assert of.alone()
+    of.begin()
+    clock.now += 100 * ALONE_S
+    assert not of.alone()
+    of.end()
+    clock.now += 0.9 * ALONE_S
+    assert not of.alone()
+    clock.now += 0.2 * ALONE_S
+    assert of.alone()

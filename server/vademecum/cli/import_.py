@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 ID = re.compile(ID_PATTERN)
+LOOK_S, LOOK_MOST_S = (
+    0.3,
+    2.0,
+)  # looks again after so long: the server leaves a core to whoever looks more often
 HIDDEN, LINK, UNREADABLE = "hidden", "link that leads outside", "folder that cannot be read"
 
 
@@ -237,6 +241,7 @@ async def _embedded(desk: Desk, email: str, waiting: dict[str, str], progress: P
         "for long texts; who does not wait loses nothing.",
     )
     task = progress.add_task("Getting ready", total=total)
+    look_s = LOOK_S
     while waiting:
         listed = (await desk.call("GET", "/v1/documents", email))["documents"]
         documents = {document["id"]: document for document in listed}
@@ -245,4 +250,5 @@ async def _embedded(desk: Desk, email: str, waiting: dict[str, str], progress: P
             _say(progress, f"{file}: {_became(documents.get(done))}, {total - len(waiting)} of {total}")
         progress.update(task, completed=total - len(waiting))
         if waiting:
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(look_s)
+            look_s = min(LOOK_MOST_S, look_s * 1.5)

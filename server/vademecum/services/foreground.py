@@ -1,5 +1,6 @@
 """Foreground: who waits for an answer comes first. Python computes in one thread at a time, so that each thread behind
-the answers that computes makes every request wait; such a thread gives way here, between one row and the next.
+the answers that computes makes every request wait; such a thread gives way here, between one row and the next. The
+model computes beside Python, but on the same cores: while people ask, it leaves one of them free.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ T = TypeVar("T")
 REST = 19
 GAP_S = 0.02  # who asks one thing after the other leaves no longer ones
 NAP_S = 0.0005  # and then look again
+ALONE_S = 0.5  # who talks to a program, or waits for it and looks again, is back sooner than that
 
 
 class Foreground:
@@ -36,6 +38,10 @@ class Foreground:
     def busy(self) -> bool:
         """Is anybody waiting for what does not come from behind, or about to?"""
         return not self._waiting and (self._requests > 0 or time.monotonic() < self._busy_until)
+
+    def alone(self) -> bool:
+        """Has nobody asked for anything lately?"""
+        return self._requests == 0 and time.monotonic() >= self._busy_until - GAP_S + ALONE_S
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -21,7 +21,7 @@ import msgspec
 from vademecum.engines import lance
 from vademecum.engines.duckdb.users import Users, user_folder
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache
+from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, Pace
 from vademecum.errors import Broken, NotFound
 from vademecum.model import vectors
 from vademecum.model.collections import Json
@@ -252,7 +252,8 @@ class Indexer:
         async with self._turns[user_id]:
             async with self._users.open(user_id) as store:
                 epoch, blocks = store.epoch, choose(store)
-            await self._indexes.write(user_id, lambda index: _amend(index, model, epoch, blocks))
+            politely = self.foreground.politely
+            await self._indexes.write(user_id, lambda index: _amend(index, model, epoch, blocks, politely))
 
     async def renew(
         self,
@@ -342,10 +343,10 @@ class Indexer:
         self._seen.pop(user_id, None)
 
 
-def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block]) -> None:
+def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block], pace: Pace) -> None:
     """Nothing if the index has been begun anew meanwhile: it will hear of these blocks again."""
     if blocks and index.model == model and index.checkpoint[0] == epoch:
-        index.apply(blocks, [], [], index.checkpoint)
+        index.apply(blocks, [], [], index.checkpoint, pace)
         index.optimise()
 
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import shlex
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,6 +119,7 @@ class Inference:
 
     `before`: the folder of the model that is being replaced, `behind`: the users it still serves. Of those, the rows
     of the `swapping` may have the new vectors already, which their index has not: it must not follow the rows now.
+    `alone`: is nobody there who wants a core?
     """
 
     def __init__(
@@ -127,7 +128,9 @@ class Inference:
         before: Path | None = None,
         behind: Iterable[str] = (),
         swapping: Iterable[str] = (),
+        alone: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._alone = alone
         self.behind = set(behind)
         self.swapping = set(swapping)
         folder = current(settings)
@@ -208,7 +211,7 @@ class Inference:
         back = _result(self._before)
         if self._before is not None and back is not None and back.model == model:
             return self._before
-        opening = asyncio.create_task(asyncio.to_thread(_open, folder))
+        opening = asyncio.create_task(asyncio.to_thread(_open, folder, self._alone))
         await opening
         return opening
 
@@ -253,7 +256,7 @@ class Inference:
     async def _open_soon(self, folder: Path | None) -> Embedder | None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._wanted.wait(), 0 if folder is None else SOON_S)
-        return None if self._over else await asyncio.to_thread(_open, folder)
+        return None if self._over else await asyncio.to_thread(_open, folder, self._alone)
 
     async def _opened(
         self, opening: asyncio.Task[Embedder | None], patience_s: float | None
@@ -281,13 +284,13 @@ def _result(opening: asyncio.Task[Embedder | None] | None) -> Embedder | None:
     return opening.result()
 
 
-def _open(folder: Path | None) -> Embedder | None:
+def _open(folder: Path | None, alone: Callable[[], bool]) -> Embedder | None:
     if folder is None:
         return None
     from vademecum.engines.onnx.embedder import Embedder  # onnxruntime: not before the first sync
 
     try:
-        embedder = Embedder(folder)
+        embedder = Embedder(folder, alone=alone)
     except ModelError as error:
         _log.error("the model is damaged: search by words only; `vademecum models verify`", exc_info=error)
         raise

@@ -10,12 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from unit.onnx import bert
-from vademecum.engines.onnx.embedder import Embedder
+from vademecum.engines.onnx.embedder import LOOK_S, Embedder
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
 from vademecum.engines.onnx.graph import read_config, read_weights
 from vademecum.engines.onnx.known import Known
@@ -23,7 +24,7 @@ from vademecum.engines.onnx.manifest import load
 
 
 @contextmanager
-def opened(folder: Path, **options: int) -> Iterator[Embedder]:
+def opened(folder: Path, **options: Any) -> Iterator[Embedder]:
     embedder = Embedder(folder, **options)
     try:
         yield embedder
@@ -218,6 +219,34 @@ def test_a_text_that_fails_is_the_callers_error_alone(
         assert (await embedder.query("still there")).shape == (embedder.dims,)
 
     asyncio.run(main())
+
+
+def test_one_core_is_left_to_who_asks(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two threads for passages one rests while somebody is there, goes on when nobody is, and holds up no end."""
+    alone = threading.Event()
+
+    async def main() -> None:
+        embedder = Embedder(tiny_model, workers=2, alone=alone.is_set)
+        gate = Gate(embedder, monkeypatch)
+        waiting = asyncio.create_task(embedder.passages(["waits"] * 5))
+        await asyncio.to_thread(gate.begun.acquire)
+        await asyncio.sleep(3 * LOOK_S)
+        assert len(gate.ran) == 1
+        alone.set()
+        await asyncio.to_thread(gate.begun.acquire)
+        assert len(gate.ran) == 2
+        alone.clear()
+        closing = asyncio.create_task(embedder.aclose(finish=True))
+        gate.open.set()
+        assert (await waiting).shape == (5, embedder.dims)
+        await closing
+
+    asyncio.run(main())
+
+
+def test_an_only_thread_for_passages_does_not_rest(tiny_model: Path) -> None:
+    with opened(tiny_model, workers=1, alone=lambda: False) as embedder:
+        assert asyncio.run(embedder.passages(["waits"] * 3)).shape == (3, embedder.dims)
 
 
 def test_close_drops_what_waits(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

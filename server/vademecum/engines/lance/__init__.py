@@ -12,12 +12,22 @@ os.environ.setdefault("LANCE_LOG", "error")
 os.environ.setdefault("RUST_LOG", "error")
 
 from vademecum.engines.lance.cache import MatrixCache
-from vademecum.engines.lance.entries import Block, Chunk, Erased, Hit, IndexDamaged, IndexStats
+from vademecum.engines.lance.entries import Block, Chunk, Erased, Hit, IndexDamaged, IndexStats, Pace
 
 if TYPE_CHECKING:
     from vademecum.engines.lance.index import VectorIndex
 
-__all__ = ["Block", "Chunk", "Erased", "Hit", "IndexDamaged", "IndexStats", "MatrixCache", "VectorIndex"]
+__all__ = [
+    "Block",
+    "Chunk",
+    "Erased",
+    "Hit",
+    "IndexDamaged",
+    "IndexStats",
+    "MatrixCache",
+    "Pace",
+    "VectorIndex",
+]
 
 
 def __getattr__(name: str) -> Any:

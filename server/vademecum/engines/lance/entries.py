@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,6 +29,9 @@ class Block(msgspec.Struct, frozen=True):
     block: int
     chunks: list[Chunk]
     vectors: NDArray[np.float32] | None = None
+
+
+Pace = Callable[[Iterable[Block]], Iterable[Block]]  # hands them out one by one, and may rest in between
 
 
 class Hit(msgspec.Struct, frozen=True):

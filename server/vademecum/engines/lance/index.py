@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from vademecum.engines.lance import state as states
 from vademecum.engines.lance import swap as swaps
 from vademecum.engines.lance.cache import MatrixCache
-from vademecum.engines.lance.entries import Block, Erased, Hit, IndexDamaged, IndexStats
-from vademecum.engines.lance.rows import Pace, to_table
+from vademecum.engines.lance.entries import Block, Erased, Hit, IndexDamaged, IndexStats, Pace
+from vademecum.engines.lance.rows import to_table
 from vademecum.engines.lance.segment import Segment, SegmentDamaged, Snapshot
 from vademecum.engines.lance.state import State
 from vademecum.engines.lance.swap import Swap

@@ -4,17 +4,15 @@ Rule: a row is a chunk; no input, however odd, may stop the index for good. What
 surrogate pair, a vector of the wrong size) is kept as far as it can be.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from vademecum.engines.lance.entries import Block
+from vademecum.engines.lance.entries import Block, Pace
 from vademecum.model.ranking import TERM, count_terms
-
-Pace = Callable[[Iterable[Block]], Iterable[Block]]
 
 # Text and vectors stay readable bytes on disk: a byte scan after an erasure must be able to find what it looks for.
 # (Lance compresses the values of a dictionary by default, and makes one wherever texts repeat.)

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +35,7 @@ CAPACITY = 1024  # passages that may wait
 QUESTIONS = 128  # questions that may wait: a second or two of work
 PASSAGES_NICE = 10  # how far the threads that embed passages step back
 PATIENCE_S = 10.0  # the longest that anybody waits for the vector of a question
+LOOK_S = 0.1  # how often the thread that keeps a core free asks whether it still must
 _SECONDS_AT_FIRST = 0.1
 
 
@@ -82,7 +83,8 @@ class _Lane:
 
 
 class Embedder:
-    """A model that is ready. Open it from any thread, call it from a running event loop, close it once."""
+    """A model that is ready. Open it from any thread, call it from a running event loop, close it once. `alone`: may
+    passages take all cores, is nobody there who wants one? Asked from other threads."""
 
     def __init__(
         self,
@@ -92,7 +94,9 @@ class Embedder:
         capacity: int = CAPACITY,
         questions: int = QUESTIONS,
         patience_s: float = PATIENCE_S,
+        alone: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._alone = alone
         self._manifest = manifests.verify(folder, deep=False)
         self._session = _open_session(folder / GRAPH, self._manifest)
         self._tokenizer = _open_tokenizer(folder / TOKENIZER)
@@ -104,7 +108,7 @@ class Embedder:
         self._seconds = _SECONDS_AT_FIRST
         self._workers = max(1, workers or _cores())
         self._threads = [
-            threading.Thread(target=self._work, args=(number > 0,), name=f"embed-{number}", daemon=True)
+            threading.Thread(target=self._work, args=(number,), name=f"embed-{number}", daemon=True)
             for number in range(self._workers + 1)
         ]
         for thread in self._threads:
@@ -221,31 +225,36 @@ class Embedder:
             retry_after_s=seconds,
         )
 
-    def _work(self, takes_passages: bool) -> None:
+    def _work(self, number: int) -> None:
         """One thread. The first takes questions only, so that one never waits behind a long passage."""
-        if takes_passages:
+        if number > 0:
             _step_back()
-        while (job := self._next(takes_passages)) is not None:
-            call, number = job
+        while (job := self._next(number)) is not None:
+            call, at = job
             if call.over:
                 continue
             try:
                 began = time.perf_counter()
-                vector = self._run(call.texts[number])
-                self._done(call, number, vector, time.perf_counter() - began)
+                vector = self._run(call.texts[at])
+                self._done(call, at, vector, time.perf_counter() - began)
             except Exception as error:
                 call.settle(ModelError(f"A text could not be embedded: {error}"))
 
-    def _next(self, takes_passages: bool) -> _Job | None:
+    def _next(self, number: int) -> _Job | None:
         with self._wake:
             while True:
                 if self._queries.jobs:
                     return self._queries.jobs.popleft()
-                if takes_passages and self._passages.jobs:
+                passages = number > 0 and bool(self._passages.jobs)
+                if passages and self._may_take(number):
                     return self._passages.jobs.popleft()
                 if self._closing:
                     return None
-                self._wake.wait()
+                self._wake.wait(LOOK_S if passages else None)
+
+    def _may_take(self, number: int) -> bool:
+        """A passage. The last of several threads keeps a core free for whoever asks."""
+        return number == 1 or number < self._workers or self._alone()
 
     def _done(self, call: _Call, number: int, vector: Vectors, seconds: float) -> None:
         call.vectors[number] = vector
