@@ -39,18 +39,18 @@ _HEADERS = (
     "toolresults",
     "availabletools",
 )
-_TURN_MARKS = (
-    "s",
-    "bos",
-    "eos",
-    "think",
-    "start_of_turn",
-    "end_of_turn",
-)  # as models are taught, letter by letter
+# How models tell turns, letter by letter as they are taught: such a mark is read wherever it stands.
+_ANGLE_MARK = re.compile(
+    "/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|SPECIAL_[0-9]+|(?:seed|minimax):[a-z_]+)"
+    "|[|｜][a-z_]+|[a-z_]+[|｜]"
+)
+_SQUARE_MARK = re.compile("[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+")
+_BROKEN_MARK = re.compile(r"[\[\]](~!?[a-z]|!?[a-z]~)[\[\]]")  # `]~b]`, `[e~[`: no pair of brackets
 _BAR = "|｜"
 _HEADER_LETTERS = 60  # more is a sentence in brackets
 _LABELLED = re.compile("^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]", re.MULTILINE)
 _LABELS = ("source", "user", "human", "assistant", "system")
+_HEADINGS = ("instruction", "response")  # labels where they are headings: `### Response:`
 _BLANK = " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u3000\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f"
 _DASH = r"\-\u2010-\u2015\u2212\u2500\u2501\u2550\ufe58\ufe63\uff0d"
 _RULE = re.compile(f"^[{_BLANK}]*(?:[{_DASH}][{_BLANK}]*){{3,}}$", re.MULTILINE)
@@ -67,7 +67,7 @@ _TWINS = str.maketrans(
 def neutral(text: str) -> str:
     """`text` without anything that could pass for a delimiter of the prompt."""
     text = _HIDDEN.sub("", _LINE_END.sub("\n", text))
-    text = _BRACKETED.sub(_without_brackets, text)
+    text = _BROKEN_MARK.sub(r"(\1)", _BRACKETED.sub(_without_brackets, text))
     return _RULE.sub(_DOTS, _LABELLED.sub(_without_colon, text))
 
 
@@ -88,14 +88,16 @@ def quotation(text: str) -> str:
 
 def _without_brackets(found: re.Match[str]) -> str:
     inside = found[1]
-    is_mark = "<" in found[0] and _is_turn_mark(inside)
-    return f"({inside})" if is_mark or _is_header(inside) else found[0]
+    return f"({inside})" if _is_turn_mark(found[0], inside) or _is_header(inside) else found[0]
 
 
-def _is_turn_mark(inside: str) -> bool:
-    if inside.removeprefix("/") in _TURN_MARKS:
+def _is_turn_mark(whole: str, inside: str) -> bool:
+    if "[" in whole and _SQUARE_MARK.fullmatch(inside):
         return True
-    return 2 < len(inside) <= _HEADER_LETTERS and inside[0] in _BAR and inside[-1] in _BAR
+    if "<" not in whole:
+        return False
+    is_between_bars = 2 < len(inside) <= _HEADER_LETTERS and inside[0] in _BAR and inside[-1] in _BAR
+    return is_between_bars or _ANGLE_MARK.fullmatch(inside) is not None
 
 
 def _is_header(inside: str) -> bool:
@@ -106,7 +108,12 @@ def _is_header(inside: str) -> bool:
 
 
 def _without_colon(found: re.Match[str]) -> str:
-    return f"{found[1]} -" if _letters(found[1]) in _LABELS else found[0]
+    return f"{found[1]} -" if _is_label(found[1]) else found[0]
+
+
+def _is_label(label: str) -> bool:
+    letters = _letters(label)
+    return letters in _LABELS or (letters in _HEADINGS and label.lstrip().startswith("#"))
 
 
 def _letters(text: str) -> str:

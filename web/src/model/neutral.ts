@@ -17,11 +17,18 @@ const HEADERS = [
   ...["inst", "sys", "user", "human"],
   ...["toolcall", "toolcalls", "toolresponse", "toolresults", "availabletools"],
 ];
-const TURN_MARKS = ["s", "bos", "eos", "think", "start_of_turn", "end_of_turn"];
+const ANGLE_MARK = new RegExp(
+  "^(?:/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|SPECIAL_[0-9]+|(?:seed|minimax):[a-z_]+)" +
+    "|[|｜][a-z_]+|[a-z_]+[|｜])$",
+  "u",
+);
+const SQUARE_MARK = /^(?:[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+)$/u;
+const BROKEN_MARK = /[[\]](~!?[a-z]|!?[a-z]~)[[\]]/gu;
 const BAR = "|｜";
 const HEADER_LETTERS = 60;
 const LABELLED = /^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]/gmu;
 const LABELS = ["source", "user", "human", "assistant", "system"];
+const HEADINGS = ["instruction", "response"];
 const BLANK =
   " \\t\\xa0\\u1680\\u2000-\\u200f\\u202f\\u205f\\u3000\\u034f\\u115f\\u1160\\u3164\\uffa0\\ufe00-\\ufe0f";
 const DASH = "\\-\\u2010-\\u2015\\u2212\\u2500\\u2501\\u2550\\ufe58\\ufe63\\uff0d";
@@ -40,9 +47,10 @@ export function neutral(text: string): string {
     .replace(LINE_END, "\n")
     .replace(HIDDEN, "")
     .replace(BRACKETED, (whole: string, inside: string) =>
-      (whole.includes("<") && isTurnMark(inside)) || isHeader(inside) ? `(${inside})` : whole,
+      isTurnMark(whole, inside) || isHeader(inside) ? `(${inside})` : whole,
     )
-    .replace(LABELLED, (whole, label: string) => (LABELS.includes(letters(label)) ? `${label} -` : whole))
+    .replace(BROKEN_MARK, "($1)")
+    .replace(LABELLED, (whole, label: string) => (isLabel(label) ? `${label} -` : whole))
     .replace(RULE, DOTS);
 }
 
@@ -58,17 +66,23 @@ export function quotation(text: string): string {
   return `"${neutral(text).replace(QUOTE, "'")}"`;
 }
 
-function isTurnMark(inside: string): boolean {
-  if (TURN_MARKS.includes(inside.replace(/^\//u, ""))) return true;
+function isTurnMark(whole: string, inside: string): boolean {
+  if (whole.includes("[") && SQUARE_MARK.test(inside)) return true;
+  if (!whole.includes("<")) return false;
   const letters = [...inside];
   const isFit = letters.length > 2 && letters.length <= HEADER_LETTERS;
-  return isFit && BAR.includes(letters[0]!) && BAR.includes(letters.at(-1)!);
+  return (isFit && BAR.includes(letters[0]!) && BAR.includes(letters.at(-1)!)) || ANGLE_MARK.test(inside);
 }
 
 function isHeader(inside: string): boolean {
   const read = letters(inside);
   if (HEADERS.includes(read)) return true;
   return read.length <= HEADER_LETTERS && HEADER_WORDS.some((word) => read.includes(word));
+}
+
+function isLabel(label: string): boolean {
+  const read = letters(label);
+  return LABELS.includes(read) || (HEADINGS.includes(read) && label.trimStart().startsWith("#"));
 }
 
 /** The Latin letters that the eye sees, in lower case, and nothing between them. */
