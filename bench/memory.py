@@ -21,7 +21,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("what", choices=("writes", "search", "mem0"))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=15, help="of writing at each pace, a visit")
+    parser.add_argument("--seconds", type=float, default=40, help="of writing at each pace, a visit")
     parser.add_argument("--rows", type=int, default=50_000, help="turns that are searched")
     parser.add_argument("--data", type=Path, help="where the statements are")
     chosen = parser.parse_args()
