@@ -27,7 +27,7 @@ const BROKEN_MARK = /[[\]](~!?[a-z]|!?[a-z]~)[[\]]/gu;
 const BAR = "|｜";
 const HEADER_LETTERS = 60;
 const LABELLED = /^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]/gmu;
-const LABELS = ["source", "user", "human", "assistant", "system"];
+const LABELS = ["source", "user", "human", "assistant", "system", "theusersaid", "theanswerwas"];
 const HEADINGS = ["instruction", "response"];
 const BLANK =
   " \\t\\xa0\\u1680\\u2000-\\u200f\\u202f\\u205f\\u3000\\u034f\\u115f\\u1160\\u3164\\uffa0\\ufe00-\\ufe0f";
