@@ -138,3 +138,17 @@ test("who names a document asks about it: its passages have every second place",
   expect(found("the fox in the farm book")).toHaveLength(4);
   expect(passages.words("a fox of the farm book", ["a", "b"], 4)).toHaveLength(3); // what fits by no word stays out
 });
+
+test("a name that is a word by chance leaves the first place to what fits far better", () => {
+  const passages = new Passages(2);
+  const answer = "The deposit is paid back within three months after the flat is handed over.";
+  passages.add(document("house"), [block(0, [answer], null)]);
+  const note = "Letter of the association about the summer feast, the garden and who brings cake.";
+  passages.add(document("letter"), [block(0, [`${note} One.`, `${note} Two.`], null)]);
+  const firstTwo = (query: string) =>
+    passages.words(query, ["house", "letter"], 2).map(({ documentId }) => documentId);
+  const asked =
+    "is a letter enough to have the deposit paid back within three months after the flat is handed over";
+  expect(firstTwo(asked)).toEqual(["house", "letter"]);
+  expect(firstTwo(asked.replace("a letter", "letter.txt"))).toEqual(["letter", "house"]);
+});

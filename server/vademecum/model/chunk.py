@@ -119,6 +119,11 @@ def cost(code: int) -> int:
     return _TOKEN if punctuation else _UNIT
 
 
+def points(text: str) -> int:
+    """What all of a normalised text costs."""
+    return sum(_costs(text))
+
+
 class _Costs(dict[str, int]):
     def __missing__(self, character: str) -> int:
         points = cost(ord(character))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from unit.files import hostile, making, test_encodings, test_formats, test_honest, test_sniff
+from unit.files import hostile, making, test_encodings, test_formats, test_honest, test_sniff, test_table
 from vademecum.engines.files.parsed import MESSAGES, Limits
 from vademecum.engines.files.worker import Task, read, refusal
 from vademecum.http.headers import content_policy
@@ -37,6 +38,12 @@ def plain() -> Iterator[tuple[str, bytes]]:
     """What is cut into exactly the chunks that the server cuts."""
     paragraphs = "\n\n".join(f"{n}. {WORDS} {test_encodings.GERMAN * 3}" for n in range(60))
     yield "long.txt", paragraphs.encode()
+    yield "prices.csv", test_table.prices()
+    yield "prices.tsv", test_table.prices("\t", "\r\n")
+    yield "titled.csv", "Prices of the tischler, größte zuerst\n".encode() + test_table.prices(";")
+    yield "unnamed.csv", test_table.prices().replace(b"Article", b"")
+    yield "odd quotes.csv", test_table.prices().replace(b'7 boards"', b"7 boards")
+    yield "empty lines.csv", test_table.prices(end="\n\r\n") + b"\n" * 3000
     yield "latin.txt", paragraphs.encode("latin-1")
     yield "marked.txt", paragraphs.encode("utf-16")
     yield "other-end.txt", b"\xfe\xff" + paragraphs.encode("utf-16-be")
@@ -97,10 +104,21 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "japanese.pdf", japanese_pdf()
     yield "deck.pptx", making.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May."))
     yield "rows.xlsx", making.workbook(**SHEETS)
+    yield "prices.xlsx", making.workbook(Prices=test_table.PRICES)
+    remarked = [[*row, "sold" if n % 40 == 0 else None] for n, row in enumerate(test_table.PRICES)]
+    yield "remarks.xlsx", making.workbook(Prices=remarked)
+    claimed = [(3, "Name", "Rent"), *((5 + n // 2 * (n % 7), "Ada", f"{n}") for n in range(300))]
+    yield "claimed.xlsx", making.sheet_of(*claimed)
+    yield "uncounted.xlsx", making.sheet_of(*((n % 9 * n or None, "Ada", f"{n}") for n in range(300)))
+    for number in ("1.0", 0, 1_048_576):
+        yield f"row {number}.xlsx", making.sheet_of((number, "Ada"), (2, "Grace"))
+    blanks = ("\x85", "\ufeff", "\xa0", "\u2028", "\u200b", "\u3000", "a\x85", "a\ufeff")
+    yield "blanks.xlsx", making.sheet_of(*((None, "Ada", blank) for blank in blanks), (None, "\ufeff"))
     yield "large.xlsx", making.workbook(Rent=[[f"tenant {n}", n, "paid", n / 8] for n in range(4000)])
     yield "text.odt", making.odt(ODT_BODY)
     yield "spine.epub", epub()
     yield "page.html", test_formats.HTML
+    yield "main.html", test_formats.MAIN
     yield (
         "lazy.html",
         b"<title>Lease</title><p>one<p hidden>unseen<p>two &lt;&eacute;&#8364;&#150;<ul><li>a<li>b</ul>",
@@ -126,9 +144,9 @@ LINKS = (
 SHEETS = {
     "Rent": [["Month", "Euro"], ["January", 500], [None, None], ["February", 510.5, None, "late"]],
     "Notes": [
-        ["ends", test_formats.datetime.date(2026, 5, 1), True],
-        [test_formats.datetime.datetime(2026, 5, 1, 13, 30, 5), test_formats.datetime.time(7, 5), 2.0, -3],
-        [test_formats.datetime.timedelta(days=2, hours=3), 0.25, "2026"],
+        ["ends", datetime.date(2026, 5, 1), True],
+        [datetime.datetime(2026, 5, 1, 13, 30, 5), datetime.time(7, 5), 2.0, -3],
+        [datetime.timedelta(days=2, hours=3), 0.25, "2026"],
     ],
 }
 ODT_BODY = (
@@ -188,6 +206,8 @@ def refused() -> Iterator[tuple[str, bytes]]:
     yield "flipped.docx", flipped(test_honest.WHOLE["docx"])
     yield "zeros.docx", making.with_members(making.word("x"), {"word/media/a.bin": b"\0" * 100 * 2**20})
     yield "many-pages.pdf", hostile.raw_pdf(*many_pages())
+    for number in ("1.5", "x", 1_048_577):
+        yield f"row {number}.xlsx", making.sheet_of((number, "Ada"))
 
 
 def flipped(data: bytes) -> bytes:

@@ -110,6 +110,18 @@ def workbook(**sheets):
     return saved(book)
 
 
+def sheet_of(*rows):
+    """XLSX of rows as they are written: the number that each claims, None for none, and the words in it."""
+    cell = '<c t="inlineStr"><is><t xml:space="preserve">{}</t></is></c>'
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    written = ""
+    for number, *words in rows:
+        claimed = "" if number is None else f' r="{number}"'
+        written += f"<row{claimed}>{''.join(map(cell.format, words))}</row>"
+    sheet = f'<worksheet xmlns="{main}"><sheetData>{written}</sheetData></worksheet>'
+    return with_members(workbook(Sheet=[["x"]]), {"xl/worksheets/sheet1.xml": sheet.encode()})
+
+
 def zipped(members, compression=zipfile.ZIP_DEFLATED):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", compression) as archive:

@@ -1,6 +1,5 @@
 """What went in comes out, in order, with the pages and sections that each format promises."""
 
-import datetime
 import io
 import json
 import re
@@ -23,7 +22,6 @@ from unit.files.making import (
     slides,
     with_members,
     word,
-    workbook,
     xhtml,
     zipped,
 )
@@ -191,30 +189,6 @@ def test_pptx_groups_tables_and_notes_are_read():
     )
 
 
-def test_xlsx_a_sheet_is_a_section_and_a_row_a_line():
-    day = datetime.date(2026, 5, 1)
-    parsed = read(
-        workbook(
-            Rent=[["Month", "Euro"], ["January", 500], [None, None], ["February", 510.5, None, "late"]],
-            Notes=[["ends", day, True]],
-        )
-    )
-    assert sections(parsed)[0] == ("Rent", "Month\tEuro\nJanuary\t500\nFebruary\t510.5\t\tlate")
-    name, text = sections(parsed)[1]
-    assert name == "Notes"
-    assert in_order(text, "ends\t2026-05-01", "\tTrue")
-
-
-def test_xlsx_a_sheet_that_claims_a_million_rows_gives_those_it_has():
-    sheet = (
-        '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
-        '<dimension ref="A1:XFD1048576"/><sheetData><row r="1"><c r="A1" t="inlineStr"><is><t>alone</t></is></c>'
-        "</row></sheetData></worksheet>"
-    )
-    data = with_members(workbook(Sheet=[["x"]]), {"xl/worksheets/sheet1.xml": sheet})
-    assert sections(read(data)) == [("Sheet", "alone")]
-
-
 def test_odt_headings_lists_blanks_and_tables():
     parsed = read(
         odt(
@@ -322,6 +296,21 @@ def test_html_words_in_order_with_headings_as_sections():
     assert parsed.parts[2].text == "Deposit\n\nTwo months."
 
 
+MAIN = b"""<!DOCTYPE html><title>Lease</title><h2>Keys of this page</h2><nav>Home</nav><main><p>It begins in May.</p>
+<h1>Rent<a href=#rent>&para;</a></h1><p>Monthly.</p></main><footer>Printed in 2020.</footer>"""
+
+
+def test_html_the_main_part_begins_and_ends_a_section():
+    """A menu, and the help of a page, come before it with headings of their own."""
+    parts = [(part.section, part.text) for part in read(MAIN).parts]
+    assert parts == [
+        ("Keys of this page", "Keys of this page\n\nHome"),
+        ("Lease", "It begins in May."),
+        ("Rent", "Rent¶\n\nMonthly."),
+        ("Lease", "Printed in 2020."),
+    ]
+
+
 @pytest.mark.parametrize("unseen", ["secret", "color", "steal", "enable", "later<", "unseen", "<", "&amp;"])
 def test_html_what_a_reader_does_not_see_is_left_out(unseen):
     assert unseen not in text_of(HTML)
@@ -368,15 +357,6 @@ def test_markdown_marks_at_the_end_of_a_heading_are_no_part_of_it(line, section)
 def test_markdown_a_fence_ends_with_one_at_least_as_long():
     parsed = read(b"````\n```\n# a comment\n````` \n# Deposit\nTwo months.\n", "notes.md")
     assert [part.section for part in parsed.parts] == [None, "Deposit"]
-
-
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_csv_keeps_every_cell_whatever_parts_them(delimiter):
-    rows = [["month", "euro"], ["January", "500"], ["March, late", '"510"']]
-    data = "\r\n".join(delimiter.join(row) for row in rows).encode()
-    parsed = read(data, "rent.csv")
-    assert parsed.mime_type == "text/csv"
-    assert in_order(parsed.parts[0].text, *(cell for row in rows for cell in row))
 
 
 def test_json_and_code_stay_as_they_were_written():

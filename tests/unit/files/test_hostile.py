@@ -1,6 +1,7 @@
 """A file made to hurt costs one clear refusal, or is read for what it is; never the server, never its secrets."""
 
 import http.server
+import io
 import threading
 import zipfile
 
@@ -8,7 +9,7 @@ import pytest
 
 from unit.files import hostile
 from unit.files.hostile import DEEP, MEMBERS
-from unit.files.making import epub, odt, pdf, slides, with_members, word, workbook, xhtml, zipped
+from unit.files.making import epub, odt, pdf, sheet_of, slides, with_members, word, workbook, xhtml, zipped
 from unit.files.reading import code_of, in_order, read, refused, run_alone, text_of
 from vademecum.engines.files.parsed import Unreadable
 
@@ -58,6 +59,16 @@ def test_more_than_ten_thousand_members_are_too_many():
 def test_a_large_honest_workbook_is_no_bomb():
     rows = [[f"tenant {n}", 500, "paid", "January"] for n in range(4000)]
     assert in_order(text_of(workbook(Rent=rows)), "tenant 0\t500\tpaid", "tenant 3999\t500")
+
+
+def test_sheets_whose_last_row_is_written_however_far_below_are_no_bomb():
+    far = sheet_of((1, "Rent"), (1_048_576, "end"))
+    with zipfile.ZipFile(io.BytesIO(far)) as archive:
+        sheet = archive.read("xl/worksheets/sheet1.xml")
+    book = workbook(Rent=[["x"]], Keys=[["x"]])
+    parts = read(with_members(book, {f"xl/worksheets/sheet{n}.xml": sheet for n in (1, 2)})).parts
+    assert [part.text for part in parts] == ["Rent\nend"] * 2
+    assert refused(sheet_of((1, "Rent"), (10**12, "end"))) == "DAMAGED"
 
 
 @pytest.mark.parametrize("ending", MEMBERS)
@@ -217,6 +228,22 @@ def test_a_long_line_of_rtf_takes_no_time(letters):
 def test_a_text_longer_than_may_be_kept_is_refused():
     assert refused(b"word " * 1000, text_chars=4999) == "TOO_EXPANSIVE"
     assert read(b"word " * 1000, text_chars=5000).parts
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [("a.txt", b"a\f"), ("a.md", b"# a\n"), ("a.html", b"<h1>a</h1>b"), ("b.txt", b"a\n\f\n")],
+)
+def test_a_text_in_more_parts_than_the_server_has_memory_for_is_refused(name, unit):
+    assert refused(unit * 300_000, name) == "TOO_EXPANSIVE"
+    assert read(unit * 3000, name).parts
+
+
+def test_the_heading_of_many_parts_is_kept_within_bounds():
+    page = b"<h1>" + b"a" * 900_000 + b"</h1>" + b"<p>b</p><h2></h2>" * 100
+    parts = read(page, "a.html").parts
+    assert len(parts) == 100
+    assert {part.section for part in parts} == {"a" * 1000}
 
 
 def test_no_format_leaves_a_temporary_file(tmp_path):

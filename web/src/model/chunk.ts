@@ -7,7 +7,7 @@ import { normalise } from "./normalise.ts";
 import { inClass, MARKS } from "./unicode.ts";
 
 const SIZE = 1000;
-const BUDGET = 12 * SIZE;
+export const BUDGET = 12 * SIZE;
 const JOIN = "\n\n";
 
 /** A stretch of a document, in reading order, that knows where it stood. */
@@ -89,6 +89,13 @@ export function join(chunks: readonly Pick<Chunk, "start" | "text">[]): string {
     end = one.start + one.text.length;
   }
   return text;
+}
+
+/** What all of a normalised text costs. */
+export function points(text: string): number {
+  let sum = 0;
+  for (const character of text) sum += cost(character.codePointAt(0)!);
+  return sum;
 }
 
 /** Points of one code point of normalised text. Weighed on what BERT's vocabulary makes of real texts. */

@@ -6,7 +6,18 @@
 
 import { compare } from "./compare.ts";
 import { askedAbout } from "./lookup.ts";
-import { best, bm25, byTurns, DEPTH, hybrid, Postings, queryTerms, rounded, sameText } from "./ranking.ts";
+import {
+  best,
+  bm25,
+  byTurns,
+  DEPTH,
+  goesFirst,
+  hybrid,
+  Postings,
+  queryTerms,
+  rounded,
+  sameText,
+} from "./ranking.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "./rows.ts";
 import { decode } from "./vectors.ts";
 
@@ -172,19 +183,24 @@ export class Passages {
   }
 }
 
-/** Who names a document asks about it, but perhaps not about it alone: its best passages have every second place. */
+/**
+ * Who names a document asks about it, but perhaps not about it alone: its best passages have every second place, and the
+ * first one, unless the name may be none and others fit far better.
+ */
 function namedByTurns(query: string, scope: readonly Held[], find: (scope: readonly Held[]) => Hit[]): Hit[] {
   const all = find(scope);
-  const named = new Set(
-    askedAbout(
-      query,
-      scope.map(({ document }) => document),
-    ),
+  const asked = askedAbout(
+    query,
+    scope.map(({ document }) => document),
   );
-  if (named.size === 0 || named.size === scope.length) return all;
+  if (asked.documents.length === 0 || asked.documents.length === scope.length) return all;
+  const named = new Set(asked.documents);
   const own = find(scope.filter(({ document }) => named.has(document)));
   const hits = new Map([...own, ...all].map((hit) => [key(hit), hit]));
-  return byTurns(own.map(key), all.map(key)).map((key) => hits.get(key)!);
+  const every = all.map((hit): [string, number] => [key(hit), hit.score]);
+  const ownFirst = asked.surely || !own[0] || goesFirst(key(own[0]), every);
+  const [first, second] = ownFirst ? [own, all] : [all, own];
+  return byTurns(first.map(key), second.map(key)).map((key) => hits.get(key)!);
 }
 
 function byWords(scope: readonly Held[], query: string, depth: number): Hit[] {

@@ -24,6 +24,7 @@ _BLOCKS = {
     *("details", "summary", "body", "html"),
 }
 _BLANKS = re.compile(r"[ \t\n\f\r]+")
+_ANCHORS = " ¶"  # many manuals put a link to itself behind a heading
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")
 
 
@@ -49,6 +50,7 @@ class _Page:
         self.parts: list[Part] = []
         self.open_tags = 0
         self._pieces: list[str] = []  # of the part that is being read
+        self._title: str | None = None
         self._section: str | None = None
         self._in_heading = False
         self._unseen: list[str] = []  # tags open around us, from the first that is not shown
@@ -61,6 +63,8 @@ class _Page:
         elif tag in _HEADINGS:
             self.close()
             self._in_heading = True
+        elif tag == "main":
+            self._leave_section()
         elif tag in _BLOCKS:
             self._pieces.append("\n\n" if tag in ("p", "table", "pre", "section") else "\n")
             self._verbatim += tag == "pre"
@@ -72,7 +76,7 @@ class _Page:
             # A line break in the source is a blank on the page.
             self._pieces.append(text if self._verbatim else _BLANKS.sub(" ", text))
         elif (self._unseen[0], self._unseen[-1]) == ("head", "title"):
-            self._section = " ".join(((self._section or "") + text).split()) or None
+            self._section = self._title = " ".join(((self._title or "") + text).split()) or None
 
     def end(self, tag: str) -> None:
         self.open_tags -= 1
@@ -80,6 +84,8 @@ class _Page:
             self._unseen.pop()
         elif tag in ("td", "th"):
             self._pieces.append("\t")
+        elif tag == "main":
+            self._leave_section()
         elif tag in _BLOCKS:
             if tag in _HEADINGS:
                 self._name_section()
@@ -97,9 +103,15 @@ class _Page:
         if tidy:
             self.parts.append(Part(tidy, section=self._section))
 
+    def _leave_section(self) -> None:
+        """A menu before the main part, and a footer behind it, have headings that say nothing of what follows."""
+        self.close()
+        self._section = self._title
+
     def _name_section(self) -> None:
         if self._in_heading:
-            self._section = " ".join("".join(self._pieces).split()) or self._section
+            heading = " ".join("".join(self._pieces).split())
+            self._section = heading.rstrip(_ANCHORS) or self._section
         self._in_heading = False
 
 

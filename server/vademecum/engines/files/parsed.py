@@ -18,6 +18,7 @@ OOXML = {
     "ppt/presentation.xml": PPTX,
     "xl/workbook.xml": XLSX,
 }
+SECTION_MAX = 1000  # characters
 
 
 class Part(msgspec.Struct):
@@ -41,13 +42,15 @@ class Parsed(msgspec.Struct):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Bounds of one parsing. `expansion_*`: of what an archive unpacks to, in bytes and against its own size."""
+    """Bounds of one parsing. `expansion_*`: of what an archive unpacks to, in bytes and against its own size; `parts`: each
+    costs the server, which has no bound of its own, most of a kilobyte of memory, however short its text."""
 
     seconds: float = 60
     memory_bytes: int = 2**30
     expansion_bytes: int = 200 * 2**20
     expansion_ratio: int = 200
     text_chars: int = 20_000_000
+    parts: int = 200_000
     pages: int = 5000
 
 

@@ -1,15 +1,19 @@
-"""Plain text and its kin: Markdown, CSV, JSON, RTF, source code. Text stays as it is; only its places are found."""
+"""Plain text and its kin: Markdown, CSV, JSON, RTF, source code. Text stays as it is, but for what stands above the
+rows of a long table; only its places are found."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from striprtf.striprtf import rtf_to_text
 
 from vademecum.engines.files.encoding import decode
 from vademecum.engines.files.parsed import Limits, Parsed, Part
+from vademecum.engines.files.table import Row, quoted, table
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)")
+_LINE_END = re.compile("\r\n|[\r\n]")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$")
 
 
@@ -20,6 +24,33 @@ def parse_plain(data: bytes, mime_type: str) -> Parsed:
         return Parsed(mime_type, [Part(pages[0])])
     parts = [Part(text, page=number) for number, text in enumerate(pages, start=1) if text.strip()]
     return Parsed(mime_type, parts, parts[-1].page if parts else None)
+
+
+def parse_csv(data: bytes, limits: Limits) -> Parsed:
+    return _parse_table(data, "text/csv", ",;\t|")
+
+
+def parse_tsv(data: bytes, limits: Limits) -> Parsed:
+    return _parse_table(data, "text/tab-separated-values", "\t")
+
+
+def _parse_table(data: bytes, mime_type: str, separators: str) -> Parsed:
+    """With a page break in it, it is a plain text. An empty line is counted, but no row: a passage of them would be names
+    alone."""
+    text = decode(data)
+    if "\f" in text:
+        return parse_plain(data, mime_type)
+    rows = (Row(number, row) for number, row in enumerate(quoted(_lines(text), "\n"), start=1) if row)
+    return Parsed(mime_type, table(Part(text), rows, separators))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One after the other: all at once would take fifty times the memory of very short ones."""
+    at = 0
+    for end in _LINE_END.finditer(text):
+        yield text[at : end.start()]
+        at = end.end()
+    yield text[at:]
 
 
 def parse_markdown(data: bytes, limits: Limits) -> Parsed:

@@ -13,7 +13,18 @@ from pathlib import Path
 
 import msgspec
 
-from vademecum.engines.files.parsed import DOCX, EPUB, ODT, PDF, PPTX, XLSX, Limits, Parsed, Unreadable
+from vademecum.engines.files.parsed import (
+    DOCX,
+    EPUB,
+    ODT,
+    PDF,
+    PPTX,
+    SECTION_MAX,
+    XLSX,
+    Limits,
+    Parsed,
+    Unreadable,
+)
 
 # By what `sniff` says: the file here, and its function. What is not named is read as plain text.
 _PARSERS = {
@@ -25,6 +36,8 @@ _PARSERS = {
     EPUB: ("markup", "parse_epub"),
     "text/html": ("markup", "parse_html"),
     "text/markdown": ("text", "parse_markdown"),
+    "text/csv": ("text", "parse_csv"),
+    "text/tab-separated-values": ("text", "parse_tsv"),
     "text/rtf": ("text", "parse_rtf"),
 }
 # What the loader, the system, lxml and Python say when there is none left; the last two where even the reason is lost.
@@ -67,10 +80,13 @@ def read(task: Task) -> Parsed:
 
     kind = sniff(task.data, task.filename)
     parsed = _parse(kind, task)
-    if sum(len(part.text) for part in parsed.parts) > task.limits.text_chars:
+    characters = sum(len(part.text) for part in parsed.parts)
+    if characters > task.limits.text_chars or len(parsed.parts) > task.limits.parts:
         raise Unreadable("TOO_EXPANSIVE")
     if not any(part.text.strip() for part in parsed.parts):
         raise Unreadable("EMPTY")
+    for part in parsed.parts:  # it is told with each part again
+        part.section = part.section and part.section[:SECTION_MAX]
     return parsed
 
 

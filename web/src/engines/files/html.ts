@@ -26,6 +26,7 @@ const IMPLIED: [begins: Set<string>, ends: Set<string>, within: Set<string>][] =
   [words("option"), words("option"), words("select")],
 ];
 const BLANKS = /[ \t\n\f\r]+/gu;
+const ANCHORS = /[ ¶]+$/u; // many manuals put a link to itself behind a heading
 const HIDDEN_STYLES = ["display:none", "visibility:hidden"];
 
 export function parse(data: Uint8Array): Read {
@@ -43,6 +44,7 @@ export function htmlParts(text: string): Part[] {
 class Page implements Listener {
   readonly parts: Part[] = [];
   #pieces: string[] = []; // of the part that is being read
+  #title: string | undefined;
   #section: string | undefined;
   #inHeading = false;
   readonly #open: string[] = [];
@@ -70,7 +72,7 @@ class Page implements Listener {
     // A line break in the source is a blank on the page.
     if (!this.#isUnseen()) this.#pieces.push(this.#count.get("pre") ? said : said.replace(BLANKS, " "));
     else if (this.#open.at(-1) === "title" && this.#unseenFrom === this.#open.length - 1)
-      this.#section = tidied((this.#section ?? "") + said) || undefined;
+      this.#section = this.#title = tidied((this.#title ?? "") + said) || undefined;
   }
 
   /** The end of the page, or of a part of it. */
@@ -89,7 +91,8 @@ class Page implements Listener {
     if (HEADINGS.has(name)) {
       this.close();
       this.#inHeading = true;
-    } else if (BLOCKS.has(name)) this.#pieces.push(PARAGRAPHS.has(name) ? "\n\n" : "\n");
+    } else if (name === "main") this.#leaveSection();
+    else if (BLOCKS.has(name)) this.#pieces.push(PARAGRAPHS.has(name) ? "\n\n" : "\n");
   }
 
   #endTo(depth: number): void {
@@ -102,6 +105,7 @@ class Page implements Listener {
     if (this.#isUnseen()) {
       if (this.#open.length <= this.#unseenFrom) this.#unseenFrom = Infinity;
     } else if (name === "td" || name === "th") this.#pieces.push("\t");
+    else if (name === "main") this.#leaveSection();
     else if (BLOCKS.has(name)) {
       if (HEADINGS.has(name)) this.#nameSection();
       this.#pieces.push(HEADINGS.has(name) || name === "p" ? "\n\n" : "\n");
@@ -120,8 +124,14 @@ class Page implements Listener {
     return this.#unseenFrom < Infinity;
   }
 
+  /** A menu before the main part, and a footer behind it, have headings that say nothing of what follows. */
+  #leaveSection(): void {
+    this.close();
+    this.#section = this.#title;
+  }
+
   #nameSection(): void {
-    if (this.#inHeading) this.#section = tidied(this.#pieces.join("")) || this.#section;
+    if (this.#inHeading) this.#section = tidied(this.#pieces.join("")).replace(ANCHORS, "") || this.#section;
     this.#inHeading = false;
   }
 }

@@ -26,6 +26,8 @@ export const EPUB = "application/epub+zip";
 export const RTF = "text/rtf";
 export const HTML = "text/html";
 export const MARKDOWN = "text/markdown";
+export const CSV = "text/csv";
+export const TSV = "text/tab-separated-values";
 
 /** The server's own bounds: a file that one of them reads is not refused by the other. */
 export const LIMITS = {
@@ -34,6 +36,7 @@ export const LIMITS = {
   expansionRatio: 200,
   members: 10_000,
   textChars: 20_000_000,
+  parts: 200_000,
   pages: 5000,
   cells: 2_000_000,
 };

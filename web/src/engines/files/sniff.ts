@@ -2,16 +2,11 @@
 
 import { directory, unpack } from "./archive.ts";
 import { decode, latin1 } from "./encoding.ts";
-import { DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, PPTX, RTF, Unreadable, XLSX } from "./parsed.ts";
+import { CSV, DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, PPTX, RTF, TSV, Unreadable, XLSX } from "./parsed.ts";
 
 /** By the member that makes an archive one of these. */
 const OOXML = { "word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX };
-const BY_ENDING: Record<string, string> = {
-  md: MARKDOWN,
-  markdown: MARKDOWN,
-  csv: "text/csv",
-  tsv: "text/tab-separated-values",
-};
+const BY_ENDING: Record<string, string> = { md: MARKDOWN, markdown: MARKDOWN, csv: CSV, tsv: TSV };
 const MARKUP_ENDINGS = ["html", "htm", "xhtml"];
 const PDF_END = /startxref\s+\d+\s+%%EOF\s*$/u;
 const OLD_OFFICE = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"; // or an encrypted new one

@@ -1,7 +1,11 @@
-/** Plain text and its kin: Markdown, CSV, JSON, source code. Text stays as it is; only its places are found. */
+/**
+ * Plain text and its kin: Markdown, CSV, JSON, source code. Text stays as it is, but for what stands above the rows of a
+ * long table; only its places are found.
+ */
 
 import { decode } from "./encoding.ts";
-import { MARKDOWN, part, type Part, type Read } from "./parsed.ts";
+import { CSV, MARKDOWN, part, TSV, type Part, type Read } from "./parsed.ts";
+import { quoted, table, type Row } from "./table.ts";
 
 const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/u;
 const HEADING = /^ {0,3}#{1,6}[ \t]+(.*)$/u;
@@ -14,6 +18,39 @@ export function parsePlain(data: Uint8Array, mimeType: string): Read {
   const parts = pages.map((text, at) => part(text, { page: at + 1 })).filter(({ text }) => text.trim());
   const pageCount = parts.at(-1)?.page;
   return { mimeType, parts, ...(pageCount === undefined ? {} : { pageCount }) };
+}
+
+export function parseCsv(data: Uint8Array): Read {
+  return parseTable(data, CSV, ",;\t|");
+}
+
+export function parseTsv(data: Uint8Array): Read {
+  return parseTable(data, TSV, "\t");
+}
+
+/** With a page break in it, it is a plain text. An empty line is counted, but no row: a passage of them would be names alone. */
+function parseTable(data: Uint8Array, mimeType: string, separators: string): Read {
+  const text = decode(data);
+  if (text.includes("\f")) return parsePlain(data, mimeType);
+  return { mimeType, parts: table(part(text), rowsOf(text), separators) };
+}
+
+function* rowsOf(text: string): Iterable<Row> {
+  let number = 0;
+  for (const row of quoted(linesOf(text), "\n")) {
+    number++;
+    if (row) yield { number, text: row };
+  }
+}
+
+/** One after the other: all at once would take much memory of very short ones. */
+function* linesOf(text: string): Iterable<string> {
+  let at = 0;
+  for (const end of text.matchAll(/\r\n|[\r\n]/gu)) {
+    yield text.slice(at, end.index);
+    at = end.index + end[0].length;
+  }
+  yield text.slice(at);
 }
 
 export function parseMarkdown(data: Uint8Array): Read {

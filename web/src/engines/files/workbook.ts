@@ -4,9 +4,12 @@ import { Archive } from "./archive.ts";
 import { dateFormats, spelledDate, type DateKind } from "./dates.ts";
 import { LIMITS, part, Unreadable, XLSX, type Part, type Read } from "./parsed.ts";
 import { byId, byType, relationsOf } from "./relations.ts";
+import { table, type Row } from "./table.ts";
 import { elements, find, letters, parseXml, type XmlNode } from "./xml.ts";
 
 const MAIN = "xl/workbook.xml";
+const ROWS_MAX = 1_048_576; // Excel has no more
+const BLANK = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/u; // Python's
 
 /** What the cells of all sheets refer to. */
 interface Book {
@@ -27,15 +30,21 @@ export function parse(data: Uint8Array): Read {
   for (const { attributes } of sheets ? elements(sheets) : []) {
     const place = byId(relations, attributes.get("r:id"));
     if (!worksheets.has(place)) continue; // a sheet that is a diagram
-    const lines: string[] = [];
+    const rows: Row[] = [];
+    let number = 0;
+    let last = 0;
     parseXml(archive.bytes(place), "x:row", (row) => {
       const values = valuesOf(row, book);
-      cells += values.length + 1;
+      number = numberOf(row, number + 1);
+      if (number <= last) return; // a row that was there: the server passes over it
+      last = number;
+      cells += values.length && values.length + 1;
       if (cells > LIMITS.cells) throw new Unreadable("TOO_EXPANSIVE");
-      const line = values.join("\t").trimEnd();
-      if (line) lines.push(line);
+      const text = trimmed(values.join("\t"));
+      if (text) rows.push({ number, text });
     });
-    parts.push(part(lines.join("\n"), { section: attributes.get("name") }));
+    const whole = part(rows.map(({ text }) => text).join("\n"), { section: attributes.get("name") });
+    parts.push(...table(whole, rows, "\t"));
   }
   return { mimeType: XLSX, parts };
 }
@@ -58,6 +67,19 @@ function stringOf(node: XmlNode): string {
       letters(child.name === "x:t" ? child : child.name === "x:r" ? find(child, "x:t") : undefined),
     )
     .join("");
+}
+
+function numberOf(row: XmlNode, otherwise: number): number {
+  const number = Number(row.attributes.get("r") ?? otherwise);
+  if (!Number.isInteger(number) || number > ROWS_MAX) throw new Unreadable("DAMAGED");
+  return number;
+}
+
+/** Without the blanks at its end. */
+function trimmed(line: string): string {
+  let end = line.length;
+  while (end && BLANK.test(line[end - 1]!)) end--;
+  return line.slice(0, end);
 }
 
 function valuesOf(row: XmlNode, book: Book): string[] {

@@ -2,6 +2,7 @@
 
 import type { Message, Request } from "./messages.ts";
 import {
+  CSV,
   DOCX,
   EPUB,
   HTML,
@@ -12,6 +13,7 @@ import {
   PDF,
   PPTX,
   RTF,
+  TSV,
   unloaded,
   Unreadable,
   XLSX,
@@ -20,7 +22,7 @@ import {
   type Read,
 } from "./parsed.ts";
 import { sniff } from "./sniff.ts";
-import { parseMarkdown, parsePlain } from "./text.ts";
+import { parseCsv, parseMarkdown, parsePlain, parseTsv } from "./text.ts";
 
 const PARSERS: Record<string, () => Promise<{ parse: Parse }>> = {
   [PDF]: () => import("./pdf.ts"),
@@ -32,6 +34,8 @@ const PARSERS: Record<string, () => Promise<{ parse: Parse }>> = {
   [HTML]: () => import("./html.ts"),
   [RTF]: () => import("./rtf.ts"),
   [MARKDOWN]: async () => ({ parse: parseMarkdown }),
+  [CSV]: async () => ({ parse: parseCsv }),
+  [TSV]: async () => ({ parse: parseTsv }),
 };
 
 async function parsed({ name, bytes }: Request): Promise<Read> {
@@ -40,7 +44,8 @@ async function parsed({ name, bytes }: Request): Promise<Read> {
   const loaded = await PARSERS[kind]?.().catch(unloaded);
   const parse: Parse = loaded?.parse ?? ((data) => parsePlain(data, kind));
   const read = await parse(data, (stage, done, total) => send({ kind: "progress", stage, done, total }));
-  if (read.parts.reduce((sum, { text }) => sum + text.length, 0) > LIMITS.textChars)
+  const characters = read.parts.reduce((sum, { text }) => sum + text.length, 0);
+  if (characters > LIMITS.textChars || read.parts.length > LIMITS.parts)
     throw new Unreadable("TOO_EXPANSIVE");
   if (!read.parts.some(({ text }) => text.trim())) throw new Unreadable("EMPTY");
   return read;
