@@ -30,10 +30,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 ID = re.compile(ID_PATTERN)
-LOOK_S, LOOK_MOST_S = (
-    0.3,
-    2.0,
-)  # looks again after so long: the server leaves a core to whoever looks more often
+# After so long it looks again, ever later: the server leaves a core to whoever looks more often.
+LOOK_S, LOOK_MOST_S = 0.3, 2.0
 HIDDEN, LINK, UNREADABLE = "hidden", "link that leads outside", "folder that cannot be read"
 
 

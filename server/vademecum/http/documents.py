@@ -12,6 +12,7 @@ from litestar.response import Stream
 from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
 from vademecum.http.answers import Deleted, as_stored, told, written
 from vademecum.http.asked import Req, ResultsInAddress
+from vademecum.http.forms import read_form
 from vademecum.http.problems import problems
 from vademecum.model.collections import Document
 from vademecum.model.limits import WARN_FROM
@@ -64,6 +65,7 @@ class Suggestions(msgspec.Struct):
 @post(
     "/v1/documents",
     request_max_body_size=UPLOAD_MAX,
+    before_request=read_form,
     opt={"rate": "upload"},
     operation_id="uploadDocument",
     tags=["documents"],

@@ -13,7 +13,7 @@ from pathlib import PurePath
 import msgspec
 
 from vademecum.engines.duckdb.users import Users
-from vademecum.engines.files.parsed import Unreadable
+from vademecum.engines.files.parsed import SECTION_MAX, Unreadable
 from vademecum.engines.files.sandbox import parse
 from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
 from vademecum.model.cascade import kill
@@ -236,5 +236,5 @@ def _wire_chunk(piece: Chunk, tokens: int) -> Json:
     if piece.page is not None:
         row["page"] = piece.page
     if piece.section is not None:
-        row["section"] = piece.section[:1000]
+        row["section"] = piece.section[:SECTION_MAX]
     return row
