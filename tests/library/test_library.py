@@ -142,7 +142,7 @@ def test_half_of_the_answers_come_first(found, capsys):
     with capsys.disabled():
         print(f"\nlibrary: {places.count(1)} of {len(places)} answers come first, at {places};", end=" ")
         print(f"hard ones at {[place(found, question) for question in HARD]}")
-    assert places.count(1) >= len(places) / 2
+    assert places.count(1) >= len(places) // 2
 
 
 def test_a_second_import_stores_nothing_twice(data, folder):

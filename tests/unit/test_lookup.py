@@ -38,4 +38,4 @@ def test_a_character_that_came_after_unicode_14_parts_words() -> None:
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_a_question_is_about_the_documents_whose_names_are_in_it(case: dict[str, Any]) -> None:
     filenames = {name: name for name in case["filenames"]}
-    assert asked_about(case["message"], filenames) == set(case["askedAbout"])
+    assert asked_about(case["message"], filenames) == (set(case["askedAbout"]), case["surely"])

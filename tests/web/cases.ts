@@ -135,7 +135,7 @@ export function runRanking(cases: readonly RankingCase[]): string[] {
     }
     const passages = new Passages(one.vector.length);
     for (const [documentId, blocks] of Object.entries(one.documents))
-      passages.add({ id: documentId, filename: documentId }, blocks.map(toBlock));
+      passages.add({ id: documentId, filename: "" }, blocks.map(toBlock)); // what has no name is named by no question
     const vector = Float32Array.from(one.vector);
     return [
       ...difference(`${one.name}, words`, toFound(passages.words(one.query, one.scope, one.k)), one.words),

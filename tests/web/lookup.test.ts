@@ -3,10 +3,11 @@
 import cases from "../conformance/lookup.json";
 import { askedAbout } from "../../web/src/model/lookup.ts";
 
-test.each(cases)("$name", ({ message, filenames, askedAbout: expected }) => {
+test.each(cases)("$name", ({ message, filenames, askedAbout: expected, surely }) => {
   const found = askedAbout(
     message,
     filenames.map((filename) => ({ filename })),
   );
-  expect(found.map(({ filename }) => filename)).toEqual(expected);
+  expect(found.documents.map(({ filename }) => filename)).toEqual(expected);
+  expect(found.surely).toBe(surely);
 });

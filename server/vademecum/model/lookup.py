@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from vademecum.model.ranking import STOP_WORDS, fold
 from vademecum.model.unicode import blank_unknown
 
 _WORD = re.compile(r"[^\W_]+")
 _EXTENSION = re.compile(r"\.[A-Za-z0-9]{1,8}$")
+_NOT, _PERHAPS, _SURELY = range(3)  # how surely a document is named
 
 
 def match(message: str, filenames: Iterable[tuple[str, str]]) -> list[str]:
@@ -29,19 +31,32 @@ def match(message: str, filenames: Iterable[tuple[str, str]]) -> list[str]:
     return [document_id for _, _, document_id in sorted(ranked)]
 
 
-def asked_about(message: str, filenames: Mapping[str, str]) -> set[str]:
-    """Ids of the documents whose name is in `message`, whatever else is. `filenames`: by id."""
+class AskedAbout(NamedTuple):
+    """Ids of documents. `surely`: one of them is named by several words, or with its extension; one word alone may just
+    mean what it says (`test.md` in "how do I test this")."""
+
+    documents: frozenset[str]
+    surely: bool
+
+
+def asked_about(message: str, filenames: Mapping[str, str]) -> AskedAbout:
+    """The documents whose name is in `message`, whatever else is. `filenames`: by id."""
     said = _words(message)
-    return {document_id for document_id, filename in filenames.items() if _is_named(said, filename)}
+    named = {document_id: _naming(said, filename) for document_id, filename in filenames.items()}
+    return AskedAbout(
+        frozenset(i for i, naming in named.items() if naming != _NOT), _SURELY in named.values()
+    )
 
 
-def _is_named(said: list[str], filename: str) -> bool:
+def _naming(said: list[str], filename: str) -> int:
     """`a.txt` is named by nothing shorter: every other message has "a"."""
-    name = _words(_EXTENSION.sub("", filename))
-    if any(len(word) > 2 and word not in STOP_WORDS for word in name) and set(name) <= set(said):
-        return True
-    full = _words(filename)
-    return bool(full) and _contains(said, full)
+    name, full = set(_words(_EXTENSION.sub("", filename))), _words(filename)
+    if full and _contains(said, full):
+        return _SURELY if len(full) > 1 else _PERHAPS
+    telling = {word for word in name if len(word) > 2 and word not in STOP_WORDS}
+    if not telling or not name <= set(said):
+        return _NOT
+    return _SURELY if len(telling) > 1 else _PERHAPS
 
 
 def _rank(said: list[str], bare: list[str], filename: str) -> tuple[int, int] | None:

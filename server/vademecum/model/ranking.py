@@ -30,6 +30,7 @@ MEANING = 1.0
 MEANING_OF_TURNS = 0.4
 # How many hits of each arm are fused.
 DEPTH = 100
+NAMED_MIN = 0.6  # of the best score: below it, what a word may name does not go first
 # What a row takes of the scores of the rows one and two places away.
 SHARES = (0.5, 0.25)
 # A longer "word" is a blob (base64, the tail of a URL); its beginning is enough to find it again.
@@ -331,6 +332,11 @@ def lift_found(scores: Mapping[Key, float], groups: Iterable[Sequence[Key]]) -> 
     highest = max(lifted.values(), default=0.0)
     scale = max(scores.values(), default=0.0) / highest if highest > 0 else 1.0
     return {key: score * scale for key, score in lifted.items()}
+
+
+def goes_first(key: Key, hits: Sequence[tuple[Key, float]]) -> bool:
+    """Whether what a word may name fits the question about as well as the best of all that was found."""
+    return dict(hits).get(key, 0.0) >= NAMED_MIN * max((score for _, score in hits), default=0.0)
 
 
 def by_turns(first: Iterable[Key], second: Iterable[Key]) -> list[Key]:

@@ -20,7 +20,7 @@ from vademecum.engines.lance import Hit
 from vademecum.errors import TierTooLow
 from vademecum.model.limits import Limits
 from vademecum.model.lookup import asked_about
-from vademecum.model.ranking import DEPTH, by_turns, same_text
+from vademecum.model.ranking import DEPTH, by_turns, goes_first, same_text
 from vademecum.model.said import SearchMode
 from vademecum.services.documents import borrowed_by, check_session_id, filenames
 from vademecum.services.models import OPENING_S, Inference
@@ -109,9 +109,9 @@ class Searcher:
         depth = max(k, DEPTH)
         hits, read = await self._seeker.seek(user_id, query, scope, depth, possible, at)
         named = await asyncio.to_thread(asked_about, query, names)
-        if named and named < names.keys():
-            own, _ = await self._seeker.seek(user_id, query, named, depth, possible, at)
-            hits = _by_turns(own, hits)
+        if named.documents and named.documents < names.keys():
+            own, _ = await self._seeker.seek(user_id, query, named.documents, depth, possible, at)
+            hits = _by_turns(own, hits, surely=named.surely)
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
             active = borrowed_by(store, session_id)
@@ -119,13 +119,16 @@ class Searcher:
         return Found(SearchScope(session_id, sorted(active), possible, read >= at[1], pending), results)
 
 
-def _by_turns(own: Scored, all_of_them: Scored) -> Scored:
-    """Who names a document asks about it, but perhaps not about it alone: its best passages have every second place."""
+def _by_turns(own: Scored, all_of_them: Scored, *, surely: bool) -> Scored:
+    """Who names a document asks about it, but perhaps not about it alone: its best passages have every second place, and
+    the first one, unless the name may be none and others fit far better."""
     scored = {hit.place: (hit, score) for hit, score in (*own, *all_of_them)}
-    return [
-        scored[place]
-        for place in by_turns([hit.place for hit, _ in own], [hit.place for hit, _ in all_of_them])
-    ]
+    own_places = [hit.place for hit, _ in own]
+    every = [(hit.place, score) for hit, score in all_of_them]
+    every_place = [place for place, _ in every]
+    own_first = surely or not own or goes_first(own_places[0], every)
+    places = by_turns(own_places, every_place) if own_first else by_turns(every_place, own_places)
+    return [scored[place] for place in places]
 
 
 def _pending(store: UserStore, document_ids: Iterable[str], models: Collection[str]) -> int:

@@ -24,22 +24,33 @@ export function named<Document extends { filename: string }>(
     .map(({ document }) => document);
 }
 
+/** How surely a document is named. One word alone may just mean what it says (`test.md` in "how do I test this"). */
+const [NOT, PERHAPS, SURELY] = [0, 1, 2];
+
+export interface AskedAbout<Document> {
+  documents: Document[];
+  /** One of them is named by several words, or with its extension. */
+  surely: boolean;
+}
+
 /** Those whose name is in the message, whatever else is. */
 export function askedAbout<Document extends { filename: string }>(
   message: string,
   documents: readonly Document[],
-): Document[] {
+): AskedAbout<Document> {
   const said = words(message);
-  return documents.filter(({ filename }) => isNamed(said, filename));
+  const namings = documents.map(({ filename }) => naming(said, filename));
+  return { documents: documents.filter((_, at) => namings[at] !== NOT), surely: namings.includes(SURELY) };
 }
 
 /** `a.txt` is named by nothing shorter: every other message has "a". */
-function isNamed(said: readonly string[], filename: string): boolean {
+function naming(said: readonly string[], filename: string): number {
   const name = words(filename.replace(EXTENSION, ""));
-  const tells = name.some((word) => [...word].length > 2 && !STOP_WORDS.has(word));
-  if (tells && name.every((word) => said.includes(word))) return true;
   const full = words(filename);
-  return full.length > 0 && contains(said, full);
+  if (full.length && contains(said, full)) return full.length > 1 ? SURELY : PERHAPS;
+  const telling = new Set(name.filter((word) => [...word].length > 2 && !STOP_WORDS.has(word)));
+  if (!telling.size || !name.every((word) => said.includes(word))) return NOT;
+  return telling.size > 1 ? SURELY : PERHAPS;
 }
 
 /** Lower is better; longer names come before shorter. */

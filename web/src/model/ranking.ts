@@ -11,6 +11,8 @@ import { changeKnown, inClass, isAscii, KNOWN, MARKS } from "./unicode.ts";
 const MEANING = 1.0;
 /** How many hits of each arm are fused. */
 export const DEPTH = 100;
+/** Of the best score: below it, what a word may name does not go first. */
+const NAMED_MIN = 0.6;
 /** What a row takes of the scores of the rows one and two places away. */
 const SHARES = [0.5, 0.25];
 /** BM25's constants: how soon repeats stop counting, and how much a long chunk's length is held against it. */
@@ -323,6 +325,12 @@ export function fuse(
   const compared = (score: number): number => Number(score.toFixed(12));
   const ordered = [...scores].sort(([, a], [, b]) => compared(b) - compared(a));
   return ordered.slice(0, Math.max(k, 0));
+}
+
+/** Whether what a word may name fits the question about as well as the best of all that was found. */
+export function goesFirst(key: string, hits: readonly Scored[]): boolean {
+  const best = hits.reduce((most, [, score]) => Math.max(most, score), 0);
+  return (new Map(hits).get(key) ?? 0) >= NAMED_MIN * best;
 }
 
 /** Both lists in one, each once: the best of either in turn, and the first begins. */
