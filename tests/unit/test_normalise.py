@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vademecum.model.normalise import MARK_RUN, for_tokenizer, normalise
+from vademecum.model.unicode import change_known
 
 CASES = Path(__file__).parents[1] / "conformance" / "normalise.json"
 
@@ -39,6 +40,35 @@ def test_conformance(case: dict[str, Any]) -> None:
     text = normalise(spelled(case["text"]))
     assert text == spelled(case["normalised"])
     assert for_tokenizer(text) == spelled(case["forTokenizer"])
+
+
+JOINING = "a\u0301\u0323\u1100\u1161\u11a8\uac00\u200b\ufeff\u0915\u093c\u0958\u09c7\u09be\u30ab\u3099\U00011f02\u0378\U000110b9\U000110ba"
+
+
+@pytest.mark.parametrize("piece", [1, 2, 31])
+@given(text=st.text(st.one_of(st.sampled_from(JOINING), st.characters(codec=None)), max_size=90))
+def test_a_long_text_is_spelt_in_pieces_as_it_is_whole(piece: int, text: str) -> None:
+    whole = normalise(text)
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr("vademecum.model.normalise.PIECE", piece)
+        assert normalise(text) == whole
+
+
+@pytest.mark.parametrize(
+    "unit", ["\U00011f02", "\u0378\u0301", "\u30ab\u3099", "\U0001f468\u200d", "\u1100\u1161\u11a8"]
+)
+def test_no_call_that_holds_up_other_threads_has_a_long_text(
+    unit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = []
+
+    def seen(text: str, change: Callable[[str], str]) -> str:
+        lengths.append(len(text))
+        return change_known(text, change)
+
+    monkeypatch.setattr("vademecum.model.normalise.change_known", seen)
+    normalise(unit * 500_000)
+    assert max(lengths) < 200_000
 
 
 @given(st.text(st.characters(codec=None), max_size=60))

@@ -28,7 +28,7 @@ HOSTILE = ["eyJ", "eyJ.", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----", "-----B
            "api key", "hooks.slack.com/services/", "/", "1/", "A1b/", "пароль", "\u0301", "ghp_", "-", "pin is 1", "0x", "--", "--a", " --a", " --token ", " -u a:", " -u a", "sshpass -p ", "curl ", "curl -u", "curl -ua:", "curl -uuuu", "curl -u a ", "ssh-keygen ", "ssh-keygen -N ", "ssh-keygen -N '", "htpasswd ",
            "Cookie: a=", "cookie:", "Cookie: a=bbbb;", "curl -b ", "--cookie a", "echo ", "echo a|", "echo a|sudo ", "echo 'a' | sudo -", "printf %s ", "sudo -S <<<", "chpasswd ", "zip ", "zip -P ", "ldapa -w '", "gh secret set ", "smbclient -U a", "set -x ", "set -x token", "config set ", "setenv secret ", "openssl ", "openssl -k ",
            "htpasswd -b ", "htpasswd -b '", "http://", "http://a1", "https://aaaaaaaa1a", "https://aaaaaaa1:", "-b ",
-           "set a ", "set a b password of a b ", "nmcli ", "kubectl secret ", "7z -p", "wpa_passphrase ", "identified with a ", "create user ", "alter user a password '", "<a", "<password>", "login a ", "login a password "]  # fmt: skip
+           "set a ", "set a b password of a b ", "nmcli ", "kubectl secret ", "7z -p", "wpa_passphrase ", "net use /user:a ", "vault login ", "requirepass ", "identified with a ", "create user ", "alter user a password '", "<a", "<password>", "login a ", "login a password "]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

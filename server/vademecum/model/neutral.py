@@ -23,8 +23,8 @@ _HIDDEN = re.compile(
     "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e0fff]"
 )
-_OPEN = r"\[{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛"
-_CLOSE = r"\]}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜"
+_OPEN = r"\[{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛" + r"｢\u2329︗︷︹︻︽︿﹁﹃﹇﹤⌈⌊❬❮❰❴⟅⟪⟬⦃⦉⦋⦍⦏⦑⦗⧼⸢⸤"
+_CLOSE = r"\]}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜" + r"｣\u232a︘︸︺︼︾﹀﹂﹄﹈﹥⌉⌋❭❯❱❵⟆⟫⟭⦄⦊⦌⦎⦐⦒⦘⧽⸣⸥"
 # It starts where a run of brackets starts, or a long run would be tried from each of its places.
 _BRACKETED = re.compile(f"(?<![{_OPEN}])[{_OPEN}]+([^{_OPEN}{_CLOSE}]*)[{_CLOSE}]+")
 _HEADER_WORDS = ("context", "system", "assistant", "instruction", "prompt", "imstart", "imend")
@@ -45,23 +45,53 @@ _ANGLE_MARK = re.compile(
     "|[|｜][a-z_]+|[a-z_]+[|｜]"
 )
 _SQUARE_MARK = re.compile("[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+")
-_BROKEN_MARK = re.compile(r"[\[\]](~!?[a-z]|!?[a-z]~)[\[\]]")  # `]~b]`, `[e~[`: no pair of brackets
+# `]~b]`, `[e~[`: no pair of brackets, which is ordinary code, `df[~m]`.
+_BROKEN_MARK = re.compile(r"(?!\[[^\[\]]{2,3}\])[\[\]](~!?[a-z]|!?[a-z]~)[\[\]]")
 _BAR = "|｜"
 _HEADER_LETTERS = 60  # more is a sentence in brackets
-_LABELLED = re.compile("^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]", re.MULTILINE)
+_COLON = ":：﹕∶꞉︓˸։׃"
+_LABELLED = re.compile(f"^([^\n{_COLON}]*)[{_COLON}]", re.MULTILINE)
 _LABELS = ("source", "user", "human", "assistant", "system", "theusersaid", "theanswerwas")
 _HEADINGS = ("instruction", "response")  # labels where they are headings: `### Response:`
-_BLANK = " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u3000\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f"
-_DASH = r"\-\u2010-\u2015\u2212\u2500\u2501\u2550\ufe58\ufe63\uff0d"
+_BLANK = (
+    " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u2800\u3000\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"
+    "\ufe00-\ufe0f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+)
+_DASH = (
+    r"\-\u2010-\u2015\u2212\u2500\u2501\u2550\ufe58\ufe63\uff0d"
+    + r"\u02d7\u058a\u1806\u2043\u207b\u208b\u23af\u2796\u2e3a\u2e3b\ufe31\ufe32"
+)
 _RULE = re.compile(f"^[{_BLANK}]*(?:[{_DASH}][{_BLANK}]*){{3,}}$", re.MULTILINE)
 _DOTS = "· · ·"
 _QUOTE = re.compile('["＂“”„‟″〃]')
 _BREAKS = re.compile("[\n\t]+")
 _NO_LETTER = re.compile("[^a-z]+")
-# Cyrillic and Greek letters that look like Latin ones.
-_TWINS = str.maketrans(
-    "АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ", "ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux"
+# Letters of Cyrillic, Greek, Armenian, Coptic, Lisu and Cherokee, and small capitals, that look like Latin ones.
+_LOOKS = (
+    "АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ"
+    "ԁһԛԝүӏԌԜ"
+    "օսոցհզՍՕՏԼ"
+    "ⲀⲂⲤⲈⲎⲒⲔⲘⲚⲞⲢⲦⲬⲨⲁⲃⲥⲉⲏⲓⲕⲙⲛⲟⲣⲧⲭⲩ"
+    "ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ"
+    "ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏒᏙᏚᏞᏟᏢᏦᏴᎩ"
+    "ꭰꭱꭲꭺꭻꭼꮃꮇꮋꮐꮓꮢꮩꮪꮮꮯꮲꮶꭹ"
+    "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ"
+    "ıȷɑɡ"
 )
+_LATIN = (
+    "ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux"
+    "dhqwylGW"
+    "ounghqUOSL"
+    "ABCEHIKMNOPTXYabcehikmnoptxy"
+    "BPDTGKJCZFMNLSRVHWXYAEIOU"
+    "DRTAJEWMHGZRVSLCPKBY"
+    "drtajewmhgzrvslcpky"
+    "abcdefghijklmnoprstuvwyz"
+    "ijag"
+)
+# White letters in black disks and squares; those that flags are made of are seen as flags.
+_PICTURED = (0x1F150, 0x1F170)
+_TWINS = str.maketrans(_LOOKS, _LATIN) | {first + n: chr(97 + n) for first in _PICTURED for n in range(26)}
 
 
 def neutral(text: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from vademecum.model.unicode import MARKS, change_known, of_short, one_of, stretches
 
@@ -27,6 +28,9 @@ _LONG_RUN_TO_BE = re.compile(f"({_MARK_TO_BE}{{{MARK_RUN}}}){_MARK_TO_BE}+")
 _PLAIN = re.compile("[\x01-\x0a\x0e-\x1b\x20-\x84\x86-\u02ff\u2010-\u2027\u2030-\u205e]*")
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 _DROPPED = re.compile("[\ufeff\u200b]")
+# What may belong to the character before it: all but marks and the halves of Hangul syllables stands by itself.
+_BEGINNING = re.compile(rf"(?!{_MARK})[^\ufeff\u200b\u1161-\u1175\u11a8-\u11c2]")
+PIECE = 100_000
 _ASTRAL_HAN = re.compile("([\U00020000-\U0003ffff])")
 
 
@@ -47,6 +51,20 @@ def normalise(text: str) -> str:
 
 @of_short
 def _spelling(text: str) -> str:
+    return "".join(map(_spelt, _pieces(text)))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Pieces that are spelt each by itself as they are together: one call for millions of characters would hold up all
+    other threads for seconds."""
+    at = 0
+    while found := _BEGINNING.search(text, at + PIECE):
+        yield text[at : found.start()]
+        at = found.start()
+    yield text[at:]
+
+
+def _spelt(text: str) -> str:
     text = _LONG_RUN.sub(r"\1", _DROPPED.sub("", text))
     return _LONG_RUN.sub(r"\1", change_known(text, _compose))
 

@@ -9,8 +9,8 @@ import { changeKnown } from "./unicode.ts";
 const LINE_END = /\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]/gu;
 const HIDDEN =
   /[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
-const OPEN = "\\[\\{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛";
-const CLOSE = "\\]\\}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜";
+const OPEN = "\\[\\{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛" + "｢\\u2329︗︷︹︻︽︿﹁﹃﹇﹤⌈⌊❬❮❰❴⟅⟪⟬⦃⦉⦋⦍⦏⦑⦗⧼⸢⸤";
+const CLOSE = "\\]\\}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜" + "｣\\u232a︘︸︺︼︾﹀﹂﹄﹈﹥⌉⌋❭❯❱❵⟆⟫⟭⦄⦊⦌⦎⦐⦒⦘⧽⸣⸥";
 const BRACKETED = new RegExp(`(?<![${OPEN}])[${OPEN}]+([^${OPEN}${CLOSE}]*)[${CLOSE}]+`, "gu");
 const HEADER_WORDS = ["context", "system", "assistant", "instruction", "prompt", "imstart", "imend"];
 const HEADERS = [
@@ -23,23 +23,50 @@ const ANGLE_MARK = new RegExp(
   "u",
 );
 const SQUARE_MARK = /^(?:[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+)$/u;
-const BROKEN_MARK = /[[\]](~!?[a-z]|!?[a-z]~)[[\]]/gu;
+const BROKEN_MARK = /(?!\[[^[\]]{2,3}\])[[\]](~!?[a-z]|!?[a-z]~)[[\]]/gu;
 const BAR = "|｜";
 const HEADER_LETTERS = 60;
-const LABELLED = /^([^\n:：﹕∶꞉]*)[:：﹕∶꞉]/gmu;
+const COLON = ":：﹕∶꞉︓˸։׃";
+const LABELLED = new RegExp(`^([^\\n${COLON}]*)[${COLON}]`, "gmu");
 const LABELS = ["source", "user", "human", "assistant", "system", "theusersaid", "theanswerwas"];
 const HEADINGS = ["instruction", "response"];
 const BLANK =
-  " \\t\\xa0\\u1680\\u2000-\\u200f\\u202f\\u205f\\u3000\\u034f\\u115f\\u1160\\u3164\\uffa0\\ufe00-\\ufe0f";
-const DASH = "\\-\\u2010-\\u2015\\u2212\\u2500\\u2501\\u2550\\ufe58\\ufe63\\uff0d";
+  " \\t\\xa0\\u1680\\u2000-\\u200f\\u202f\\u205f\\u2800\\u3000\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\uffa0" +
+  "\\ufe00-\\ufe0f\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}";
+const DASH =
+  "\\-\\u2010-\\u2015\\u2212\\u2500\\u2501\\u2550\\ufe58\\ufe63\\uff0d" +
+  "\\u02d7\\u058a\\u1806\\u2043\\u207b\\u208b\\u23af\\u2796\\u2e3a\\u2e3b\\ufe31\\ufe32";
 const RULE = new RegExp(`^[${BLANK}]*(?:[${DASH}][${BLANK}]*){3,}$`, "gmu");
 const DOTS = "· · ·";
 const QUOTE = /["＂“”„‟″〃]/gu;
 const BREAKS = /[\n\t]+/gu;
 const NO_LETTER = /[^a-z]+/gu;
-const LOOKS = [..."АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ"];
-const LATIN = [..."ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux"];
+const LOOKS = [
+  ..."АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ",
+  ..."ԁһԛԝүӏԌԜ",
+  ..."օսոցհզՍՕՏԼ",
+  ..."ⲀⲂⲤⲈⲎⲒⲔⲘⲚⲞⲢⲦⲬⲨⲁⲃⲥⲉⲏⲓⲕⲙⲛⲟⲣⲧⲭⲩ",
+  ..."ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ",
+  ..."ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏒᏙᏚᏞᏟᏢᏦᏴᎩ",
+  ..."ꭰꭱꭲꭺꭻꭼꮃꮇꮋꮐꮓꮢꮩꮪꮮꮯꮲꮶꭹ",
+  ..."ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
+  ..."ıȷɑɡ",
+];
+const LATIN = [
+  ..."ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux",
+  ..."dhqwylGW",
+  ..."ounghqUOSL",
+  ..."ABCEHIKMNOPTXYabcehikmnoptxy",
+  ..."BPDTGKJCZFMNLSRVHWXYAEIOU",
+  ..."DRTAJEWMHGZRVSLCPKBY",
+  ..."drtajewmhgzrvslcpky",
+  ..."abcdefghijklmnoprstuvwyz",
+  ..."ijag",
+];
 const TWINS = new Map(LOOKS.map((look, at) => [look, LATIN[at] ?? look]));
+for (const first of [0x1f150, 0x1f170]) {
+  for (let n = 0; n < 26; n += 1) TWINS.set(String.fromCodePoint(first + n), String.fromCharCode(97 + n));
+}
 
 /** `text` without anything that could pass for a delimiter of the prompt. */
 export function neutral(text: string): string {

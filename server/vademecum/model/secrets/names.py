@@ -10,9 +10,9 @@ from vademecum.model.secrets.pattern import Pattern, Span
 
 # What a secret is called, by a hint. Of words that mean other things too, only the whole expression.
 _NAMES = {
-    "pass": r"(?:pg|ssh)?pass(?:word|wort|code|phrase|wd|w)|sshpass|(?:user|root|db)pass|mot de passe|palavra-passe|passord",
+    "pass": r"(?:pg|ssh)?pass(?:word|wort|code|phrase|wd|w)|sshpass|(?:user|root|db|vault|become|sudo)_?pass|mot de passe|palavra-passe|passord",
     "pwd": r"pwd",
-    "key": r"(?:api|access|secret|private|auth|encryption|signing|master|account)[ _-]?key",
+    "key": r"(?:api|access|secret|private|auth|encryption|signing|master|account)[ _-]?key(?:_base)?",
     "token": r"(?:(?:access|auth|refresh|id|bot|api)[ _-]?)?token",
     "secret": r"(?:(?:api|client)[ _-]?)?secret",
     "credential": r"credentials?",

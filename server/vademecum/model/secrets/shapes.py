@@ -94,15 +94,31 @@ _OPTION = Pattern(
     ("sqlcmd", "bcp", "zip", "mongo", "twine", "ldap", "keytool", "jarsigner", "client", "gh secret"),
 )
 # `sshpass -pX`, `7z a -pX`, `wpa_passphrase NAME X`, `nmcli … password X`, `vault login X`, `ngrok … add-authtoken X`,
-# `rclone obscure X`, `kubectl create secret … --from-literal=NAME=X`, `fly secrets set NAME=X`.
+# `rclone obscure X`, `kubectl create secret … --from-literal=NAME=X`, `fly secrets set NAME=X`, `requirepass X`,
+# `net use … /user:NAME X`. Words come after some of these, too: a token is none, a line ends.
 _WORDS = Pattern(
     r"(?<![\w-])(?:sshpass\s-p|(?:7z[a-z]?|rar|unrar)\s[^\n|;&]{0,200}?(?<=\s)-p|wpa_passphrase\s[^\n|;&]{1,40}?\s"
-    r"|nmcli\s[^\n|;&]{0,200}?\spassword\s|vault\slogin\s(?!-)|ngrok\s[^\n|;&]{0,40}?authtoken\s|rclone\sobscure\s"
+    r"|nmcli\s[^\n|;&]{0,200}?\spassword\s|vault\slogin\s(?=[A-Za-z]{0,40}[0-9.])|ngrok\s[^\n|;&]{0,40}?authtoken\s|rclone\sobscure\s"
     r"|kubectl\s[^\n|;&]{0,60}?secret\s[^\n|;&]{0,100}?--from-literal[= ][^\s=]{1,100}="
-    r"|(?:fly|flyctl)\ssecrets\sset\s[^\s=]{1,100}=)"
+    r"|(?:fly|flyctl)\ssecrets\sset\s[^\s=]{1,100}=|(?:requirepass|masterauth)\s{1,9}(?=\S{1,200}[ \t]{0,3}(?:\n|\Z))"
+    r"|net\suse\s[^\n|;&]{0,200}?/user:\S{1,100}\s(?!/))"
     r"[\"']?(?P<secret>(?<=[\"'])[^\s\"'$<][^\n\"']{0,200}|[^\s\"'$<-][^\s\"']{3,200})",
     re.ASCII,
-    ("sshpass", "7z", "rar", "wpa_passphrase", "nmcli", "vault", "ngrok", "rclone", "kubectl", "fly"),
+    (
+        "sshpass",
+        "7z",
+        "rar",
+        "wpa_passphrase",
+        "nmcli",
+        "vault",
+        "ngrok",
+        "rclone",
+        "kubectl",
+        "fly",
+        "requirepass",
+        "masterauth",
+        "net use",
+    ),
 )
 # SQL's `IDENTIFIED BY 'X'` and `ALTER USER ada PASSWORD 'X'`.
 _SQL = Pattern(
