@@ -127,13 +127,12 @@ async def change_tier(parts: Parts, account: Account, tier: Tier) -> Account:
 async def change_admin(parts: Parts, account: Account, *, admin: bool) -> Account:
     """Raises Conflict when nobody would be left to administer."""
 
-    def check(before: Account) -> None:
+    def change(before: Account) -> Account:
         if not admin:
             _check_administered(parts, before)
+        return msgspec.structs.replace(before, admin=admin)
 
-    return await parts.accounts.change_account(
-        account.id, lambda a: msgspec.structs.replace(a, admin=admin), check
-    )
+    return await parts.accounts.change_account(account.id, change)
 
 
 def _check_administered(parts: Parts, leaving: Account) -> None:
@@ -148,10 +147,7 @@ def _check_administered(parts: Parts, leaving: Account) -> None:
 
 async def reset_password(parts: Parts, account: Account) -> str:
     """Take the password away, sign out every browser, and return the path of a sign-in link."""
-    cleared = await parts.accounts.change_account(
-        account.id, lambda a: msgspec.structs.replace(a, password=None)
-    )
-    await sign_in.sign_out_everywhere(parts, cleared)
+    cleared = await sign_in.set_password(parts, account.id, None)
     return await sign_in.new_link(parts, cleared)
 
 
@@ -223,5 +219,5 @@ async def revoke(parts: Parts, account: Account, token_id: str) -> None:
     found: Token | None = next((t for t in parts.accounts.tokens_of(account.id) if t.id == token_id), None)
     if found is None or found.kind != "api":
         raise NotFound("There is no such token.")
-    await parts.accounts.remove_token(found)
+    await parts.accounts.remove_tokens([found])
     parts.hub.wake_user(account.id)

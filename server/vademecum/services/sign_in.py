@@ -122,7 +122,7 @@ async def use_link(parts: Parts, secret: str) -> str:
 
     # Nothing comes between the two: of several who use it at once, the others find it gone.
     cookie = await new_cookie(parts, parts.accounts.accounts[token.account_id], check)
-    await parts.accounts.remove_token(token)
+    await parts.accounts.remove_tokens([token])
     return cookie
 
 
@@ -208,10 +208,28 @@ async def change_password(
         if keep is not None:  # an account without a password has the same none after a reset
             check_still_in(parts, keep)
 
-    await parts.accounts.change_account(
-        account.id, lambda a: msgspec.structs.replace(a, password=password), check
+    await set_password(parts, account.id, password, check, keep)
+
+
+async def set_password(
+    parts: Parts,
+    account_id: str,
+    password: str | None,
+    check: Check = lambda _: None,
+    keep: Token | None = None,
+) -> Account:
+    """`password`: its hash. The commit that sets it ends all cookies and links of the account, but one: no crash leaves
+    them behind. Open streams end with them. `check` may raise."""
+
+    def change(now: Account) -> Account:
+        check(now)
+        return msgspec.structs.replace(now, password=password)
+
+    changed = await parts.accounts.change_account(
+        account_id, change, lambda token: token.kind != "api" and (keep is None or token.id != keep.id)
     )
-    await sign_out_everywhere(parts, account, keep)
+    parts.hub.wake_user(account_id)
+    return changed
 
 
 @asynccontextmanager
@@ -248,14 +266,5 @@ async def forget_expired(parts: Parts) -> None:
 
 async def sign_out(parts: Parts, token: Token) -> None:
     """End this cookie, and the streams that were opened with it."""
-    await parts.accounts.remove_token(token)
+    await parts.accounts.remove_tokens([token])
     parts.hub.wake_user(token.account_id)
-
-
-async def sign_out_everywhere(parts: Parts, account: Account, keep: Token | None = None) -> None:
-    """End all cookies and links of an account, but one; open streams end with them."""
-    found = parts.accounts.tokens_of(account.id)
-    await parts.accounts.remove_tokens(
-        t for t in found if t.kind != "api" and (keep is None or t.id != keep.id)
-    )
-    parts.hub.wake_user(account.id)

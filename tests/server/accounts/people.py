@@ -31,6 +31,13 @@ async def signed_in(h, email, password=PASSWORD, base_url="http://test"):
     return client
 
 
+def client_like(h, client):
+    """The same browser, after a restart of the server."""
+    again = browser(h)
+    again.cookies["vademecum"] = client.cookies["vademecum"]
+    return again
+
+
 async def bearer(h, client, name="laptop"):
     """A person who speaks with a new token of the account signed in at `client`."""
     made = await client.post("/v1/tokens", json={"name": name})

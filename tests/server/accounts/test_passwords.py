@@ -1,9 +1,10 @@
 """A password is changed by its owner or reset by an administrator, and the browsers of the old one are out."""
 
 import asyncio
+from contextlib import suppress
 
 from property.rows import fact
-from server.accounts.people import OTHER, PASSWORD, account, bearer, owner, signed_in, streaming
+from server.accounts.people import OTHER, PASSWORD, account, bearer, client_like, owner, signed_in, streaming
 from server.house import browser, house, refused, run
 
 
@@ -32,6 +33,33 @@ def test_a_new_password_needs_the_old_one_and_signs_out_the_other_browsers(tmp_p
                 "/v1/sign-in", json={"email": "ada@example.org", "password": PASSWORD}
             )
             refused(answer, 401, "SIGNED_OUT")
+            await signed_in(h, "ada@example.org", OTHER)
+
+    run(scenario)
+
+
+def test_no_crash_leaves_a_new_password_beside_the_browsers_of_the_old_one(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        """Behind the first commit."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            await account(boss, "ada@example.org")
+            here, there = await signed_in(h, "ada@example.org"), await signed_in(h, "ada@example.org")
+            execute = h.parts.accounts._execute
+
+            async def killed(works):
+                await execute(works)
+                raise Killed
+
+            monkeypatch.setattr(h.parts.accounts, "_execute", killed)
+            with suppress(Killed):
+                await here.post("/v1/password", json={"new": OTHER, "current": PASSWORD})
+            monkeypatch.undo()
+        async with house(tmp_path) as h:
+            refused(await client_like(h, there).get("/v1/me"), 401, "SIGNED_OUT")
+            assert (await client_like(h, here).get("/v1/me")).status_code == 200
             await signed_in(h, "ada@example.org", OTHER)
 
     run(scenario)

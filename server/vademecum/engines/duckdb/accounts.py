@@ -203,15 +203,17 @@ class Accounts:
         self,
         account_id: str,
         change: Callable[[Account], Account],
-        check: Check | None = None,
+        is_ending: Callable[[Token], bool] = lambda _: False,
     ) -> Account:
-        """Change what the account is now; its email stays. `check` may raise. Raises NotFound when it is gone."""
+        """Change what the account is now; its email stays. With the same commit its tokens that are `is_ending` go.
+        `change` may raise. Raises NotFound when it is gone."""
         async with self._turn:
-            before = self._known(account_id)
-            if check is not None:
-                check(before)
-            changed = change(before)
-            await self._execute([_replacing("accounts", changed)])
+            changed = change(self._known(account_id))
+            ended = [token for token in self.tokens_of(account_id) if is_ending(token)]
+            gone = (_deleting("tokens", "id", token.id) for token in ended)
+            await self._execute([_replacing("accounts", changed), *gone])
+            for token in ended:
+                self._forget_token(token)
             if account_id in self.accounts:
                 self._remember(changed)
             return changed
@@ -249,9 +251,6 @@ class Accounts:
                 return False
             self._remember_token(msgspec.structs.replace(token, expires_at=expires_at))
             return True
-
-    async def remove_token(self, token: Token) -> None:
-        await self.remove_tokens([token])
 
     async def remove_tokens(self, tokens: Iterable[Token]) -> None:
         """None of them opens anything from this moment on."""
