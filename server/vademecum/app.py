@@ -187,7 +187,7 @@ def open_recall(
     clock: Callable[[], str],
 ) -> Recall:
     """The search of memory, its index, and its jobs: one for the words of new rows, one for their vectors."""
-    indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows)
+    indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows, foreground)
     indexer = Indexer(users, indexes, Memory(indexes), lambda user_id: True, foreground)
     vectoriser = Vectoriser(users, indexes, indexer, inference, partial(backstage.hurry, "recall_vectors"))
     words = backstage.add_index("recall", vectoriser.follow, parallel=2)
@@ -252,7 +252,7 @@ async def open_parts(
         users = open_users(settings, instance, migrations, registry, knows, clock, backstage)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)
-        indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows)
+        indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows, foreground)
         stack.push_async_callback(indexes.close)
         indexer = Indexer(users, indexes, BlocksOfDocuments(), inference.may_follow, foreground)
         recalling = open_recall(settings, users, inference, cache, knows, backstage, foreground, clock)

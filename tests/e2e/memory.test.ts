@@ -86,7 +86,7 @@ test("an overview is written when it is asked for; when the assistant fails, the
 });
 
 test("a statement is pinned, worded anew, and the earlier one is used again", async () => {
-  await go("/memory");
+  await go("/memory/of-no-such-name"); // an old link shows what comes first
   await statement("cooperative answers letters").getByText("Remembered 2 months ago, faint by now").waitFor();
   await statement("cooperative answers letters").getByRole("link", { name: "Notice and deposit" }).waitFor();
   await button("Pin: The cooperative answers letters, not mails.").click();

@@ -1,6 +1,7 @@
 """Which requests the work behind the answers gives way to."""
 
 import asyncio
+import threading
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -8,11 +9,12 @@ import pytest
 
 from property.rows import dead, episode, fact, session
 from property.wire import send
+from server.changing import opened, use, with_document
 from server.house import house, run
 from server.listening import on_the_wire
 from soon import soon
 from vademecum.http.answering import answering
-from vademecum.services import foreground
+from vademecum.services import accounts, foreground
 
 
 @asynccontextmanager
@@ -31,9 +33,25 @@ async def waiting(h):
     task = asyncio.create_task(answering(hangs)({"litestar_app": h.app}, sent, None))
     await here.wait()
     assert h.parts.foreground.busy()
-    yield
-    over.set()
-    await task
+    try:
+        yield
+    finally:
+        over.set()
+        await task
+
+
+@pytest.fixture
+def resting(monkeypatch):
+    """Beside a request that never ends each row rests for an hour. Set as soon as one does."""
+    begun, rest = threading.Event(), foreground.Foreground._rest
+
+    def rest_and_tell(self, most_s):
+        begun.set()
+        rest(self, most_s)
+
+    monkeypatch.setattr(foreground, "REST", 3_600_000)
+    monkeypatch.setattr(foreground.Foreground, "_rest", rest_and_tell)
+    return begun
 
 
 async def begin(url, person):
@@ -87,6 +105,32 @@ def noted(make, calls):
     return note
 
 
+def test_a_search_is_waited_for_while_it_is_worked_on(tmp_path):
+    """Though the server listens meanwhile whether the one who asks goes away."""
+    here, over = asyncio.Event(), asyncio.Event()
+
+    async def scenario(h, url, ada):
+        seek = h.parts.recall.seeker.seek
+
+        async def late(*asked):
+            here.set()
+            await over.wait()
+            return await seek(*asked)
+
+        h.parts.recall.seeker.seek = late
+        await ada.push("sessions", session("s1"))
+        await ada.add("episodes", episode("e1", "s1", userMessage="swordfish"))
+        asking = asyncio.create_task(ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1"))
+        await here.wait()
+        await asyncio.sleep(2 * foreground.GAP_S)
+        assert h.parts.foreground.busy()
+        over.set()
+        assert (await asking).json()["results"]
+        await soon(lambda: not h.parts.foreground.busy())
+
+    on_the_wire(tmp_path, scenario)
+
+
 def test_what_is_being_answered_is_not_waited_for(tmp_path):
     async def streams(scope, receive, send):
         await send({"type": "http.response.start"})
@@ -117,9 +161,7 @@ def test_the_work_goes_on_beside_a_request_that_does_not_end(tmp_path):
     on_the_wire(tmp_path, scenario)
 
 
-def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, monkeypatch):
-    """Beside a request that never ends, an index whose every row would rest for an hour."""
-    monkeypatch.setattr(foreground, "REST", 3_600_000)
+def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, resting):
     turns = [episode(f"e{number}", "s1", userMessage="swordfish") for number in range(50)]
 
     async def scenario(h, url, ada):
@@ -132,6 +174,47 @@ def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, monkeypat
             await h.parts.backstage.jobs["erase"].settle(ada.id)
 
     on_the_wire(tmp_path, scenario)
+
+
+def test_who_leaves_is_not_held_up_by_what_rests(tmp_path, resting):
+    async def scenario(h, url, ada):
+        async with waiting(h):
+            await ada.add("sessions", session("s1"))
+            await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
+            await soon(resting.is_set)
+            async with asyncio.timeout(20):
+                await accounts.remove(h.parts, accounts.by_id(h.parts, ada.id))
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_search_by_another_model_is_not_held_up_by_what_rests(tmp_path, installed, resting):
+    async def scenario():
+        async with opened(tmp_path, installed) as h:
+            ada = await h.person()
+            async with waiting(h):
+                await ada.add("sessions", session("s1"))
+                await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
+                await soon(resting.is_set)
+                await use(h, "new")
+                async with asyncio.timeout(20):
+                    found = await ada.call("GET", "/v1/episodes/search?q=hello&sessionId=s1")
+                assert found.status_code == 200
+
+    run(scenario)
+
+
+def test_who_leaves_is_not_held_up_by_the_index_that_another_gets_with_a_model(tmp_path, installed, resting):
+    async def scenario():
+        async with opened(tmp_path, installed) as h:
+            _, bob = await with_document(h), await h.person()
+            async with waiting(h):
+                await use(h, "new")
+                await soon(lambda: h.parts.inference.swapping and resting.is_set())
+                async with asyncio.timeout(20):
+                    await accounts.remove(h.parts, accounts.by_id(h.parts, bob.id))
+
+    run(scenario)
 
 
 def test_a_request_that_breaks_without_an_answer_is_over(tmp_path):

@@ -2,12 +2,13 @@
 
 import asyncio
 
+from server.accounts.people import client_like
 from server.house import house, run
 from server.test_sign_in import EMAIL, PASSWORD, attempt, browser, later
 from soon import soon
 from vademecum.services import sign_in
 from vademecum.services.accounts import create
-from vademecum.services.sign_in import find_token, issue, keep_alive, new_link, sign_out_everywhere
+from vademecum.services.sign_in import find_token, issue, keep_alive, new_link, sign_out
 
 DAY = 1440  # minutes
 
@@ -55,12 +56,6 @@ def test_a_browser_that_is_used_stays_signed_in_for_years_by_few_writes(tmp_path
             assert (await client_like(h, client).get("/v1/me")).status_code == 200, "it is in the file"
 
     run(scenario)
-
-
-def client_like(h, client):
-    again = browser(h)
-    again.cookies["vademecum"] = client.cookies["vademecum"]
-    return again
 
 
 def test_any_ordinary_request_keeps_a_browser_signed_in(tmp_path):
@@ -135,8 +130,7 @@ def test_a_cookie_that_is_revoked_while_it_is_moved_on_stays_revoked(tmp_path):
             with accounts._lock:  # the write is under way
                 request = asyncio.create_task(client.get("/v1/me"))
                 await soon(lambda: accounts._turn.locked())
-                account = accounts.accounts[token.account_id]
-                revoking = asyncio.create_task(sign_out_everywhere(h.parts, account))
+                revoking = asyncio.create_task(sign_out(h.parts, token))
                 await asyncio.sleep(0.05)
             answer = await request
             await revoking

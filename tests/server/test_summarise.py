@@ -12,6 +12,7 @@ from server.extracting import finished, listed, scenario_of, talk, until
 from server.house import house, refused, run
 from soon import soon
 from vademecum.model import summary
+from vademecum.services.foreground import GAP_S
 
 OFF = {"extraction_daily": 0}
 SESSION, PROJECT = "/v1/sessions/s1/summarize", "/v1/projects/p1/summarize"
@@ -185,3 +186,15 @@ def test_without_a_model_a_summary_is_refused_in_words(tmp_path, path):
                 refused(await ada.call("POST", path, params={"later": later}), 503, "NO_ASSISTANT")
 
     run(scenario)
+
+
+def test_work_behind_does_not_give_way_while_the_model_thinks(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1"))
+        asking = asyncio.create_task(ada.call("POST", SESSION))
+        await soon(lambda: model.asked)
+        await asyncio.sleep(2 * GAP_S)
+        assert not h.parts.foreground.busy()
+        asking.cancel()
+
+    scenario_of(tmp_path, scenario, Rule(ends="silent", say=[]), **OFF)

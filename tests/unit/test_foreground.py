@@ -77,3 +77,15 @@ def test_nobody_is_there_some_time_after_the_last_answer(clock):
     assert not of.alone()
     clock.now += 0.2 * ALONE_S
     assert of.alone()
+
+
+def test_a_request_that_waits_for_another_program_is_not_waited_for(clock):
+    of = Foreground()
+    of.begin()
+    with of.elsewhere():
+        assert of.busy() and not of.alone()
+        clock.now += GAP_S
+        assert not of.busy() and not of.alone()
+        clock.now += ALONE_S
+        assert of.alone()
+    assert of.busy() and not of.alone()

@@ -140,28 +140,26 @@ def test_one_that_was_asked_for_during_a_turn_comes_when_they_are_far_enough_apa
     asyncio.run(scenario())
 
 
-def test_what_is_put_off_waits_for_quiet_but_not_for_ever_and_not_for_who_hurries(tmp_path):
+def test_what_is_asked_for_when_it_is_quiet_waits_for_that_but_not_for_ever_and_not_for_who_hurries(tmp_path):
     async def scenario():
-        async with begun(tmp_path, 0.05) as (job, works):
-            job.ask("ada")
+        async with begun(tmp_path, LATE) as (job, works):
             for _ in range(5):
-                await asyncio.sleep(0.02)
-                job.put_off("ada", quiet_s=0.4, most_s=LATE)
-            await asyncio.sleep(0.1)
+                job.ask_when_quiet("ada", quiet_s=0.4, most_s=LATE)
+                await asyncio.sleep(0.2)
             assert works.done == 0
             await ended(job)
             assert works.done == 1
-            job.put_off("ada", quiet_s=LATE, most_s=LATE)  # nothing waits
-            job.ask("ada")
-            for _ in range(3):
-                await asyncio.sleep(0.01)
-                job.put_off("ada", quiet_s=LATE, most_s=0.1)
-            await ended(job)
-            assert works.done == 2
-            job.ask("ada")
-            await asyncio.sleep(0.01)
-            job.put_off("ada", quiet_s=LATE, most_s=LATE)
+            async with asyncio.timeout(20):
+                while works.done == 1:
+                    job.ask_when_quiet("ada", quiet_s=0.4, most_s=0.5)
+                    await asyncio.sleep(0.01)
             job.hurry("ada")
+            await ended(job)
+            works.done = 2
+            job.ask_when_quiet("ada", quiet_s=LATE, most_s=LATE)
+            await asyncio.sleep(0.01)
+            job.hurry("ada")
+            job.ask_when_quiet("ada", quiet_s=LATE, most_s=LATE)
             await ended(job)
             assert works.done == 3
 
@@ -246,6 +244,22 @@ def test_work_that_is_cut_off_is_taken_up_by_the_next_start(tmp_path):
     asyncio.run(scenario())
 
 
+def test_who_asks_between_the_end_of_the_work_and_a_stop_is_remembered(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            works.gate.clear()
+            job.hurry("ada")
+            await works.under_way.wait()
+            works.gate.set()
+            asyncio.get_running_loop().call_soon(job.ask, "ada")  # behind the last step of the work
+            await asyncio.create_task(job.close())
+            assert works.done == 1
+        async with begun(tmp_path) as (job, works):
+            assert job.is_asked("ada")
+
+    asyncio.run(scenario())
+
+
 def test_who_is_forgotten_in_the_moment_of_asking_has_no_work(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):
@@ -257,5 +271,36 @@ def test_who_is_forgotten_in_the_moment_of_asking_has_no_work(tmp_path):
             job.ask("ada")
             await ended(job)
             assert works.done == 1
+
+    asyncio.run(scenario())
+
+
+def test_what_is_asked_for_when_it_is_quiet_right_behind_a_forgetting_is_done(tmp_path):
+    """While the work that was forgotten has not ended yet."""
+
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            job.ask("ada")
+            await asyncio.sleep(0.01)
+            job.forget("ada")
+            job.ask_when_quiet("ada", quiet_s=0.1, most_s=LATE)
+            await ended(job)
+            assert works.done == 1
+
+    asyncio.run(scenario())
+
+
+def test_a_stop_right_behind_an_ask_is_not_overheard(tmp_path):
+    """The work would begin after it."""
+
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            job.ask("ada")
+            await asyncio.sleep(0.01)
+            job.hurry("ada")
+            await job.close()
+            assert works.done == 0
+        async with begun(tmp_path) as (job, works):
+            assert job.is_asked("ada")
 
     asyncio.run(scenario())

@@ -14,9 +14,13 @@ def answering(app: ASGIApp) -> ASGIApp:
         request = _Request(scope["litestar_app"].state.parts.foreground)
 
         async def receive_and_see() -> Any:
+            if not request.sends:  # what is left to hear of is that it goes away: it is worked on meanwhile
+                return await receive()
             request.rest()
             try:
-                return await receive()
+                message = await receive()
+                request.sends = bool(message.get("more_body"))
+                return message
             finally:
                 request.wait()
 
@@ -40,6 +44,7 @@ class _Request:
     def __init__(self, foreground: Foreground) -> None:
         self._foreground = foreground
         self._waits = self._ended = False
+        self.sends = True  # the whole of it has not been read yet
 
     def wait(self) -> None:
         if not self._waits and not self._ended:

@@ -92,7 +92,8 @@ async def _summarised(request: Req, parts: Parts, subject: str, later: bool) -> 
     if later:
         job = await parts.summaries.later(request.user.id, subject)
         return Response(shown(job), status_code=202)
-    row = await while_connected(request, parts.summaries.now(request.user.id, subject))
+    with parts.foreground.elsewhere():
+        row = await while_connected(request, parts.summaries.now(request.user.id, subject))
     return Response(msgspec.convert(row, Summarised))
 
 

@@ -90,9 +90,10 @@ class Backstage:
             self.jobs["erase"].ask(user_id, self._tidy_delay_s)
 
     def _ask_index(self, job: str, user_id: str, changes: list[Change]) -> None:
-        self.jobs[job].ask(user_id)
-        if len(changes) >= MANY:
-            self.jobs[job].put_off(user_id, QUIET_S, MOST_S)
+        if len(changes) < MANY:
+            self.jobs[job].ask(user_id)
+        else:
+            self.jobs[job].ask_when_quiet(user_id, QUIET_S, MOST_S)
 
     def start(self, data: Path) -> None:
         """Take up what was left undone. A leftover log means a crash: whoever was open then is looked at again."""

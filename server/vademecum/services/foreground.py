@@ -5,16 +5,17 @@ model computes beside Python, but on the same cores: while people ask, it leaves
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
 # Of the time in which there is always a request, what the work behind keeps: 1 part of 20. It must go on.
 REST = 19
 GAP_S = 0.02  # who asks one thing after the other leaves no longer ones
-NAP_S = 0.0005  # and then look again
+NAP_S = 0.005  # and then look again; each look takes Python from whoever computes
 ALONE_S = 0.5  # who talks to a program, or waits for it and looks again, is back sooner than that
 
 
@@ -51,6 +52,25 @@ class Foreground:
             yield
         finally:
             self._waiting -= 1
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """A request waits for another program, a language model: it is not waited for meanwhile."""
+        self.end()
+        try:
+            yield
+        finally:
+            self.begin()
+
+    @asynccontextmanager
+    async def ahead(self, lock: asyncio.Lock) -> AsyncIterator[None]:
+        """Hold the lock, for somebody who waits: who has it by now does not give way meanwhile."""
+        with self.waiting():
+            await lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def politely(self, items: Iterable[T]) -> Iterator[T]:
         """The items. Behind each it rests as long as there are requests, `REST` times as long as the work on it took."""

@@ -60,7 +60,13 @@ class Indexes:
     writer at a time a user. `cache` may be shared with another kind's."""
 
     def __init__(
-        self, data: Path, name: str, cache: MatrixCache, embedder: Serving, knows: Callable[[str], bool]
+        self,
+        data: Path,
+        name: str,
+        cache: MatrixCache,
+        embedder: Serving,
+        knows: Callable[[str], bool],
+        foreground: Foreground,
     ) -> None:
         self._data = data
         self._name = name
@@ -68,6 +74,7 @@ class Indexes:
         self.embedder = embedder
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._knows = knows
+        self._foreground = foreground
         self._working: set[asyncio.Future[Any]] = set()
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix=f"index {name}")
 
@@ -159,7 +166,7 @@ class Indexes:
         index = entry.index
         if index is not None and index.model == (embedder.model if embedder is not None else None):
             return index
-        async with entry.writing:
+        async with self._foreground.ahead(entry.writing):
             embedder = await self.embedder(user_id)
             model, dims = (embedder.model, embedder.dims) if embedder is not None else (None, None)
             if entry.index is not None and entry.index.model != model:
@@ -179,7 +186,7 @@ class Indexes:
         """As `drop`, for good: the account has left, and is not known any more."""
         entry = self._open.pop(user_id, None)
         if entry is not None:
-            async with entry.writing:
+            async with self._foreground.ahead(entry.writing):
                 if entry.index is not None:
                     await asyncio.to_thread(entry.index.drop)
 

@@ -107,7 +107,7 @@ class Reembedding:
             manifest = await asyncio.to_thread(manifests.verify, folder)
         except ModelError as error:
             raise Conflict(f"{error.message} Nothing was changed.") from error
-        async with self._changing:
+        async with self._indexer.foreground.ahead(self._changing):
             now = await self._inference.get()
             if now is not None and now.model == manifest.hash:
                 return
@@ -179,7 +179,7 @@ class Reembedding:
 
     async def pause(self, paused: bool) -> None:
         """Stop after the block that is under way, or go on."""
-        async with self._changing:
+        async with self._indexer.foreground.ahead(self._changing):
             if self._plan is None:
                 raise Conflict("No change of the model is under way.")
             self._keep(msgspec.structs.replace(self._plan, paused=paused))
@@ -202,7 +202,7 @@ class Reembedding:
 
     async def forget(self, user_id: str) -> None:
         """The user has left, and holds up nobody."""
-        async with self._changing:
+        async with self._indexer.foreground.ahead(self._changing):
             self._inference.caught_up(user_id)
             self._sizes.pop(user_id, None)
             await self._end_if_done()

@@ -81,20 +81,25 @@ class UserQueue:
         if due >= self._due.get(user_id, math.inf):
             return
         self._due[user_id] = due
-        if user_id not in self._tasks:
+        task = self._tasks.get(user_id)
+        if task is None:
             self._begin(user_id)
         elif user_id in self._sooner:
             self._mark(user_id)
             self._sooner[user_id].set()
+        elif task.done() or task.cancelling():  # its mark is gone, and a stop may come before the next task
+            self._mark(user_id)
 
-    def put_off(self, user_id: str, quiet_s: float, most_s: float) -> None:
-        """What waits for its time waits until nobody has put it off for `quiet_s`, but for `most_s` at most, or until
-        somebody hurries."""
-        if user_id not in self._due or user_id not in self._sooner:
+    def ask_when_quiet(self, user_id: str, quiet_s: float, most_s: float) -> None:
+        """Work due when nobody has asked in this way for `quiet_s`, but `most_s` after the first at most. What waits for
+        its time already is put off; what is due is not."""
+        if user_id not in self._sooner or user_id not in self._due:  # else it waits
+            self.ask(user_id, quiet_s)
             return
         now = time.monotonic()
         last = self._last.setdefault(user_id, now + most_s)
-        self._due[user_id] = max(self._due[user_id], min(now + quiet_s, last))
+        if self._due[user_id] > now:
+            self._due[user_id] = max(self._due[user_id], min(now + quiet_s, last))
 
     def hurry(self, user_id: str) -> None:
         """Ask, and do not wait for the delay, nor until work that failed would be tried again: somebody is waiting."""
@@ -131,8 +136,10 @@ class UserQueue:
         try:
             while (left := self._due[user_id] - time.monotonic()) > 0:
                 sooner.clear()
+                # Not wait_for: it overhears a stop that comes right behind a wake.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(sooner.wait(), left)
+                    async with asyncio.timeout(left):
+                        await sooner.wait()
         finally:
             del self._sooner[user_id]
 

@@ -16,27 +16,34 @@ const PARTS = [
   { to: "/memory/timeline", label: words.timeline },
   { to: "/memory/background", label: words.background },
 ];
+const PAGES = new Map([
+  ["entities", Entities],
+  ["timeline", Timeline],
+  ["background", Background],
+]);
 
-export default function Memory({ params: { part } }: { params: { part?: string } }) {
+export default function Memory({ params: { part = "" } }: { params: { part?: string } }) {
+  const Page = PAGES.get(part) ?? Remembered;
   return (
-    <Container size={part === "entities" ? "md" : "sm"} py="lg">
-      <Stack gap={part ? "lg" : 40}>
+    <Container size={Page === Entities ? "md" : "sm"} py="lg">
+      <Stack gap={Page === Remembered ? 40 : "lg"}>
         <Stack gap="sm">
           <Title order={2}>{words.title}</Title>
           <SubNav label={words.parts} parts={PARTS} />
         </Stack>
-        {part === "entities" && <Entities />}
-        {part === "timeline" && <Timeline />}
-        {part === "background" && <Background />}
-        {part === undefined && (
-          <>
-            <Facts />
-            <Statements />
-            <Divider />
-            <Forget />
-          </>
-        )}
+        <Page />
       </Stack>
     </Container>
+  );
+}
+
+function Remembered() {
+  return (
+    <>
+      <Facts />
+      <Statements />
+      <Divider />
+      <Forget />
+    </>
   );
 }
