@@ -1,9 +1,12 @@
 """What happens between looking up what is known of a memory and storing it: a session moves, a row is edited."""
 
+import asyncio
+
 from property.rows import episode, fact, project, session
 from server.endpoint import Rule
-from server.extracting import FOUND, REPLY, finished, made, reply, scenario_of, talk, until
+from server.extracting import FOUND, REPLY, finished, listed, made, reply, scenario_of, talk, until
 from server.house import MODELS, house, run
+from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model import names
 from vademecum.model.limits import Limits
 from vademecum.services.remember import Memories
@@ -60,6 +63,26 @@ def test_what_a_turn_said_before_it_was_edited_is_not_stored(tmp_path, monkeypat
         assert [row["text"] for row in (await ada.live("memories")).values()] == ["It is new."]
 
     scenario_of(tmp_path, scenario, Rule(when="anew", say=reply(memories=["It is new."])), Rule(say=[REPLY]))
+
+
+def test_a_turn_that_is_edited_while_jobs_are_listed_is_listed(tmp_path, monkeypatch):
+    survey, edits = UserStore.survey_jobs, []
+
+    async def surveyed(store, most):
+        if edits:
+            await asyncio.create_task(edits.pop())
+        return await survey(store, most)
+
+    async def scenario(h, model, ada):
+        first = episode("e1", "s1")
+        await talk(ada, first)
+        assert (await listed(ada))["counts"]["failed"] == 0
+        monkeypatch.setattr(UserStore, "survey_jobs", surveyed)
+        edits.append(ada.push("episodes", {**first, "userMessage": "anew"}, assumed=first))
+        counts = (await listed(ada))["counts"]
+        assert not edits and sum(counts.values()) == 1, counts
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]), Rule(say=[REPLY]))
 
 
 def test_an_account_that_gets_full_keeps_no_memory_of_a_turn_that_could_not_be_stored(tmp_path):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import structlog
 
 from vademecum.engines.duckdb.users import Users
+from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import NotFound
 from vademecum.model import jobs, moments
 from vademecum.model.draft import Draft
@@ -26,12 +27,23 @@ class Survey:
 
 async def survey(users: Users, user_id: str, limit: int, now: str) -> Survey:
     async with users.open(user_id) as store:
-        try:
-            await store.take_up()
-        except Exception as error:  # a full disk: what is written down can be looked at all the same
-            _log.error("jobs of turns are not written down yet", exc_info=error)
-        newest, counts = await store.survey_jobs(limit)
-        return Survey(newest, counts, store.asked_on(moments.day(now)))
+        followed = await _take_up(store)
+        while True:
+            newest, counts = await store.survey_jobs(limit)
+            # A turn that was edited meanwhile has lost its job, and no other one may have been written down for it then.
+            before, followed = followed, await _take_up(store)
+            if followed == before:
+                return Survey(newest, counts, store.asked_on(moments.day(now)))
+
+
+async def _take_up(store: UserStore) -> int | None:
+    """Take up all turns that any reader may have seen. Returns up to which seq that is."""
+    try:
+        await store.write(lambda draft: None)  # done after every commit that has begun
+        await store.take_up()
+    except Exception as error:  # a full disk: what is written down can be looked at all the same
+        _log.error("jobs of turns are not written down yet", exc_info=error)
+    return store.followed
 
 
 async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:

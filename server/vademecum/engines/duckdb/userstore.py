@@ -178,7 +178,7 @@ class UserStore:
     async def extract(self, *, extracts: bool) -> None:
         """Whether turns that come from now on cause jobs. Those of the turns until now are as they were. A disk that does
         not take this down keeps nobody from their rows."""
-        if extracts == (self._opened.jobs.followed is not None):
+        if extracts == (self.followed is not None):
             return
 
         def turn(draft: Draft) -> None:
@@ -197,10 +197,14 @@ class UserStore:
         while turns := self.new_turns():
             await self.write(partial(causes.take_up, turns=turns))
 
+    @property
+    def followed(self) -> int | None:
+        """Up to which seq turns have been taken up; None: they cause no jobs."""
+        return self._opened.jobs.followed
+
     def new_turns(self) -> list[Entry]:
         """The next of those turns, in the order of seq."""
-        followed = self._opened.jobs.followed
-        return [] if followed is None else self.after(causes.TURNS, followed, TURNS_AT_ONCE)
+        return [] if self.followed is None else self.after(causes.TURNS, self.followed, TURNS_AT_ONCE)
 
     # -- writing ------------------------------------------------------------------------------------------------
 

@@ -212,9 +212,7 @@ class VectorIndex:
             if old is not None:
                 if document_ids:
                     old.replace(to_table([], self._dims), (), document_ids)
-                new = old.copy() if old.rows else None
-                self._table = new
-                self._save(*self.checkpoint)
+                self._renew(old)
             return self._sweep()
 
     def optimise(self, after_versions: int = 16) -> bool:
@@ -224,7 +222,15 @@ class VectorIndex:
                 return False
             self._swap.clear()
             self._table.optimise()
+            if self._table.versions >= after_versions:  # the clock was put back: they are of a time to come
+                self._renew(self._table)
+                self._sweep()
             return True
+
+    def _renew(self, old: ChunkTable) -> None:
+        """The living rows go to a new table; the old one is what a sweep takes."""
+        self._table = old.copy() if old.rows else None
+        self._save(*self.checkpoint)
 
     def stats(self) -> IndexStats:
         """How much is held."""

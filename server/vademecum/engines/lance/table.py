@@ -134,8 +134,8 @@ class ChunkTable:
     def copy(self) -> "ChunkTable":
         """The living rows in a new table beside this one."""
         copy = ChunkTable.create(self._folder, self.dims)
-        for batch in self.batches(schema(self.dims).names):
-            copy._table.add(pa.Table.from_batches([batch], schema(self.dims)))
+        rows = self.batches(schema(self.dims).names)
+        copy._table.add(pa.RecordBatchReader.from_batches(schema(self.dims), rows))
         return copy
 
     def verify(self) -> None:
