@@ -64,7 +64,8 @@ async def besiege(tmp_path: Path) -> None:
 
 
 async def kill_again_and_again(served: Served, model: Model, rng: Random) -> int:
-    """How many kills cut off what was under way."""
+    """How many kills cut off what was under way. Each comes when some of a round's turns have been asked about, and not
+    after a time: how many are done by then would be the machine's choice."""
     client = await served.start()
     _, token = await served.add_user("ada@example.org")
     headers = {"Authorization": f"Bearer {token}"}
@@ -76,8 +77,9 @@ async def kill_again_and_again(served: Served, model: Model, rng: Random) -> int
         await push(client, headers, "sessions", *(session(f"s{n}", projectId="p1") for n in numbers))
         turns = [episode(f"e{n}", f"s{n}", userMessage=f"turn {n}.") for n in numbers]
         await push(client, headers, "episodes", *turns)
-        await asyncio.sleep(rng.uniform(0.02, 0.5))
-        asked = len(model.asked)
+        await model_heard(model, first + rng.randrange(TURNS))
+        await asyncio.sleep(rng.uniform(0.0, 0.06))
+        asked = turns_heard(model)
         served.kill()
         await client.aclose()
         half_way += asked < first + TURNS
@@ -86,6 +88,19 @@ async def kill_again_and_again(served: Served, model: Model, rng: Random) -> int
     await check(client, headers, model)
     await client.aclose()
     return half_way
+
+
+def turns_heard(model: Model) -> int:
+    """About how many turns the model was asked. A kill has some asked twice."""
+    return len({one.question for one in model.asked})
+
+
+async def model_heard(model: Model, count: int) -> None:
+    """Of at least so many turns, or it has been silent for too long."""
+    end = time.monotonic() + DONE_S
+    while turns_heard(model) < count:
+        assert time.monotonic() < end, f"the model was asked about {turns_heard(model)} turns of {count}"
+        await asyncio.sleep(0.005)
 
 
 async def push(client: httpx.AsyncClient, headers: dict[str, str], name: str, *rows: dict[str, Any]) -> None:
