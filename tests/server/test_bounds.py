@@ -13,7 +13,7 @@ from server.house import house, refused, run
 from server.test_limits import dead, small
 from vademecum.model.limits import REFERENCE_BYTES, TOMBSTONE_BYTES
 from vademecum.services import backup as backups
-from vademecum.services.push import ROWS_MAX
+from vademecum.services.incoming import ROWS_MAX
 
 
 @pytest.fixture

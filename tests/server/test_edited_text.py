@@ -9,7 +9,8 @@ from server.test_erasure import OTHER, SECRET, needles
 from soon import soon
 from vademecum.model.limits import Limits
 from vademecum.services.erase import scan
-from vademecum.services.push import push, read_batch
+from vademecum.services.incoming import read_batch
+from vademecum.services.push import push
 
 ASKED = "What did Bartholomew bury beneath the third oak tree?"
 TOLD = "A xylophone of rosewood, said the old gardener quietly."

@@ -7,7 +7,8 @@ from property.rows import episode, project, session
 from vademecum.model import causes, jobs, moments
 from vademecum.model.collections import Registry
 from vademecum.model.draft import Draft, Heads
-from vademecum.services.push import push, read_batch
+from vademecum.services.incoming import read_batch
+from vademecum.services.push import push
 from vademecum.settings import default_tiers
 
 NOW = "2026-01-01T00:00:00.000Z"

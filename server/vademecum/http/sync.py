@@ -20,10 +20,11 @@ from vademecum.model.collections import Collection, Registry
 from vademecum.model.draft import Draft
 from vademecum.services.follow import Subscription
 from vademecum.services.gone_back import heed
+from vademecum.services.incoming import read_batch
 from vademecum.services.offer import dimensions
 from vademecum.services.parts import Parts
 from vademecum.services.pull import check_epoch, pull
-from vademecum.services.push import push, read_batch
+from vademecum.services.push import push
 from vademecum.services.sign_in import is_valid
 
 REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)

@@ -159,7 +159,8 @@ def welcome(draft: Draft, parent: str) -> None:
     while todo:
         arrived = todo.pop()
         waiting = [k for k in draft.dependents(arrived) if _waits_for(draft, k, arrived)]
-        draft.prefetch(waiting)
+        if waiting:
+            draft.prefetch(waiting)
         for key in waiting:
             head = draft.head(key)
             if head is not None and all(draft.life(p) == "live" for p in head.parents):

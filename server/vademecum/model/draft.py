@@ -215,7 +215,10 @@ class Draft:
 
     def dependents(self, key: str) -> list[str]:
         """Keys of the rows, waiting ones too, that name `key` as a parent or a reference; sorted."""
-        stored, changed = self._heads.index.dependents.get(key, ()), self._index.dependents.get(key, ())
+        stored, changed = self._heads.index.dependents.get(key), self._index.dependents.get(key)
+        if not stored and not changed:  # as of most rows when they come
+            return []
+        stored, changed = stored or set(), changed or set()
         return sorted({*changed, *(k for k in stored if k not in self.changes)})
 
     def holder(self, collection: str, tag: str) -> str | None:
@@ -266,11 +269,12 @@ class Draft:
 
     # -- changing -----------------------------------------------------------------------------------------------
 
-    def measure(self, key: str, row: Json, body: bytes) -> int:
-        """Bytes by which storing `row` would change `usage.bytes`."""
+    def measure(self, key: str, row: Json, body: bytes, named: Links | None = None) -> int:
+        """Bytes by which storing `row` would change `usage.bytes`. `named`: its links, if they are known."""
         name = key.partition("/")[0]
         charged = charged_bytes(name, row, len(body))
-        references = self._references + len(links(self.collections[name], row)[1])
+        _, named_here = named if named is not None else links(self.collections[name], row)
+        references = self._references + len(named_here)
         before = self.head(key)
         if before is not None and not before.deleted:
             charged -= before.size

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from vademecum.model.collections import DOCUMENT_ID_PATTERN, ID_PATTERN, TIME_PATTERN
+from vademecum.model.collections import DOCUMENT_ID_PATTERN, ID_PATTERN, TIME_LOOKS, TIME_PATTERN
 
 _CHARACTERS = "letters, digits and . _ ~ - only, and not be `.`, `..` or a name that objects of JavaScript have, such as `__proto__`"
 LOOKS = {
-    TIME_PATTERN: "look like 2026-11-21T15:09:02.059Z",
+    TIME_PATTERN: TIME_LOOKS,
     ID_PATTERN: f"have 1 to 100 characters, {_CHARACTERS}, like session-1",
     DOCUMENT_ID_PATTERN: f"have 1 to 90 characters, {_CHARACTERS}, like document-1",
 }

@@ -32,7 +32,7 @@ def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
         "updatedAt": max(draft.now, row["updatedAt"]),
     }
     try:
-        draft.collections["documents"].decode(msgspec.json.encode(borrowed))
+        draft.collections["documents"].fit(borrowed)
     except msgspec.ValidationError as error:
         raise Conflict(
             "This document is borrowed by as many sessions as it can be. Nothing was changed: return it from a session "

@@ -24,7 +24,8 @@ from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, not_stored
 from vademecum.model.scope import MemoryScope, sees
 from vademecum.services.documents import new_id
-from vademecum.services.push import PushRow, push, read_row
+from vademecum.services.incoming import PushRow, read_row
+from vademecum.services.push import push
 from vademecum.services.scope import place_of
 
 _REFUSALS: dict[str, type[VademecumError]] = {

@@ -6,7 +6,7 @@ A body goes when its row changes or dies, and is given only for the `seq` it was
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from vademecum.model.draft import Change, Heads
 
@@ -19,14 +19,14 @@ class Recent:
         self._bodies: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
         self._bytes = 0
 
-    def absorb(self, changes: Iterable[Change]) -> None:
+    def absorb(self, changes: Collection[Change]) -> None:
         """Take over what was committed."""
         for change in changes:
             self._drop(change.key)
-            head = change.head
-            if head is not None and not head.deleted and len(change.body) <= MOST_BYTES:
-                self._bodies[change.key] = head.seq, change.body
-                self._bytes += len(change.body)
+        for change in _last_that_fit(changes):
+            assert change.head is not None
+            self._bodies[change.key] = change.head.seq, change.body
+            self._bytes += len(change.body)
         while self._bytes > MOST_BYTES:
             _, (_, body) = self._bodies.popitem(last=False)
             self._bytes -= len(body)
@@ -43,3 +43,17 @@ class Recent:
             if kept is not None and head is not None and kept[0] == head.seq:
                 found[key] = kept[1]
         return found
+
+
+def _last_that_fit(changes: Collection[Change]) -> list[Change]:
+    """The last of the live rows that have room together, the oldest first: a big commit pushes its own rows out."""
+    found: list[Change] = []
+    room = MOST_BYTES
+    for change in reversed(list(changes)):
+        if change.head is None or change.head.deleted or len(change.body) > MOST_BYTES:
+            continue
+        room -= len(change.body)
+        if room < 0:
+            break
+        found.append(change)
+    return found[::-1]
