@@ -13,7 +13,8 @@ from server.listening import listening
 from soon import soon
 from vademecum.engines.llm.endpoint import AnswerBounds, Endpoint
 from vademecum.errors import AnswerTooSlow, AssistantUnreachable, Stopping
-from vademecum.services.answer import Asker, Done, Question
+from vademecum.services.answer import Done
+from vademecum.services.context import Asker, Question
 from vademecum.settings import Rates, default_tiers
 
 

@@ -30,7 +30,8 @@ from vademecum.http.asked import QueryText, Req
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id
-from vademecum.services.answer import Answering, Asker, Delta, Done, Event, Question, Told
+from vademecum.services.answer import Answering, Delta, Done, Event, Told
+from vademecum.services.context import Question
 from vademecum.services.follow import frame
 from vademecum.services.parts import Parts
 from vademecum.services.sign_in import is_valid
@@ -95,10 +96,8 @@ async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: Stat
     parts: Parts = state.parts
     if not data.query.strip():
         raise BadRequest("There is no question.")
-    account = request.user
-    asker = Asker(account.id, account.tier, parts.limits(account))
     question = Question(data.query, data.session_id, data.episode_id, data.system_prompt)
-    answering = parts.answers.begin(asker, question)
+    answering = parts.answers.begin(parts.asker(request.user), question)
     try:
         first = await while_connected(request, answering.next())
     except BaseException:

@@ -9,7 +9,7 @@ from vademecum.errors import Busy, NotFound, TooLarge
 from vademecum.http.asked import QueryText, Req
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
-from vademecum.services.context import Context
+from vademecum.services.context import Context, Question
 from vademecum.services.parts import Parts
 
 
@@ -30,15 +30,12 @@ class ContextQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True
 )
 async def context_route(request: Req, data: JSONBody[ContextQuestion], state: State) -> Context:
     """What to tell a model before the question, within the tier's budgets of tokens: the system prompt, the facts that
-    belong to the question, the session's latest turns and summaries, what memory recalls within the scope of the session, and passages of the
-    documents it has borrowed. The question itself is not in it. `dropped` names what did not fit, `scope` says what was
+    belong to the question, the session's latest turns and summaries, what memory recalls within the scope of the session,
+    and passages of the documents it has borrowed. The question itself is not in it. `dropped` names what did not fit, `scope` says what was
     looked at, and which rows of memory were recalled."""
     parts: Parts = state.parts
-    account = request.user
-    making = parts.contexts.context(
-        account.id, account.tier, parts.limits(account), data.query, data.session_id, data.system_prompt
-    )
-    return await while_connected(request, making)
+    question = Question(data.query, data.session_id, system=data.system_prompt)
+    return await while_connected(request, parts.contexts.context(parts.asker(request.user), question))
 
 
 ROUTES = [context_route]

@@ -30,9 +30,9 @@ from vademecum.errors import (
     VademecumError,
 )
 from vademecum.model.endpoint import base_address
-from vademecum.model.limits import Limits, Tier
+from vademecum.model.limits import DOCUMENTS
 from vademecum.model.prompt import Allowed, Ids, Tokens, nothing_found
-from vademecum.services.context import Context, Contexts, ContextScope
+from vademecum.services.context import Asker, Context, Contexts, ContextScope, Question
 from vademecum.services.documents import filenames
 from vademecum.services.places import QuestionPlaces
 from vademecum.services.search import Result
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 RETRY_S = 5
 HEAD_START_S = 1.0  # for an endpoint that refuses to say so before our own answer begins
 EVENTS = 64  # wait for a slow reader at most
-NAMED = 100  # as many documents as an account may have
 _log = structlog.get_logger("vademecum.answer")
 
 
@@ -82,19 +81,6 @@ class Done(msgspec.Struct, frozen=True):
 
 Event = Told | Delta | Done
 Tell = Callable[[Event], Awaitable[None]]
-
-
-class Asker(msgspec.Struct, frozen=True):
-    user_id: str
-    tier: Tier
-    limits: Limits
-
-
-class Question(msgspec.Struct, frozen=True):
-    query: str
-    session_id: str
-    episode_id: str | None
-    system: str
 
 
 class Answering:
@@ -198,15 +184,7 @@ class Answers:
             await self.endpoint.close()
 
     async def _write(self, endpoint: Endpoint, asker: Asker, question: Question, tell: Tell) -> None:
-        context, passages = await self._contexts.with_passages(
-            asker.user_id,
-            asker.tier,
-            asker.limits,
-            question.query,
-            question.session_id,
-            question.system,
-            question.episode_id,
-        )
+        context, passages = await self._contexts.with_passages(asker, question)
         if context.scope.mode == "authoritative" and not passages:
             await tell(_told(context, passages, None))
             await tell(Delta(nothing_found(await self._searched(asker.user_id, context.scope))))
@@ -236,7 +214,7 @@ class Answers:
         if scope.search is None:
             return []
         async with self._users.open(user_id) as store:
-            return sorted((await filenames(store, scope.search.document_ids)).values())[:NAMED]
+            return sorted((await filenames(store, scope.search.document_ids)).values())[:DOCUMENTS]
 
 
 def endpoint_of(settings: Settings, model: str = "") -> Endpoint | None:

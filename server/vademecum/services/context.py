@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,6 +28,7 @@ from vademecum.model.prompt import (
     Mode,
     Passage,
     Prompt,
+    Recalled,
     SystemPromptTooLarge,
     Tokens,
     Turn,
@@ -71,6 +73,22 @@ class Context(msgspec.Struct):
     scope: ContextScope
 
 
+class Asker(msgspec.Struct, frozen=True):
+    user_id: str
+    tier: Tier
+    limits: Limits
+
+
+class Question(msgspec.Struct, frozen=True):
+    """`system`: the client's own part of the prompt. `episode_id`: the turn that is being answered, if it is one: it and
+    those after it are not told."""
+
+    query: str
+    session_id: str
+    episode_id: str | None = None
+    system: str = ""
+
+
 class _Session(msgspec.Struct, rename="camel"):
     mode: Mode = "analysis"
     project_id: str | None = None
@@ -79,6 +97,18 @@ class _Session(msgspec.Struct, rename="camel"):
 class _Episode(Turn, frozen=True, rename="camel"):
     created_at: str
     status: str
+
+
+class _Known(NamedTuple):
+    """What is told without a search. `home`: where the session is, nowhere while it is on its way here; `end`: the moment
+    of the turn that is being answered."""
+
+    session: _Session
+    home: Home | None
+    facts: Sequence[Fact]
+    end: Moment | None
+    turns: Sequence[Turn]
+    summaries: Sequence[Recalled]
 
 
 _session = msgspec.json.Decoder(_Session)
@@ -93,54 +123,37 @@ class Contexts:
         self._reminder = reminder
         self._inference = inference
 
-    async def context(
-        self, user_id: str, tier: Tier, limits: Limits, query: str, session_id: str, system: str
-    ) -> Context:
+    async def context(self, asker: Asker, question: Question) -> Context:
         """Raises NotFound for a deleted session, TooLarge for a system prompt that leaves no room, and Busy."""
-        context, _ = await self.with_passages(user_id, tier, limits, query, session_id, system)
+        context, _ = await self.with_passages(asker, question)
         return context
 
-    async def with_passages(
-        self,
-        user_id: str,
-        tier: Tier,
-        limits: Limits,
-        query: str,
-        session_id: str,
-        system: str,
-        episode_id: str | None = None,
-    ) -> tuple[Context, list[Result]]:
-        """As `context`, and the passages that are in the prompt, in its order. The turn `episode_id` and those after it
-        are not told: it is the one that is being answered."""
-        budget = BUDGETS[tier]
-        async with self._users.open(user_id) as store:
-            session = await _session_of(store, session_id)
-            home = _home(store, session_id)
-            facts = await _facts(store, query, budget)
-            end = await _moment_of(store, session_id, episode_id)
-            turns = await _turns(store, session_id, budget, end)
-            known = await summaries(store, session_id, home) if home is not None else []
-        asking = Asking(query, session_id, home, end) if home is not None else None
-        found, reminded = await self._looked_up(user_id, limits, budget, query, session_id, asking)
-        authoritative = session.mode == "authoritative"
-        mode: Mode = "authoritative" if authoritative and limits.authoritative and found else "analysis"
-        passages = [_passage(result) for result in found.results] if found else []
+    async def with_passages(self, asker: Asker, question: Question) -> tuple[Context, list[Result]]:
+        """As `context`, and the passages that are in the prompt, in its order."""
+        budget = BUDGETS[asker.tier]
+        async with self._users.open(asker.user_id) as store:
+            known = await _known(store, question, budget)
+        found, reminded = await self._looked_up(asker, question, budget, known)
+        mode = _mode(known.session, asker.limits, found)
+        results = found.results if found else []
+        told = [*known.summaries, *reminded.lines]
+        passages = [_passage(result) for result in results]
         made = await self._made(
-            Given(system, mode, facts, turns, [*known, *reminded.lines], passages), budget
+            Given(question.system, mode, known.facts, known.turns, told, passages), budget
         )
-        notices = [FALLBACK if mode != session.mode else None, reminded.notice]
+        notices = [FALLBACK if mode != known.session.mode else None, reminded.notice]
         scope = ContextScope(
-            session_id=session_id,
-            project_id=session.project_id,
+            session_id=question.session_id,
+            project_id=known.session.project_id,
             mode=mode,
             search=found.scope if found else None,
-            memory=home,
+            memory=known.home,
             recalled=[source(key) for key in made.kept.memories],
             notice=" ".join(notice for notice in notices if notice) or None,
         )
-        told = {_place(result): result for result in (found.results if found else [])}
-        passages_told = [told[place] for place in made.kept.passages]
-        return Context(made.prompt, made.tokens, made.budget, made.dropped, scope), passages_told
+        by_place = {_place(result): result for result in results}
+        context = Context(made.prompt, made.tokens, made.budget, made.dropped, scope)
+        return context, [by_place[place] for place in made.kept.passages]
 
     async def _made(self, given: Given, budget: Budget) -> Prompt:
         draft = await asyncio.to_thread(render, given, budget)
@@ -153,30 +166,43 @@ class Contexts:
             ) from error
 
     async def _looked_up(
-        self,
-        user_id: str,
-        limits: Limits,
-        budget: Budget,
-        query: str,
-        session_id: str,
-        asking: Asking | None,
+        self, asker: Asker, question: Question, budget: Budget, known: _Known
     ) -> tuple[Found | None, Reminded]:
         """Documents and memory, side by side: one slow index is not waited for after the other."""
-        if asking is None:
-            return await self._found(user_id, limits, budget, query, session_id), Reminded([])
-        reminding = asyncio.create_task(self._reminder.remind(user_id, asking))
+        if known.home is None:
+            return await self._found(asker, question, budget), Reminded([])
+        asking = Asking(question.query, question.session_id, known.home, known.end)
+        reminding = asyncio.create_task(self._reminder.remind(asker.user_id, asking))
         try:
-            found = await self._found(user_id, limits, budget, query, session_id)
+            found = await self._found(asker, question, budget)
             return found, await reminding
         finally:
             reminding.cancel()
 
-    async def _found(
-        self, user_id: str, limits: Limits, budget: Budget, query: str, session_id: str
-    ) -> Found | None:
-        if not (limits.searches_documents and budget.rag):
+    async def _found(self, asker: Asker, question: Question, budget: Budget) -> Found | None:
+        if not (asker.limits.searches_documents and budget.rag):
             return None
-        return await self._searcher.search(user_id, limits, query, session_id, PASSAGES, "hybrid")
+        return await self._searcher.search(
+            asker.user_id, asker.limits, question.query, question.session_id, PASSAGES, "hybrid"
+        )
+
+
+async def _known(store: UserStore, question: Question, budget: Budget) -> _Known:
+    """Raises NotFound for a deleted session, BadRequest for what is no id of one."""
+    session_id = question.session_id
+    session = await _session_of(store, session_id)
+    home = _home(store, session_id)
+    facts = await _facts(store, question.query, budget)
+    end = await _moment_of(store, session_id, question.episode_id)
+    turns = await _turns(store, session_id, budget, end)
+    return _Known(
+        session, home, facts, end, turns, await summaries(store, session_id, home) if home is not None else []
+    )
+
+
+def _mode(session: _Session, limits: Limits, found: Found | None) -> Mode:
+    """The session's own, where the tier has it and documents were searched."""
+    return session.mode if limits.authoritative and found else "analysis"
 
 
 async def _session_of(store: UserStore, session_id: str) -> _Session:

@@ -15,7 +15,7 @@ from vademecum.model.collections import Registry
 from vademecum.model.limits import Limits
 from vademecum.services.answer import Answers
 from vademecum.services.backstage import Backstage
-from vademecum.services.context import Contexts
+from vademecum.services.context import Asker, Contexts
 from vademecum.services.erase import Eraser
 from vademecum.services.follow import Hub
 from vademecum.services.foreground import Foreground
@@ -61,3 +61,6 @@ class Parts:
 
     def limits(self, account: Account) -> Limits:
         return self.settings.tiers[account.tier]
+
+    def asker(self, account: Account) -> Asker:
+        return Asker(account.id, account.tier, self.limits(account))
