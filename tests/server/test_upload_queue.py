@@ -10,7 +10,7 @@ from unit.files import hostile
 from unit.files.reading import readers
 from vademecum.errors import Busy
 from vademecum.services.places import UploadPlaces
-from vademecum.services.upload import upload
+from vademecum.services.upload import SentFile, upload
 
 
 async def reading(count):
@@ -68,10 +68,9 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            limits = h.parts.settings.tiers["JIGGA"]
-            full = UploadPlaces(of_one=0)
+            h.parts.places = UploadPlaces(of_one=0)
             with pytest.raises(Busy):
-                await upload(h.parts.users, ada.id, limits, never, "a.txt", None, h.parts.inference, full)
+                await upload(h.parts, h.parts.accounts.accounts[ada.id], SentFile("a.txt", never))
 
     run(scenario)
 

@@ -20,7 +20,7 @@ from vademecum.services import borrow as borrowing
 from vademecum.services import delete as deleting
 from vademecum.services import documents, rows
 from vademecum.services.parts import Parts
-from vademecum.services.upload import upload
+from vademecum.services.upload import SentFile, upload
 from vademecum.settings import UPLOAD_MAX
 
 
@@ -81,17 +81,9 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
     if not hasattr(data.file.file, "read") or not all(isinstance(given, str | None) for given in ids):
         # a form's fields are what the client makes of them, whatever the types above say
         raise BadRequest("`file` must be a file, `sessionId` and `id` ids. Nothing was stored.")
-    uploaded = await upload(
-        parts.users,
-        request.user.id,
-        parts.limits(request.user),
-        data.file.read,
-        data.file.filename or "document",
-        data.session_id or None,
-        parts.inference,
-        parts.places,
-        data.id or None,
-    )
+    name = data.file.filename or "document"
+    file = SentFile(name, data.file.read, data.session_id or None, data.id or None)
+    uploaded = await upload(parts, request.user, file)
     return as_stored(msgspec.json.encode(uploaded), 201)
 
 

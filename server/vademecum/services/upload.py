@@ -12,8 +12,8 @@ from pathlib import PurePath
 
 import msgspec
 
-from vademecum.engines.duckdb.users import Users
-from vademecum.engines.files.parsed import SECTION_MAX, Unreadable
+from vademecum.engines.duckdb.accounts import Account
+from vademecum.engines.files.parsed import SECTION_MAX, Parsed, Unreadable
 from vademecum.engines.files.sandbox import parse
 from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
 from vademecum.model.cascade import kill
@@ -23,8 +23,7 @@ from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, not_stored, refusal
 from vademecum.services.borrow import borrow, check_session
 from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
-from vademecum.services.models import Inference
-from vademecum.services.places import UploadPlaces
+from vademecum.services.parts import Parts
 
 
 class Uploaded(msgspec.Struct):
@@ -34,69 +33,48 @@ class Uploaded(msgspec.Struct):
     existing: bool
 
 
-async def upload(
-    users: Users,
-    user_id: str,
-    limits: Limits,
-    read: Callable[[], Awaitable[bytes]],
-    filename: str,
-    session_id: str | None,
-    inference: Inference,
-    places: UploadPlaces,
-    document_id: str | None = None,
-) -> Uploaded:
-    """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored).
+class SentFile(msgspec.Struct, frozen=True):
+    """`read` brings it into memory: called when there is room for it. `document_id`: the id that the client chose, so that
+    a file that is sent again, or read by the client itself after a lost answer, is the same document."""
 
-    `read` brings the file into memory: called when there is room for it. `document_id`: the id that the client chose,
-    so that a file that is sent again, or read by the client itself after a lost answer, is the same document.
-    """
-    if document_id is not None:
-        _check_id(document_id)
-    async with places.take(user_id, filename) as turn:
-        data = await read()
-        return await _upload(users, user_id, limits, data, filename, session_id, inference, turn, document_id)
+    name: str
+    read: Callable[[], Awaitable[bytes]]
+    session_id: str | None = None
+    document_id: str | None = None
+
+
+async def upload(parts: Parts, account: Account, file: SentFile) -> Uploaded:
+    """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
+    if file.document_id is not None:
+        _check_id(file.document_id)
+    async with parts.places.take(account.id, file.name) as turn:
+        return await _upload(parts, account, file, await file.read(), turn)
 
 
 async def _upload(
-    users: Users,
-    user_id: str,
-    limits: Limits,
-    data: bytes,
-    filename: str,
-    session_id: str | None,
-    inference: Inference,
-    turn: asyncio.Semaphore,
-    document_id: str | None,
+    parts: Parts, account: Account, file: SentFile, data: bytes, turn: asyncio.Semaphore
 ) -> Uploaded:
+    limits = parts.limits(account)
     if len(data) > limits.file_bytes:
         raise TooLarge(
-            f"{filename} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
+            f"{file.name} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
         )
     content_hash = hashlib.sha256(data).hexdigest()
-    async with users.open(user_id) as store:
+    async with parts.users.open(account.id) as store:
         known, forgotten_at = await store.write(
-            lambda draft: (_lend_known(draft, content_hash, session_id, document_id), draft.forgotten_at)
+            lambda draft: (
+                _lend_known(draft, content_hash, file.session_id, file.document_id),
+                draft.forgotten_at,
+            )
         )
         held = store.usage.documents
     if known is not None and known.whole:
         return Uploaded(known.row, existing=True)
     if known is None and held >= limits.documents:
-        raise _full(filename, limits)  # said before the work; the transaction below says it again
-    try:
-        async with turn:
-            parsed = await parse(data, filename)
-    except Unreadable as error:
-        raise UnreadableFile(error.message, code=error.code) from error
-    chunks = await asyncio.to_thread(chunk, parsed.parts)
-    if not chunks:
-        raise UnreadableFile("There is no text in this file. Nothing was stored.", code="EMPTY")
+        raise _full(file.name, limits)  # said before the work; the transaction below says it again
+    parsed, chunks = await _read(file, data, turn)
     document = {
-        "id": document_id or new_id(),
-        "userId": user_id,
-        "originSessionId": session_id or "",
-        "activeSessions": [session_id] if session_id else [],
-        "accessCount": 1 if session_id else 0,
-        "filename": safe_name(filename),
+        **_unread(account.id, file),
         "mimeType": parsed.mime_type,
         "size": len(data),
         "contentHash": content_hash,
@@ -104,15 +82,39 @@ async def _upload(
         **({"pageCount": parsed.page_count} if parsed.page_count is not None else {}),
         "status": "pending",
     }
-    tokens = await inference.count_tokens([c.text for c in chunks])
+    tokens = await parts.inference.count_tokens([c.text for c in chunks])
 
     def keep(draft: Draft) -> Uploaded:
         if draft.forgotten_at != forgotten_at:
-            raise Gone(f"Everything was forgotten while {filename} was read. Nothing of it was stored.")
+            raise Gone(f"Everything was forgotten while {file.name} was read. Nothing of it was stored.")
         return _store(draft, _without_dead_session(draft, document), chunks, tokens, limits)
 
-    async with users.open(user_id) as store:
+    async with parts.users.open(account.id) as store:
         return await store.write(keep)
+
+
+async def _read(file: SentFile, data: bytes, turn: asyncio.Semaphore) -> tuple[Parsed, list[Chunk]]:
+    try:
+        async with turn:
+            parsed = await parse(data, file.name)
+        chunks = await asyncio.to_thread(chunk, parsed.parts)
+        if not chunks:
+            raise Unreadable("EMPTY")
+    except Unreadable as error:
+        raise UnreadableFile(error.message, code=error.code) from error
+    return parsed, chunks
+
+
+def _unread(user_id: str, file: SentFile) -> Json:
+    """What is known of the document before its file is read."""
+    return {
+        "id": file.document_id or new_id(),
+        "userId": user_id,
+        "originSessionId": file.session_id or "",
+        "activeSessions": [file.session_id] if file.session_id else [],
+        "accessCount": 1 if file.session_id else 0,
+        "filename": safe_name(file.name),
+    }
 
 
 def _without_dead_session(draft: Draft, document: Json) -> Json:
