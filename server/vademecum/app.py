@@ -81,9 +81,9 @@ from vademecum.services.remind import Reminder
 from vademecum.services.retain import SOON_S, Retention
 from vademecum.services.search import Searcher
 from vademecum.services.seek import Seeker
-from vademecum.services.sign_in import forgetting_expired
 from vademecum.services.spool import Spool
 from vademecum.services.summarise import Summaries
+from vademecum.services.tokens import forgetting_expired
 from vademecum.services.user_queue import UserQueue
 from vademecum.services.work import Doer, Worker
 from vademecum.settings import Settings

@@ -23,7 +23,7 @@ from faults.test_log_damage import CASES, KEPT, LOGGED
 from server.house import T, house, run
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.services.accounts import create
-from vademecum.services.sign_in import issue
+from vademecum.services.tokens import issue
 
 FILE = "accounts.duckdb"
 CUT = [

@@ -29,7 +29,7 @@ from vademecum.services import sign_in
 from vademecum.services.clock import now_iso
 from vademecum.services.documents import new_id
 from vademecum.services.parts import Parts
-from vademecum.services.sign_in import digest
+from vademecum.services.tokens import digest
 from vademecum.settings import Settings
 
 MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", Path(__file__).parents[2] / ".cache" / "models"))

@@ -6,9 +6,10 @@ from server.accounts.people import client_like
 from server.house import house, run
 from server.test_sign_in import EMAIL, PASSWORD, attempt, browser, later
 from soon import soon
-from vademecum.services import sign_in
+from vademecum.services import tokens
 from vademecum.services.accounts import create
-from vademecum.services.sign_in import find_token, issue, keep_alive, new_link, sign_out
+from vademecum.services.sign_in import keep_alive, new_link, sign_out
+from vademecum.services.tokens import find_token, issue
 
 DAY = 1440  # minutes
 
@@ -191,7 +192,7 @@ def test_tokens_and_links_are_never_moved_on(tmp_path):
 
 
 def test_expired_cookies_and_links_are_forgotten_while_the_server_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(sign_in, "FORGET_EVERY_S", 0.02)
+    monkeypatch.setattr(tokens, "FORGET_EVERY_S", 0.02)
 
     async def scenario():
         async with house(tmp_path) as h:

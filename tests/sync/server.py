@@ -19,7 +19,8 @@ from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.accounts import change_tier
 from vademecum.services.documents import new_id
-from vademecum.services.sign_in import digest, new_link
+from vademecum.services.sign_in import new_link
+from vademecum.services.tokens import digest
 from vademecum.settings import from_environment
 
 SECRET = os.environ["HARNESS_SECRET"]

@@ -17,7 +17,7 @@ from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import problems
 from vademecum.http.rates import guesser_of
 from vademecum.model.limits import Tier
-from vademecum.services import accounts, sign_in
+from vademecum.services import accounts, sign_in, tokens
 from vademecum.services.parts import Parts
 
 Public = Request[None, None, State]
@@ -63,7 +63,7 @@ class NewToken(msgspec.Struct, forbid_unknown_fields=True):
 class TokenSecret(msgspec.Struct):
     """`secret` is shown this once."""
 
-    token: accounts.TokenInfo
+    token: tokens.TokenInfo
     secret: str
 
 
@@ -143,9 +143,9 @@ async def leave_route(request: Req, data: JSONBody[Leave], state: State) -> Resp
 
 
 @get("/v1/tokens", operation_id="listTokens", tags=["account"], summary="List API tokens")
-async def tokens_route(request: Req, state: State) -> list[accounts.TokenInfo]:
+async def tokens_route(request: Req, state: State) -> list[tokens.TokenInfo]:
     """Names and dates. A secret is shown once, when it is made."""
-    return accounts.tokens(state.parts, request.user)
+    return tokens.api_tokens(state.parts, request.user)
 
 
 @post(
@@ -158,9 +158,9 @@ async def tokens_route(request: Req, state: State) -> list[accounts.TokenInfo]:
 async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
     """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100."""
     parts: Parts = state.parts
-    secret = await sign_in.new_api_token(parts, request.user, data.name, request.auth)
-    token = parts.accounts.tokens[sign_in.digest(secret)]
-    return TokenSecret(accounts.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
+    secret = await tokens.new_api_token(parts, request.user, data.name, request.auth)
+    token = parts.accounts.tokens[tokens.digest(secret)]
+    return TokenSecret(tokens.TokenInfo(token.id, token.name, token.kind, token.created_at, None), secret)
 
 
 @delete(
@@ -173,7 +173,7 @@ async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) 
 )
 async def revoke_route(request: Req, token_id: FromPath[str], state: State) -> Deleted:
     """It is refused from now on, and its open streams end."""
-    await accounts.revoke(state.parts, request.user, token_id)
+    await tokens.revoke(state.parts, request.user, token_id)
     return Deleted(1)
 
 

@@ -34,7 +34,7 @@ from vademecum.services.answer import Answering, Delta, Done, Event, Told
 from vademecum.services.context import Question
 from vademecum.services.follow import frame
 from vademecum.services.parts import Parts
-from vademecum.services.sign_in import is_valid
+from vademecum.services.tokens import is_valid
 
 NAMES: dict[type[Event], str] = {Told: "context", Delta: "delta", Done: "done"}
 

@@ -14,7 +14,8 @@ from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.http.rates import is_here, limit_account, limit_address
 from vademecum.services import local, roots
 from vademecum.services.parts import Parts
-from vademecum.services.sign_in import COOKIE_DAYS, check_still_in, find_token, keep_alive
+from vademecum.services.sign_in import COOKIE_S, keep_alive
+from vademecum.services.tokens import check_still_in, find_token
 
 COOKIE = "vademecum"
 MEANT = (
@@ -112,7 +113,7 @@ def view_of(connection: ASGIConnection[Any, Account, Token, Any]) -> roots.View:
 
 def entry_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> Cookie:
     """What lets a browser in from now on."""
-    return _cookie(connection, secret, COOKIE_DAYS * 86_400)
+    return _cookie(connection, secret, COOKIE_S)
 
 
 def no_cookie(connection: ASGIConnection[Any, Any, Any, Any]) -> Cookie:

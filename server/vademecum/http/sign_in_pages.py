@@ -16,6 +16,7 @@ from vademecum.http.auth import entry_cookie
 from vademecum.http.headers import allows_style
 from vademecum.services import sign_in
 from vademecum.services.parts import Parts
+from vademecum.services.tokens import find_token
 
 Public = Request[None, None, State]
 # As the app looks, by what is in every browser.
@@ -35,7 +36,7 @@ _ASK = (
 )
 # Who goes back from the app's first page comes here, too.
 _OPEN = '<p>Signed in already, or with a password? <a href="/">Open Vademecum</a></p>'
-_USED_UP = f"<p>This sign-in link was used already, or is older than 15 minutes.</p>{_OPEN}<p>{_ASK}</p>"
+_USED_UP = f"<p>This sign-in link was used already, or is older than {sign_in.LINK_MINUTES} minutes.</p>{_OPEN}<p>{_ASK}</p>"
 _SIGNED_OUT = f"<p>This browser is signed out. A sign-in link signs it in. {_ASK}</p>{_OPEN}"
 
 
@@ -43,7 +44,7 @@ _SIGNED_OUT = f"<p>This browser is signed out. A sign-in link signs it in. {_ASK
 async def link_page(state: State, link: FromQuery[str] = "") -> Response[str]:
     """A button, so that a mail program that looks at links ahead does not use this one up."""
     parts: Parts = state.parts
-    token = sign_in.find_token(parts, link, "link")
+    token = find_token(parts, link, "link")
     if token is None:
         return _page(_USED_UP if link else _SIGNED_OUT)
     name = _name(parts.accounts.accounts[token.account_id])

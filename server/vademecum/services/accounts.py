@@ -7,7 +7,7 @@ import re
 import msgspec
 import structlog
 
-from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.engines.duckdb.accounts import Account
 from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.folders import OWNER
@@ -17,6 +17,7 @@ from vademecum.services.documents import new_id
 from vademecum.services.left import has_left, look, note_left
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress
+from vademecum.services.tokens import is_valid
 
 _log = structlog.get_logger("vademecum.accounts")
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
@@ -36,16 +37,6 @@ class Profile(msgspec.Struct, rename="camel"):
     reembedding: Progress | None = None
 
 
-class TokenInfo(msgspec.Struct, rename="camel"):
-    """A token without its secret."""
-
-    id: str
-    name: str
-    kind: str
-    created_at: str
-    expires_at: str | None
-
-
 async def ensure_owner(parts: Parts) -> str | None:
     """Where nobody administers, as in a new data folder: make the local owner. Returns the path of a sign-in link while
     the owner has no other way in (no password, no browser signed in), else None."""
@@ -57,9 +48,7 @@ async def ensure_owner(parts: Parts) -> str | None:
             owner = await change_admin(parts, owner, admin=True)
     if owner is None or owner.password is not None:
         return None
-    signed_in = any(
-        t.kind == "cookie" and sign_in.is_valid(parts, t) for t in parts.accounts.tokens_of(owner.id)
-    )
+    signed_in = any(t.kind == "cookie" and is_valid(parts, t) for t in parts.accounts.tokens_of(owner.id))
     return None if signed_in else await sign_in.new_link(parts, owner)
 
 
@@ -207,17 +196,3 @@ async def _finish(parts: Parts, account_id: str) -> None:
     if known or user_folder(parts.settings.data, account_id).exists():
         await _erase(parts, account_id)
         await parts.accounts.rewrite()
-
-
-def tokens(parts: Parts, account: Account) -> list[TokenInfo]:
-    found = [t for t in parts.accounts.tokens_of(account.id) if t.kind == "api"]
-    return [TokenInfo(t.id, t.name, t.kind, t.created_at, t.expires_at) for t in found]
-
-
-async def revoke(parts: Parts, account: Account, token_id: str) -> None:
-    """Raises NotFound for an unknown token, or somebody else's. Open streams end at once."""
-    found: Token | None = next((t for t in parts.accounts.tokens_of(account.id) if t.id == token_id), None)
-    if found is None or found.kind != "api":
-        raise NotFound("There is no such token.")
-    await parts.accounts.remove_tokens([found])
-    parts.hub.wake_user(account.id)
