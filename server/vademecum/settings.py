@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from vademecum.errors import BadRequest
-from vademecum.model import folders
+from vademecum.model import defaults
 from vademecum.model.collections import ObservationKind
 from vademecum.model.endpoint import base_address
 from vademecum.model.limits import Limits, Tier
@@ -25,7 +25,7 @@ FILE_MAX = 63 * MB  # of a file in one, whatever a tier allows
 
 
 def default_data() -> Path:
-    return Path(folders.default_data(os.environ, str(Path.home())))
+    return Path(defaults.default_data(os.environ, str(Path.home())))
 
 
 def default_tiers() -> dict[Tier, Limits]:

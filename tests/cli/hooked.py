@@ -6,7 +6,7 @@ import re
 import subprocess
 
 from cli.home import COMMAND, ROOT
-from vademecum.model.folders import TALLY
+from vademecum.model.spool import TALLY
 
 PROJECT = {"name": "engine", "root": "~/dev/engine", "source": "git"}
 

@@ -14,7 +14,7 @@ from cli.home import Home
 from rights import as_anybody
 from soon import soon_outside
 from vademecum.cli.doctor import _examine_spool
-from vademecum.model.folders import WHY
+from vademecum.model.spool import WHY
 
 EMAIL = "ada@example.org"
 STEP = json.dumps({"hook_event_name": "Stop", "last_assistant_message": "The canary is fed."})

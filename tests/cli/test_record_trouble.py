@@ -8,7 +8,7 @@ import pytest
 
 from cli.home import COMMAND, ROOT
 from cli.hooked import PROJECT
-from vademecum.model.folders import BLOCKS_MAX, TALLY, WHY, blocks
+from vademecum.model.spool import BLOCKS_MAX, TALLY, WHY, blocks
 
 HOPELESS = {
     "nothing": b"",

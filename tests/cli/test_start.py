@@ -13,7 +13,7 @@ import asyncio, sys
 from pathlib import Path
 from vademecum.cli import group, main, serve
 from vademecum.app import create_app
-from vademecum.model.folders import OWNER
+from vademecum.model.defaults import OWNER
 from vademecum.services.accounts import ensure_owner
 from vademecum.settings import Settings
 

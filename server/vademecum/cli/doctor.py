@@ -20,6 +20,7 @@ from vademecum.cli.options import data_option, json_option, settings_to_begin
 from vademecum.engines.onnx import manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
+from vademecum.model.spool import REJECTED, SPOOL
 from vademecum.services import local, spool_files
 from vademecum.services import models as using
 from vademecum.settings import Settings
@@ -97,9 +98,9 @@ def _examine_logs(data: Path) -> Finding:
 
 def _examine_spool(data: Path, running: bool) -> Finding:
     """What agents' hooks have left, and why it is still there."""
-    waiting = list(spool_files.waiting(data / "spool"))
-    unread = spool_files.unreadable(data / "spool")
-    aside = spool_files.set_aside(data / "spool")
+    waiting = list(spool_files.waiting(data / SPOOL))
+    unread = spool_files.unreadable(data / SPOOL)
+    aside = spool_files.set_aside(data / SPOOL)
     usual = "the server takes them up within seconds" if running else "no server runs to take them up"
     said = [
         f"{one.events} of {one.email} wait since {datetime.fromtimestamp(one.since):%Y-%m-%d %H:%M}: "
@@ -107,9 +108,7 @@ def _examine_spool(data: Path, running: bool) -> Finding:
         for one in waiting
     ]
     if aside:
-        said.append(
-            f"{aside} were set aside in {data / 'spool' / spool_files.REJECTED}: no events of an account"
-        )
+        said.append(f"{aside} were set aside in {data / SPOOL / REJECTED}: no events of an account")
     ok = not unread and not any(one.why for one in waiting)
     return Finding("events of agents", ok, "; ".join(said + unread) or "none wait")
 

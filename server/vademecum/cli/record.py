@@ -15,7 +15,7 @@ import time
 from vademecum.cli import spool
 from vademecum.engines.workplace import Place, locate, machine
 from vademecum.errors import BadRequest, NotFound
-from vademecum.model.folders import AGENT_FOLDER, default_data
+from vademecum.model.defaults import AGENT_FOLDER, default_data
 from vademecum.model.identity import FolderIdentity, hidden
 from vademecum.model.ids import uuid7
 from vademecum.model.observed import CONTENT_MAX, Act, act

@@ -23,7 +23,7 @@ from vademecum.cli import tls
 from vademecum.cli.lock import in_turn, is_begun
 from vademecum.cli.options import data_option, settings_to_begin
 from vademecum.errors import BadRequest, Broken, VademecumError
-from vademecum.model.folders import OWNER
+from vademecum.model.defaults import OWNER
 from vademecum.services import local
 from vademecum.settings import Settings
 

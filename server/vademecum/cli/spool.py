@@ -1,9 +1,9 @@
 """The spool: what `vademecum record` leaves for the server, a file an event, whole or not there at all.
 
-`<data>/spool/<user>/<uuid7>.json`. It is not synced to the disk: an agent's next step does not wait for that, and what
+It is not synced to the disk: an agent's next step does not wait for that, and what
 a loss of power takes are the last seconds of an agent that has lost its power too.
 
-While nobody takes them up, events are kept up to a bound (model/folders.py). How much waits is what has been counted
+While nobody takes them up, events are kept up to a bound (model/spool.py). How much waits is what has been counted
 since the server last looked: to list a folder takes the longer the more is in it.
 """
 
@@ -12,20 +12,12 @@ from __future__ import annotations
 import os
 
 from vademecum.errors import LimitReached
-from vademecum.model.folders import BLOCKS_MAX, TALLY, WHY, blocks
-
-OWNER = "owner"  # the folder of events for which no account was named
-_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+from vademecum.model.spool import BLOCKS_MAX, SPOOL, TALLY, WHY, blocks, folder_name
 
 
 def folder_of(data: str, email: str) -> str:
-    """`email`: empty, or with an @, so that it is neither `owner` nor a way out of the spool."""
-    return os.path.join(data, "spool", quoted(email) if email else OWNER)
-
-
-def quoted(text: str) -> str:
-    """As urllib.parse.quote(text, safe="") has it, without the time that importing urllib takes."""
-    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in text.encode(errors="replace"))
+    """`email`: empty for the local owner."""
+    return os.path.join(data, SPOOL, folder_name(email))
 
 
 def put(folder: str, name: str, content: bytes) -> str:

@@ -10,7 +10,7 @@ import structlog
 from vademecum.engines.duckdb.accounts import Account
 from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken, Conflict, NotFound
-from vademecum.model.folders import OWNER
+from vademecum.model.defaults import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
 from vademecum.services.documents import new_id

@@ -13,7 +13,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 import msgspec
 import structlog
@@ -21,14 +20,15 @@ import structlog
 from vademecum.engines.duckdb.accounts import Account, Accounts, email_key
 from vademecum.engines.duckdb.users import Users
 from vademecum.errors import BadRequest, Broken, LimitReached, VademecumError
-from vademecum.model.folders import OWNER
+from vademecum.model.defaults import OWNER
 from vademecum.model.limits import Limits
 from vademecum.model.observation import Event, Identity
+from vademecum.model.spool import OF_OWNER, REJECTED, SPOOL, folder_name
 from vademecum.services import claims, roots, spool_files
 from vademecum.services.left import has_left
 from vademecum.services.observe import receive
 from vademecum.services.spool_bounds import bound, remove_empty
-from vademecum.services.spool_files import OWNERS, REJECTED, email_of
+from vademecum.services.spool_files import email_of
 
 EVERY_S = 1.0
 BOUND_EVERY_S = 3600.0
@@ -65,7 +65,7 @@ class Spool:
         limits: Callable[[Account], Limits],
     ) -> None:
         self._data = data
-        self._folder = data / "spool"
+        self._folder = data / SPOOL
         self._accounts = accounts
         self._users = users
         self._limits = limits
@@ -235,7 +235,7 @@ class Spool:
         try:
             return self._named(parent, email)
         except OSError:
-            return [parent / (OWNERS if email_key(email) == OWNER else quote(email, safe=""))]
+            return [parent / folder_name("" if email_key(email) == OWNER else email)]
 
     def _named(self, parent: Path, email: str) -> list[Path]:
         """Those of this user, in whatever letters. Raises OSError."""
@@ -263,7 +263,7 @@ class Spool:
                 async with self._one_at_a_time:
                     await asyncio.to_thread(spool_files.remove_folders, [folder])
                 return
-            if folder.name == OWNERS:
+            if folder.name == OF_OWNER:
                 return  # a new data folder: the owner is made as soon as the server runs
         unread: list[tuple[Path, OSError]] = []
         for at in range(0, len(files), BATCH):

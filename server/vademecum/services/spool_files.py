@@ -17,11 +17,10 @@ from urllib.parse import unquote
 import msgspec
 
 from vademecum.errors import Broken
-from vademecum.model.folders import OWNER, TALLY, WHY, blocks
+from vademecum.model.defaults import OWNER
+from vademecum.model.spool import OF_OWNER, REJECTED, TALLY, WHY, blocks
 
 T = TypeVar("T")
-OWNERS = "owner"  # the folder of the local owner
-REJECTED = "rejected"
 FILE_MAX = 2**17  # bytes; 8,000 characters are less, however they are written
 WRITTEN_S = 60.0  # by then whoever writes a file has done it, or has died
 TRIES = 5  # to remove a folder into which a hook is writing
@@ -50,7 +49,7 @@ class Waiting(NamedTuple):
 
 def email_of(folder: Path) -> str:
     """Whose events these are: as the user was named to `vademecum record`, in whatever letters."""
-    return OWNER if folder.name == OWNERS else unquote(folder.name)
+    return OWNER if folder.name == OF_OWNER else unquote(folder.name)
 
 
 def folders(spool: Path) -> list[Path]:

@@ -16,8 +16,9 @@ from server.agents.acting import event, listed, take
 from server.house import House, Person, house, run
 from soon import soon
 from vademecum.cli import spool as put
-from vademecum.model.folders import OWNER, WHY
+from vademecum.model.defaults import OWNER
 from vademecum.model.limits import Limits
+from vademecum.model.spool import WHY
 from vademecum.services import accounts, spool
 from vademecum.services.accounts import ensure_owner
 from vademecum.services.erase import scan

@@ -16,7 +16,8 @@ from server.agents.test_spool import SMALL_ROOM, email, emptied, filled, spooled
 from server.house import House, Person, house, refused, run
 from soon import soon
 from vademecum.engines.duckdb.users import user_folder
-from vademecum.model.folders import OWNER, TALLY, WHY, blocks
+from vademecum.model.defaults import OWNER
+from vademecum.model.spool import TALLY, WHY, blocks
 from vademecum.services import accounts, backstage, spool, spool_bounds, spool_files
 from vademecum.services.accounts import ensure_owner
 from vademecum.services.erase import scan

@@ -9,6 +9,7 @@ import pytest
 from server.agents.acting import event, listed
 from server.house import house, run
 from vademecum.cli import spool
+from vademecum.model.spool import folder_name
 
 SPELLINGS = [str.lower, str.upper, str.title]
 
@@ -38,7 +39,7 @@ def test_to_forget_everything_empties_the_spool_in_whatever_letters_the_user_was
             ada, grace = await h.person(), await h.person()
             named = spelled(h.parts.accounts.accounts[ada.id].email)
             for below in ("", "rejected"):
-                folder = tmp_path / "spool" / below / spool.quoted(named)
+                folder = tmp_path / "spool" / below / folder_name(named)
                 folder.mkdir(parents=True)
                 (folder / "half.json.tmp").write_text("what Ada did")
             leave(tmp_path, h.parts.accounts.accounts[grace.id].email)

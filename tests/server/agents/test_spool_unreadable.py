@@ -17,8 +17,8 @@ from server.agents.acting import event, listed, take
 from server.agents.test_spool import email, spooled
 from server.house import Person, house, refused, run
 from vademecum.errors import Broken
-from vademecum.model.folders import WHY
 from vademecum.model.limits import Limits
+from vademecum.model.spool import WHY
 from vademecum.services import spool, spool_files
 
 NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
