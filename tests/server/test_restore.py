@@ -17,7 +17,7 @@ from vademecum.errors import Broken
 from vademecum.services import backup as backups
 from vademecum.services.backup import erase_again
 from vademecum.services.follow import CLOSED
-from vademecum.services.unfinished import unfinished
+from vademecum.services.unfinished_backup import unfinished
 
 
 async def written(h, tmp_path):

@@ -29,7 +29,7 @@ from vademecum.services.left import Left, look, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.project_merge import MOVED
 from vademecum.services.scope import PROJECTS, SESSIONS, project_of
-from vademecum.services.unfinished import unfinished
+from vademecum.services.unfinished_backup import unfinished
 
 MANIFEST = "backup.json"
 ACCOUNTS = "accounts.duckdb"

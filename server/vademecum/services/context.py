@@ -218,8 +218,8 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
 
 def _home(store: UserStore, session_id: str) -> Home | None:
     """Where the session is at this moment; nowhere while it is on its way here."""
-    head = store.heads.rows.get(f"sessions/{session_id}")
-    return home_of(head) if head is not None else None
+    rows = store.heads.rows
+    return home_of(rows.get, session_id) if f"sessions/{session_id}" in rows else None
 
 
 async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]:

@@ -23,7 +23,7 @@ def create(draft: Draft, fields: Json, limits: Limits) -> Json:
 async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[Home, Page]:
     """With where the session is. Raises NotFound."""
     session = f"sessions/{session_id}"
-    home = home_of(store.heads.rows.get(session))
+    home = home_of(store.heads.rows.get, session_id)
     return home, await newest(store, children(store, session, "episodes"), asked)
 
 

@@ -83,7 +83,7 @@ class Extraction:
             if turn is None:
                 await _drop(store, job)
                 return None
-            known = await _known(store, home_of(store.heads.rows.get(f"sessions/{turn.session_id}")))
+            known = await _known(store, home_of(store.heads.rows.get, turn.session_id))
         text = await asyncio.to_thread(extraction.turn, turn.user_message, turn.ai_response)
         found = await self._found(text, [entity.name for entity in known]) if text else Believed()
         heard = jobs.heard(job, msgspec.json.encode(found).decode())
@@ -117,7 +117,7 @@ class Extraction:
             if turn is None:
                 await _drop(store, job)
                 return True
-            epoch, home = store.epoch, home_of(store.heads.rows.get(f"sessions/{turn.session_id}"))
+            epoch, home = store.epoch, home_of(store.heads.rows.get, turn.session_id)
         memories = await self.memories.look_up(user_id, home, texts, turn.session_id)
         async with self.users.open(user_id) as store:
             entities = await _known(store, home)
@@ -142,7 +142,7 @@ class _Keep:
     def all(self, draft: Draft, job: Job, found: Believed) -> bool:
         """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
         nothing of it is stored."""
-        if draft.epoch != self.epoch or home_of(draft.head(f"sessions/{self.session_id}")) != self.home:
+        if draft.epoch != self.epoch or home_of(draft.head, self.session_id) != self.home:
             return False
         if not advance(draft, job, jobs.done(job)):
             return True

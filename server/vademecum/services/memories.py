@@ -70,7 +70,7 @@ async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
 
 async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[MemoryScope, Page]:
     """The current memories that were said in a session, within the scope that it has now. Raises NotFound."""
-    scope = home_of(store.heads.rows.get(f"sessions/{session_id}"))
+    scope = home_of(store.heads.rows.get, session_id)
     named = children(store, f"sessions/{session_id}", "memories")
     keys = [key for key in named if is_within(scope, store.heads.rows.get(key))]
     return scope, await newest(store, keys, asked, lambda card: not card.superseded_by)

@@ -107,10 +107,10 @@ class Memories:
         async with self._users.open(user_id) as store:
             epoch, home = store.epoch, await _home(store, said)
         (known,) = await self.look_up(user_id, home, [text])
+        moves_with = said.session_id if said.project is msgspec.UNSET else None
 
         def work(draft: Draft) -> tuple[Home, Json, str | None] | None:
-            moves = said.session_id is not None and said.project is msgspec.UNSET
-            if draft.epoch != epoch or (moves and home_of(draft.head(f"sessions/{said.session_id}")) != home):
+            if draft.epoch != epoch or (moves_with and home_of(draft.head, moves_with) != home):
                 return None
             return home, *keep(draft, said, known, limits)
 

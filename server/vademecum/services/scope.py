@@ -49,7 +49,7 @@ async def resolve(store: UserStore, session_id: str | None, project: Asked) -> M
         raise BadRequest(
             "Name a session or a project. For all projects at once, say so: `project` null, in an address `*`."
         )
-    return home_of(store.heads.rows.get(f"sessions/{session_id}"))
+    return home_of(store.heads.rows.get, session_id)
 
 
 def asked_in_address(project: str | None) -> Asked:
@@ -59,8 +59,9 @@ def asked_in_address(project: str | None) -> Asked:
     return None if project == "*" else project
 
 
-def home_of(session: Head | None) -> Home:
+def home_of(head_of: Callable[[str], Head | None], session_id: str) -> Home:
     """The project that a session is in now, or the pool. Raises NotFound for one that is not here."""
+    session = head_of(SESSIONS + session_id)
     if session is None or session.deleted:
         raise no_such("sessions")
     return home(project_of(session.references))

@@ -26,7 +26,7 @@ def create(draft: Draft, fields: Json, limits: Limits) -> Json:
 
 
 def _check_within(draft: Draft, session_id: str, home: InProject) -> None:
-    if home_of(draft.head(f"sessions/{session_id}")) != home:
+    if home_of(draft.head, session_id) != home:
         raise BadRequest(
             "The session is not in this project. Name the session alone: its summary is where it is. "
             "Nothing was stored."
@@ -48,7 +48,7 @@ def _check_content(fields: Json) -> None:
 async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[Home, Page]:
     """With where the session is. Raises NotFound."""
     session = f"sessions/{session_id}"
-    home = home_of(store.heads.rows.get(session))
+    home = home_of(store.heads.rows.get, session_id)
     return home, await newest(store, children(store, session, "summaries"), asked)
 
 
