@@ -27,7 +27,7 @@ from vademecum.engines.duckdb.accounts import Account, Token, _inserting
 from vademecum.model.collections import Registry
 from vademecum.services import sign_in
 from vademecum.services.clock import now_iso
-from vademecum.services.documents import new_id
+from vademecum.services.ids import new_id
 from vademecum.services.parts import Parts
 from vademecum.services.tokens import digest
 from vademecum.settings import Settings

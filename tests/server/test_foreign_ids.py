@@ -21,7 +21,7 @@ from server.endpoint import MODEL, Rule, speaking
 from server.foreign_requests import CANARY, DONE, FOLDER, KINDS, PARAMETERS, TABLE, rows
 from server.house import house, run
 from vademecum.http.web_app import page_routes
-from vademecum.services.documents import new_id
+from vademecum.services.ids import new_id
 
 
 def routes_of(app):

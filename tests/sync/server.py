@@ -18,7 +18,7 @@ from vademecum.cli.serve import Server, listening, protocol
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.accounts import change_tier
-from vademecum.services.documents import new_id
+from vademecum.services.ids import new_id
 from vademecum.services.sign_in import new_link
 from vademecum.services.tokens import digest
 from vademecum.settings import from_environment

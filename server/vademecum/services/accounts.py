@@ -13,7 +13,7 @@ from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.defaults import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
-from vademecum.services.documents import new_id
+from vademecum.services.ids import new_id
 from vademecum.services.left import has_left, look, note_left
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress

@@ -7,8 +7,6 @@ documents that thousands of sessions have borrowed are a hundred megabytes.
 from __future__ import annotations
 
 import asyncio
-import secrets
-import time
 from collections.abc import AsyncIterator, Iterable
 from weakref import WeakKeyDictionary
 
@@ -18,7 +16,6 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest
 from vademecum.model.collections import Id, Json
 from vademecum.model.draft import Draft
-from vademecum.model.ids import uuid7
 from vademecum.model.lookup import match
 from vademecum.model.suggest import Candidate, cleanup
 from vademecum.services.portions import Portion, live_keys, portions
@@ -38,10 +35,6 @@ class DocumentCard(msgspec.Struct, frozen=True, rename="camel"):
 # By store and key, with the row's `seq`.
 _named: WeakKeyDictionary[UserStore, dict[str, tuple[int, str]]] = WeakKeyDictionary()
 _card = msgspec.json.Decoder(DocumentCard)
-
-
-def new_id() -> str:
-    return uuid7(time.time_ns() // 1_000_000, secrets.token_bytes(10))
 
 
 async def cards(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentCard, bytes]]:

@@ -23,7 +23,7 @@ from vademecum.model.collections import Collection, Json, links
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, not_stored
 from vademecum.model.scope import MemoryScope, sees
-from vademecum.services.documents import new_id
+from vademecum.services.ids import new_id
 from vademecum.services.incoming import PushRow, read_row
 from vademecum.services.push import push
 from vademecum.services.scope import place_of

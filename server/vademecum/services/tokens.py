@@ -17,7 +17,7 @@ import structlog
 from vademecum.engines.duckdb.accounts import Account, Check, Token, TokenKind
 from vademecum.errors import NotFound, SignedOut
 from vademecum.model.moments import DAY_S
-from vademecum.services.documents import new_id
+from vademecum.services.ids import new_id
 from vademecum.services.parts import Parts
 
 API_TOKENS_MAX = 100  # of an account: all tokens are held in memory

@@ -22,7 +22,8 @@ from vademecum.model.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, not_stored, refusal
 from vademecum.services.borrow import borrow, check_session
-from vademecum.services.documents import block_keys, is_whole, new_id, same_bytes
+from vademecum.services.documents import block_keys, is_whole, same_bytes
+from vademecum.services.ids import new_id
 from vademecum.services.parts import Parts
 
 

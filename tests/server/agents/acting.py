@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from server.house import House, Person, browser
 from vademecum.engines.workplace import machine
-from vademecum.services.documents import new_id
+from vademecum.services.ids import new_id
 
 APP = {"name": "app", "root": "~/dev/app", "source": "git"}
 SITE = {"name": "site", "root": "~/dev/site", "source": "git"}
