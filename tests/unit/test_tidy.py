@@ -1,6 +1,7 @@
 """The layout is a promise: imports go one way, an engine alone imports its library, nothing grows too large."""
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -106,3 +107,12 @@ def is_used(path: Path, module: str) -> bool:
     if any(entry in source(p) for p in path.parent.glob("*.py") for entry in tabled):
         return True
     return any(f"-m {module}" in source(p) or f'"{module}"' in source(p) for p in MODULES)
+
+
+def test_the_files_that_the_architecture_names_are_there():
+    folders = (PACKAGE, *(ROOT / name for name in ("web/src", "tests", "bench")))
+    there = [f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in folder.rglob("*.*")]
+    named = set(re.findall(r"`([\w./]+\.(?:py|tsx?|mjs|json))\b", source(ROOT / "ARCHITECTURE.md")))
+    assert (
+        len(named) > 100 and [name for name in named if not any(p.endswith(f"/{name}") for p in there)] == []
+    )
