@@ -12,7 +12,7 @@ from typing import Any
 from mcp.server.stdio import stdio_server
 
 from vademecum.cli.door import Desk, ask_in_turn
-from vademecum.cli.working import identity_of, work_in
+from vademecum.cli.workplace import identity_of, work_in
 from vademecum.model.collections import Json
 from vademecum.model.identity import FolderIdentity
 from vademecum.services.mcp.server import Context, serve

@@ -10,7 +10,7 @@ import msgspec
 
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, folder_option, json_option, owner_option, settings_for
-from vademecum.cli.working import identity_of, work_in
+from vademecum.cli.workplace import identity_of, work_in
 from vademecum.model.collections import Json
 from vademecum.model.neutral import one_line
 

@@ -112,7 +112,7 @@ def _read() -> bytes:
 
 
 def _beginning(content: bytes) -> bytes:
-    from vademecum.cli.beginning import beginning  # few events are so large
+    from vademecum.cli.large_event import beginning  # few events are so large
 
     return beginning(content)
 

@@ -1,7 +1,7 @@
 """The spool: events that hooks of agents have written to `<data>/spool/<user>/<id>.json`, taken up while the server runs.
 
 A file goes when its event is in the records, and an event whose file outlived that is known by its id. What is no event,
-or of no user, is set aside under `spool/rejected` for a while (spool_bounds), so that it is neither lost at once nor looked at
+or of no user, is set aside under `spool/rejected` for a while (spool_leftovers), so that it is neither lost at once nor looked at
 for ever; what is of somebody who has left is deleted. Of what waits, the folder says how much and why.
 """
 
@@ -27,8 +27,8 @@ from vademecum.model.spool import OF_OWNER, REJECTED, SPOOL, folder_name
 from vademecum.services import claims, roots, spool_files
 from vademecum.services.left import has_left
 from vademecum.services.observe import receive
-from vademecum.services.spool_bounds import bound, remove_empty
 from vademecum.services.spool_files import email_of
+from vademecum.services.spool_leftovers import bound, remove_empty
 
 EVERY_S = 1.0
 BOUND_EVERY_S = 3600.0

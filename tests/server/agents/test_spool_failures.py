@@ -18,7 +18,7 @@ from soon import soon
 from vademecum.engines.duckdb.users import user_folder
 from vademecum.model.defaults import OWNER
 from vademecum.model.spool import TALLY, WHY, blocks
-from vademecum.services import accounts, backstage, spool, spool_bounds, spool_files
+from vademecum.services import accounts, backstage, spool, spool_files, spool_leftovers
 from vademecum.services.accounts import ensure_owner
 from vademecum.services.erase import scan
 from vademecum.services.left import has_left, note_left, read_left
@@ -294,6 +294,6 @@ def test_only_what_is_set_aside_is_bounded_never_what_waits(tmp_path: Path) -> N
     folder.mkdir()
     for name in (TALLY, WHY, "a.json"):
         (folder / name).write_text("x")
-    spool_bounds.bound(tmp_path, tmp_path / "rejected")
+    spool_leftovers.bound(tmp_path, tmp_path / "rejected")
     assert len(list(folder.iterdir())) == 3
     assert spool_files.everything(folder) == [folder / "a.json"]

@@ -12,8 +12,8 @@ from server.agents.test_spool import email, spooled
 from server.house import house, run
 from soon import soon
 from vademecum.model.moments import DAY_S
-from vademecum.services import spool_bounds
-from vademecum.services.spool_bounds import bound
+from vademecum.services import spool_leftovers
+from vademecum.services.spool_leftovers import bound
 
 
 def aged(path: Path, days: float) -> Path:
@@ -40,7 +40,7 @@ def test_what_is_old_goes_and_what_waits_or_is_being_written_stays(tmp_path: Pat
 
 @pytest.mark.parametrize("below", ["rejected/ada/{}.json", "ada/{}.json.tmp"])
 def test_of_too_many_the_oldest_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str) -> None:
-    monkeypatch.setattr(spool_bounds, "FILES_MAX", 3)
+    monkeypatch.setattr(spool_leftovers, "FILES_MAX", 3)
     paths = [aged(tmp_path / below.format(n), n / 100) for n in range(5)]
     bound(tmp_path, tmp_path / "rejected")
     assert [path.exists() for path in paths] == [True, True, True, False, False]
