@@ -13,9 +13,9 @@ import pytest
 
 from property.rows import fact, session
 from server.house import house, run
-from vademecum.app import migrations_folder
 from vademecum.errors import Broken
 from vademecum.model.collections import COLLECTIONS, Fact, Registry
+from vademecum.services.open_parts import migrations_folder
 
 NEXT = Path(__file__).parent / "v1"
 

@@ -21,13 +21,14 @@ import httpx
 from argon2 import PasswordHasher
 
 from soon import soon
-from vademecum.app import create_app, open_parts, serving
+from vademecum.app import create_app, serving
 from vademecum.engines.duckdb import instance
 from vademecum.engines.duckdb.accounts import Account, Token, _inserting
 from vademecum.model.collections import Registry
 from vademecum.services import sign_in
 from vademecum.services.clock import now_iso
 from vademecum.services.ids import new_id
+from vademecum.services.open_parts import open_parts
 from vademecum.services.parts import Parts
 from vademecum.services.tokens import digest
 from vademecum.settings import Settings

@@ -1,4 +1,4 @@
-"""The parts a running server is made of, put together by `app` and handed to routes and services.
+"""The parts a running server is made of, put together by `open_parts` and handed to routes and services.
 
 Nothing here reaches a user's rows without naming the user: `users.open(user_id)` is the only door.
 """
