@@ -23,10 +23,26 @@ _HIDDEN = re.compile(
     "[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e0fff]"
 )
-_OPEN = r"\[{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛" + r"｢\u2329︗︷︹︻︽︿﹁﹃﹇﹤⌈⌊❬❮❰❴⟅⟪⟬⦃⦉⦋⦍⦏⦑⦗⧼⸢⸤"
-_CLOSE = r"\]}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜" + r"｣\u232a︘︸︺︼︾﹀﹂﹄﹈﹥⌉⌋❭❯❱❵⟆⟫⟭⦄⦊⦌⦎⦐⦒⦘⧽⸣⸥"
+_BLANK = (
+    " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u2800\u3000\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"
+    "\ufe00-\ufe0f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+)
+_OPEN = (
+    r"\[{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛"
+    + r"｢\u2329︗︷︹︻︽︿﹁﹃﹇﹤⌈⌊❬❮❰❴⟅⟪⟬⦃⦉⦋⦍⦏⦑⦗⧼⸢⸤"
+    + "⹕⹗⦇⦓⦕⎡⎣⸂⸄⸉⸌⸦˂ᐸ"
+)
+_CLOSE = (
+    r"\]}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜"
+    + r"｣\u232a︘︸︺︼︾﹀﹂﹄﹈﹥⌉⌋❭❯❱❵⟆⟫⟭⦄⦊⦌⦎⦐⦒⦘⧽⸣⸥"
+    + "⹖⹘⦈⦔⦖⎤⎦⸃⸅⸊⸍⸧˃ᐳ"
+)
 # It starts where a run of brackets starts, or a long run would be tried from each of its places.
 _BRACKETED = re.compile(f"(?<![{_OPEN}])[{_OPEN}]+([^{_OPEN}{_CLOSE}]*)[{_CLOSE}]+")
+# A header whose bracket nothing closes, or with brackets in it: it would stand at the beginning of its line.
+_UNCLOSED = re.compile(
+    f"^([{_BLANK}]*)[{_OPEN}]+(?![{_OPEN}])(?=[^{_OPEN}{_CLOSE}\n]*(?:[{_OPEN}]|$))([^\n]*)", re.MULTILINE
+)
 _HEADER_WORDS = ("context", "system", "assistant", "instruction", "prompt", "imstart", "imend")
 _HEADERS = (
     "inst",
@@ -41,10 +57,11 @@ _HEADERS = (
 )
 # How models tell turns, letter by letter as they are taught: such a mark is read wherever it stands.
 _ANGLE_MARK = re.compile(
-    "/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|SPECIAL_[0-9]+|(?:seed|minimax):[a-z_]+)"
+    "/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|(?:seed|minimax):[a-z_]+|sep|eoh|eoa|_bot|_end"
+    "|(?:SPECIAL_|extra_id_|reserved_|unused)[0-9]+|(?:BOS|EOS|EOP)_TOKEN)"
     "|[|｜][a-z_]+|[a-z_]+[|｜]"
 )
-_SQUARE_MARK = re.compile("[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+")
+_SQUARE_MARK = re.compile("[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+|/?THINK|ARGS|CALL_ID|TOOL_CONTENT")
 # `]~b]`, `[e~[`: no pair of brackets, which is ordinary code, `df[~m]`.
 _BROKEN_MARK = re.compile(r"(?!\[[^\[\]]{2,3}\])[\[\]](~!?[a-z]|!?[a-z]~)[\[\]]")
 _BAR = "|｜"
@@ -53,20 +70,18 @@ _COLON = ":：﹕∶꞉︓˸։׃"
 _LABELLED = re.compile(f"^([^\n{_COLON}]*)[{_COLON}]", re.MULTILINE)
 _LABELS = ("source", "user", "human", "assistant", "system", "theusersaid", "theanswerwas")
 _HEADINGS = ("instruction", "response")  # labels where they are headings: `### Response:`
-_BLANK = (
-    " \t\xa0\u1680\u2000-\u200f\u202f\u205f\u2800\u3000\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0"
-    "\ufe00-\ufe0f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-)
 _DASH = (
     r"\-\u2010-\u2015\u2212\u2500\u2501\u2550\ufe58\ufe63\uff0d"
     + r"\u02d7\u058a\u1806\u2043\u207b\u208b\u23af\u2796\u2e3a\u2e3b\ufe31\ufe32"
+    + r"\u05be\u1400\u2504\u2505\u2508\u2509\u254c\u254d\u2e40\u2e5d\u30fc\u3161\u4e00"
 )
 _RULE = re.compile(f"^[{_BLANK}]*(?:[{_DASH}][{_BLANK}]*){{3,}}$", re.MULTILINE)
 _DOTS = "· · ·"
 _QUOTE = re.compile('["＂“”„‟″〃]')
 _BREAKS = re.compile("[\n\t]+")
 _NO_LETTER = re.compile("[^a-z]+")
-# Letters of Cyrillic, Greek, Armenian, Coptic, Lisu and Cherokee, and small capitals, that look like Latin ones.
+# Letters of Cyrillic, Greek, Armenian, Coptic, Lisu, Cherokee and the Canadian syllabics, small capitals, and Latin
+# letters with a stroke, a hook or a tail, that look like plain Latin ones.
 _LOOKS = (
     "АВЕКМНОРСТУХІЅЈаекморстухіѕјΑΒΕΗΙΚΜΝΟΡΤΥΧαεικορτυχ"
     "ԁһԛԝүӏԌԜ"
@@ -77,6 +92,10 @@ _LOOKS = (
     "ꭰꭱꭲꭺꭻꭼꮃꮇꮋꮐꮓꮢꮩꮪꮮꮯꮲꮶꭹ"
     "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ"
     "ıȷɑɡ"
+    "ØøĐđĦħŁłŦŧƀƁƂƃƇƈƊƋƌƑƒƓƗƘƙƚƝƞƟƤƥƫƬƭƮƲƳƴƵƶǤǥȠȡȤȥȴȵȶȺȻȼȽȾȿɀɃɆɇɈɉɋɌɍɎɏɓɕɖɗɠɦɨɫɬɭɱɲɳɼɽɾʂʈʋʐʑʝʠᵬ"
+    "ᵭᵮᵯᵰᵱᵲᵳᵴᵵᵶᵽᶀᶁᶂᶃᶄᶅᶆᶇᶈᶉᶊᶌᶍᶎᶏᶑᶒᶖᶙỾỿⱠⱡⱢⱣⱤⱥⱦⱧⱨⱩⱪⱫⱬⱮⱱⱲⱳⱴⱸⱺⱾⱿꝀꝁꝂꝃꝄꝅꝈꝉꝊꝋꝌꝍꝐꝑꝒꝓꝔꝕꝖꝗꝘꝙꝞꝟꞎꞐꞑꞒꞓꞔꞕꞖꞗꞘꞙꞠ"
+    "ꞡꞢꞣꞤꞥꞦꞧꞨꞩꞪꞭꞲꞸꞹꟄꟅꟆꟇꟈꟉꟊꬴꬷꬸꬹꬺꬻꭉꭎꭒꭖꭗꭘꭙꭚƐɛєҫҪҼҽѲѳӨөҲҳҬҭҚқҰұ"
+    "ᗩᗷᑕᗪᖴᕼᒍᒪᗰᑎᑭᑫᖇᑌᐯᗯ᙭"
 )
 _LATIN = (
     "ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux"
@@ -88,7 +107,13 @@ _LATIN = (
     "drtajewmhgzrvslcpky"
     "abcdefghijklmnoprstuvwyz"
     "ijag"
+    "OoDdHhLlTtbBBbCcDDdFfGIKklNnOPptTtTVYyZzGgNdZzlntACcLTszBEeJjqRrYybcddghilllmnnrrrstvzzjqb"
+    "dfmnprrstzpbdfgklmnprsvxzadeiuYyLlLPRatHhKkZzMvWwveoSZKkKkKkLlOoOoPpPpPpQqQqVvlNnCcchBbFfG"
+    "gKkNnRrSsHLJUuCSZDdSselllmnruuxxxxyEeecCEeOoOoXxTtKkYy"
+    "ABCDFHJLMNPqRUVWX"
 )
+# The lunate sigma is a C to the eye; NFKD makes an ordinary sigma of it.
+_LUNATE = str.maketrans("Ϲϲ", "Cc")
 # White letters in black disks and squares; those that flags are made of are seen as flags.
 _PICTURED = (0x1F150, 0x1F170)
 _TWINS = str.maketrans(_LOOKS, _LATIN) | {first + n: chr(97 + n) for first in _PICTURED for n in range(26)}
@@ -98,6 +123,7 @@ def neutral(text: str) -> str:
     """`text` without anything that could pass for a delimiter of the prompt."""
     text = _HIDDEN.sub("", _LINE_END.sub("\n", text))
     text = _BROKEN_MARK.sub(r"(\1)", _BRACKETED.sub(_without_brackets, text))
+    text = _UNCLOSED.sub(_without_opening, text)
     return _RULE.sub(_DOTS, _LABELLED.sub(_without_colon, text))
 
 
@@ -121,6 +147,10 @@ def _without_brackets(found: re.Match[str]) -> str:
     return f"({inside})" if _is_turn_mark(found[0], inside) or _is_header(inside) else found[0]
 
 
+def _without_opening(found: re.Match[str]) -> str:
+    return f"{found[1]}({found[2]}" if _is_header(found[2]) else found[0]
+
+
 def _is_turn_mark(whole: str, inside: str) -> bool:
     if "[" in whole and _SQUARE_MARK.fullmatch(inside):
         return True
@@ -131,10 +161,11 @@ def _is_turn_mark(whole: str, inside: str) -> bool:
 
 
 def _is_header(inside: str) -> bool:
-    letters = _letters(inside)
-    if letters in _HEADERS:
-        return True
-    return len(letters) <= _HEADER_LETTERS and any(word in letters for word in _HEADER_WORDS)
+    return any(
+        letters in _HEADERS
+        or (len(letters) <= _HEADER_LETTERS and any(word in letters for word in _HEADER_WORDS))
+        for letters in _readings(inside)
+    )
 
 
 def _without_colon(found: re.Match[str]) -> str:
@@ -142,8 +173,13 @@ def _without_colon(found: re.Match[str]) -> str:
 
 
 def _is_label(label: str) -> bool:
-    letters = _letters(label)
-    return letters in _LABELS or (letters in _HEADINGS and label.lstrip().startswith("#"))
+    is_heading = label.lstrip().startswith("#")
+    return any(read in _LABELS or (is_heading and read in _HEADINGS) for read in _readings(label))
+
+
+def _readings(text: str) -> list[str]:
+    """What the eye may read: a zero is a number, or an O."""
+    return [_letters(text)] if "0" not in text else [_letters(text), _letters(text.replace("0", "O"))]
 
 
 def _letters(text: str) -> str:
@@ -152,4 +188,4 @@ def _letters(text: str) -> str:
 
 
 def _latin(text: str) -> str:
-    return unicodedata.normalize("NFKD", text).translate(_TWINS).lower()
+    return unicodedata.normalize("NFKD", text.translate(_LUNATE)).translate(_TWINS).lower()

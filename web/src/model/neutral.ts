@@ -9,20 +9,35 @@ import { changeKnown } from "./unicode.ts";
 const LINE_END = /\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]/gu;
 const HIDDEN =
   /[\0-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u180e\u200b\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\u{e0000}-\u{e0fff}]/gu;
-const OPEN = "\\[\\{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛" + "｢\\u2329︗︷︹︻︽︿﹁﹃﹇﹤⌈⌊❬❮❰❴⟅⟪⟬⦃⦉⦋⦍⦏⦑⦗⧼⸢⸤";
-const CLOSE = "\\]\\}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜" + "｣\\u232a︘︸︺︼︾﹀﹂﹄﹈﹥⌉⌋❭❯❱❵⟆⟫⟭⦄⦊⦌⦎⦐⦒⦘⧽⸣⸥";
+const BLANK =
+  " \\t\\xa0\\u1680\\u2000-\\u200f\\u202f\\u205f\\u2800\\u3000\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\uffa0" +
+  "\\ufe00-\\ufe0f\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}";
+const OPEN =
+  "\\[\\{<［｛＜【〔〖〘〚⟦⟨❲⁅「『《〈﹝﹛" +
+  "｢\\u2329︗︷︹︻︽︿﹁﹃﹇﹤⌈⌊❬❮❰❴⟅⟪⟬⦃⦉⦋⦍⦏⦑⦗⧼⸢⸤" +
+  "⹕⹗⦇⦓⦕⎡⎣⸂⸄⸉⸌⸦˂ᐸ";
+const CLOSE =
+  "\\]\\}>］｝＞】〕〗〙〛⟧⟩❳⁆」』》〉﹞﹜" +
+  "｣\\u232a︘︸︺︼︾﹀﹂﹄﹈﹥⌉⌋❭❯❱❵⟆⟫⟭⦄⦊⦌⦎⦐⦒⦘⧽⸣⸥" +
+  "⹖⹘⦈⦔⦖⎤⎦⸃⸅⸊⸍⸧˃ᐳ";
 const BRACKETED = new RegExp(`(?<![${OPEN}])[${OPEN}]+([^${OPEN}${CLOSE}]*)[${CLOSE}]+`, "gu");
+const UNCLOSED = new RegExp(
+  `^([${BLANK}]*)[${OPEN}]+(?![${OPEN}])(?=[^${OPEN}${CLOSE}\\n]*(?:[${OPEN}]|$))([^\\n]*)`,
+  "gmu",
+);
 const HEADER_WORDS = ["context", "system", "assistant", "instruction", "prompt", "imstart", "imend"];
 const HEADERS = [
   ...["inst", "sys", "user", "human"],
   ...["toolcall", "toolcalls", "toolresponse", "toolresults", "availabletools"],
 ];
 const ANGLE_MARK = new RegExp(
-  "^(?:/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|SPECIAL_[0-9]+|(?:seed|minimax):[a-z_]+)" +
+  "^(?:/?(?:s|bos|eos|sop|eop|AI|用户|role|think|start_of_turn|end_of_turn|(?:seed|minimax):[a-z_]+|sep|eoh|eoa|_bot|_end" +
+    "|(?:SPECIAL_|extra_id_|reserved_|unused)[0-9]+|(?:BOS|EOS|EOP)_TOKEN)" +
     "|[|｜][a-z_]+|[a-z_]+[|｜])$",
   "u",
 );
-const SQUARE_MARK = /^(?:[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+)$/u;
+const SQUARE_MARK =
+  /^(?:[|](?:tool|endofturn)[|]|[gs]MASK|unused[0-9]+|\/?THINK|ARGS|CALL_ID|TOOL_CONTENT)$/u;
 const BROKEN_MARK = /(?!\[[^[\]]{2,3}\])[[\]](~!?[a-z]|!?[a-z]~)[[\]]/gu;
 const BAR = "|｜";
 const HEADER_LETTERS = 60;
@@ -30,12 +45,10 @@ const COLON = ":：﹕∶꞉︓˸։׃";
 const LABELLED = new RegExp(`^([^\\n${COLON}]*)[${COLON}]`, "gmu");
 const LABELS = ["source", "user", "human", "assistant", "system", "theusersaid", "theanswerwas"];
 const HEADINGS = ["instruction", "response"];
-const BLANK =
-  " \\t\\xa0\\u1680\\u2000-\\u200f\\u202f\\u205f\\u2800\\u3000\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u3164\\uffa0" +
-  "\\ufe00-\\ufe0f\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}";
 const DASH =
   "\\-\\u2010-\\u2015\\u2212\\u2500\\u2501\\u2550\\ufe58\\ufe63\\uff0d" +
-  "\\u02d7\\u058a\\u1806\\u2043\\u207b\\u208b\\u23af\\u2796\\u2e3a\\u2e3b\\ufe31\\ufe32";
+  "\\u02d7\\u058a\\u1806\\u2043\\u207b\\u208b\\u23af\\u2796\\u2e3a\\u2e3b\\ufe31\\ufe32" +
+  "\\u05be\\u1400\\u2504\\u2505\\u2508\\u2509\\u254c\\u254d\\u2e40\\u2e5d\\u30fc\\u3161\\u4e00";
 const RULE = new RegExp(`^[${BLANK}]*(?:[${DASH}][${BLANK}]*){3,}$`, "gmu");
 const DOTS = "· · ·";
 const QUOTE = /["＂“”„‟″〃]/gu;
@@ -51,6 +64,10 @@ const LOOKS = [
   ..."ꭰꭱꭲꭺꭻꭼꮃꮇꮋꮐꮓꮢꮩꮪꮮꮯꮲꮶꭹ",
   ..."ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ",
   ..."ıȷɑɡ",
+  ..."ØøĐđĦħŁłŦŧƀƁƂƃƇƈƊƋƌƑƒƓƗƘƙƚƝƞƟƤƥƫƬƭƮƲƳƴƵƶǤǥȠȡȤȥȴȵȶȺȻȼȽȾȿɀɃɆɇɈɉɋɌɍɎɏɓɕɖɗɠɦɨɫɬɭɱɲɳɼɽɾʂʈʋʐʑʝʠᵬ",
+  ..."ᵭᵮᵯᵰᵱᵲᵳᵴᵵᵶᵽᶀᶁᶂᶃᶄᶅᶆᶇᶈᶉᶊᶌᶍᶎᶏᶑᶒᶖᶙỾỿⱠⱡⱢⱣⱤⱥⱦⱧⱨⱩⱪⱫⱬⱮⱱⱲⱳⱴⱸⱺⱾⱿꝀꝁꝂꝃꝄꝅꝈꝉꝊꝋꝌꝍꝐꝑꝒꝓꝔꝕꝖꝗꝘꝙꝞꝟꞎꞐꞑꞒꞓꞔꞕꞖꞗꞘꞙꞠ",
+  ..."ꞡꞢꞣꞤꞥꞦꞧꞨꞩꞪꞭꞲꞸꞹꟄꟅꟆꟇꟈꟉꟊꬴꬷꬸꬹꬺꬻꭉꭎꭒꭖꭗꭘꭙꭚƐɛєҫҪҼҽѲѳӨөҲҳҬҭҚқҰұ",
+  ..."ᗩᗷᑕᗪᖴᕼᒍᒪᗰᑎᑭᑫᖇᑌᐯᗯ᙭",
 ];
 const LATIN = [
   ..."ABEKMHOPCTYXISJaekmopctyxisjABEHIKMNOPTYXaeikoptux",
@@ -62,6 +79,10 @@ const LATIN = [
   ..."drtajewmhgzrvslcpky",
   ..."abcdefghijklmnoprstuvwyz",
   ..."ijag",
+  ..."OoDdHhLlTtbBBbCcDDdFfGIKklNnOPptTtTVYyZzGgNdZzlntACcLTszBEeJjqRrYybcddghilllmnnrrrstvzzjqb",
+  ..."dfmnprrstzpbdfgklmnprsvxzadeiuYyLlLPRatHhKkZzMvWwveoSZKkKkKkLlOoOoPpPpPpQqQqVvlNnCcchBbFfG",
+  ..."gKkNnRrSsHLJUuCSZDdSselllmnruuxxxxyEeecCEeOoOoXxTtKkYy",
+  ..."ABCDFHJLMNPqRUVWX",
 ];
 const TWINS = new Map(LOOKS.map((look, at) => [look, LATIN[at] ?? look]));
 for (const first of [0x1f150, 0x1f170]) {
@@ -77,6 +98,9 @@ export function neutral(text: string): string {
       isTurnMark(whole, inside) || isHeader(inside) ? `(${inside})` : whole,
     )
     .replace(BROKEN_MARK, "($1)")
+    .replace(UNCLOSED, (whole, before: string, inside: string) =>
+      isHeader(inside) ? `${before}(${inside}` : whole,
+    )
     .replace(LABELLED, (whole, label: string) => (isLabel(label) ? `${label} -` : whole))
     .replace(RULE, DOTS);
 }
@@ -102,14 +126,21 @@ function isTurnMark(whole: string, inside: string): boolean {
 }
 
 function isHeader(inside: string): boolean {
-  const read = letters(inside);
-  if (HEADERS.includes(read)) return true;
-  return read.length <= HEADER_LETTERS && HEADER_WORDS.some((word) => read.includes(word));
+  return readings(inside).some(
+    (read) =>
+      HEADERS.includes(read) ||
+      (read.length <= HEADER_LETTERS && HEADER_WORDS.some((word) => read.includes(word))),
+  );
 }
 
 function isLabel(label: string): boolean {
-  const read = letters(label);
-  return LABELS.includes(read) || (HEADINGS.includes(read) && label.trimStart().startsWith("#"));
+  const isHeading = label.trimStart().startsWith("#");
+  return readings(label).some((read) => LABELS.includes(read) || (isHeading && HEADINGS.includes(read)));
+}
+
+/** What the eye may read: a zero is a number, or an O. */
+function readings(text: string): string[] {
+  return text.includes("0") ? [letters(text), letters(text.replaceAll("0", "O"))] : [letters(text)];
 }
 
 /** The Latin letters that the eye sees, in lower case, and nothing between them. */
@@ -118,6 +149,7 @@ function letters(text: string): string {
 }
 
 function latin(text: string): string {
-  const looks = Array.from(text.normalize("NFKD"), (letter) => TWINS.get(letter) ?? letter);
+  const seen = text.replaceAll("Ϲ", "C").replaceAll("ϲ", "c"); // which NFKD makes ordinary sigmas of
+  const looks = Array.from(seen.normalize("NFKD"), (letter) => TWINS.get(letter) ?? letter);
   return looks.join("").toLowerCase();
 }
