@@ -24,6 +24,18 @@ def test_the_same_bytes_twice_are_one_document_borrowed_by_both_sessions(tmp_pat
     run(scenario)
 
 
+def test_the_address_of_one_document_without_its_id_does_not_delete_all(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.upload("lease.txt", LEASE)
+            refused(await ada.call("DELETE", "/v1/documents/"), 400, "BAD_REQUEST")
+            assert (await ada.call("GET", "/v1/documents")).json()["count"] == 1
+            assert (await ada.call("DELETE", "/v1/documents")).json()["deleted"] == 1
+
+    run(scenario)
+
+
 def test_a_session_finds_only_what_it_has_borrowed(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:

@@ -197,6 +197,12 @@ async def delete_route(request: Req, state: State, document_id: FromPath[str]) -
 )
 async def delete_all_route(request: Req, state: State) -> Deleted:
     """Their texts and vectors go from every device; facts drawn from them stay, marked `sourceRemoved`."""
+    if not request.scope["raw_path"].endswith(
+        b"/documents"
+    ):  # the address of one, made with an id that is empty
+        raise BadRequest(
+            "To delete one document, name it; to delete all of them, leave out the last `/`. Nothing was deleted."
+        )
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         return Deleted(await store.write(deleting.delete_all_documents))
