@@ -49,6 +49,7 @@ def plain() -> Iterator[tuple[str, bytes]]:
     yield "other-end.txt", b"\xfe\xff" + paragraphs.encode("utf-16-be")
     yield "bom.txt", paragraphs.encode("utf-8-sig")
     yield "japanese.txt", (test_encodings.JAPANESE * 200).encode()
+    yield "mail.txt", (test_encodings.JAPANESE * 200).encode("iso-2022-jp")
     yield "pages.txt", b"one\n\f\n\ftwo\fthree\n\f"
     yield "broken.txt", (test_encodings.GERMAN * 20).encode() + b"\xc3"
     yield "polish.txt", "Umowa kończy się w maju.".encode("cp1250")
@@ -134,6 +135,8 @@ def formats() -> Iterator[tuple[str, bytes]]:
             f'<!doctype html><html><head><meta charset="{charset}"></head><body><p>{said}</p></body></html>'
         )
         yield f"{charset}.html", page.encode(charset)
+
+    yield "thai.html", test_encodings.named_page("windows-874", "cp874", "สัญญาเช่าสิ้นสุดในเดือนพฤษภาคม")
 
 
 LINKS = (

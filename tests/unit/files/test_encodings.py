@@ -19,6 +19,8 @@ JAPANESE = "契約は五月に終わります。家賃は毎月末に支払う�
         (JAPANESE, "shift-jis"),
         (JAPANESE * 50, "shift-jis"),
         (JAPANESE, "utf-8"),
+        (JAPANESE, "iso-2022-jp"),
+        ("Re: lease\n" + JAPANESE * 50, "iso-2022-jp"),
         ("Договор заканчивается в мае.", "windows-1251"),
     ],
 )
@@ -74,6 +76,29 @@ def test_html_is_read_in_the_encoding_it_names(charset):
     said = words.get(charset, "契約は五月に終わります。")
     page = f'<!doctype html><html><head><meta charset="{charset}"></head><body><p>{said}</p></body></html>'
     assert text_of(page.encode(charset), "page.html") == said
+
+
+@pytest.mark.parametrize(
+    ("charset", "encoding", "said"),
+    [
+        ("windows-874", "cp874", "สัญญาเช่าสิ้นสุดในเดือนพฤษภาคม"),
+        ("x-mac-cyrillic", "mac-cyrillic", "Договор заканчивается"),
+        ("X-CP1251", "cp1251", "Договор заканчивается"),
+        ("iso-2022-jp", "iso-2022-jp", "契約は五月に終わります。"),
+    ],
+)
+def test_html_is_read_in_an_encoding_that_only_the_web_calls_so(charset, encoding, said):
+    assert text_of(named_page(charset, encoding, said), "page.html") == said
+
+
+def named_page(charset, encoding, said):
+    page = f'<!doctype html><html><head><meta charset="{charset}"></head><body><p>{said}</p></body></html>'
+    return page.encode(encoding)
+
+
+def test_a_log_with_escapes_is_no_japanese():
+    log = b"\x1b[1mdone\x1b[0m in 3 s, \x1b$Bx and \xc3\xbc"
+    assert text_of(log) == log.decode()
 
 
 def test_utf_32_is_read_right_or_refused():

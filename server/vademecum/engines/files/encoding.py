@@ -41,6 +41,22 @@ SAMPLE = 1_000_000
 _STRUCK_OVER = re.compile(r"[^\n\x08]\x08")
 _MARK = re.compile(r"[\0-\x07\x0e-\x1a]")
 MARKS_SHARE = 0.02
+_JAPANESE = re.compile(rb"\x1b\$[@B]")  # of ISO-2022-JP, as mail is: two letters of ASCII are one of its own
+_NAMED = re.compile(rb"(?:encoding|charset|coding)[:= ]{1,10}[\"']?([a-z0-9_-]+)", re.I)
+# Names of the web that Python does not know.
+_ENCODINGS = {
+    "windows-874": "cp874",
+    "dos-874": "cp874",
+    "windows-949": "cp949",
+    "iso-8859-8-i": "iso8859-8",
+    "koi8-ru": "koi8-u",
+    "x-mac-roman": "mac-roman",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "x-euc-jp": "euc-jp",
+    "x-gbk": "gbk",
+    "x-x-big5": "big5",
+    **{f"x-cp125{n}": f"cp125{n}" for n in range(9)},
+}
 
 
 def decode(data: bytes) -> str:
@@ -68,6 +84,9 @@ def _marked(data: bytes) -> str | None:
 
 
 def _unmarked(data: bytes) -> str:
+    if _JAPANESE.search(data):
+        with suppress(UnicodeDecodeError):
+            return data.decode("iso2022_jp_ext")
     with suppress(UnicodeDecodeError):
         return data.decode()
     if b"\0" in data:  # sound, drawings and programs would be guessed to be some language
@@ -80,8 +99,8 @@ def _guessed(data: bytes) -> str:
     from charset_normalizer import from_bytes
     from charset_normalizer.utils import any_specified_encoding
 
-    encoding = None
-    if any_specified_encoding(data) in (None, "utf_8"):
+    encoding = next((known for name in _NAMED.findall(data[:8192]) if (known := _known(name))), None)
+    if encoding is None and any_specified_encoding(data) in (None, "utf_8"):
         text = data.decode("utf-8", "replace")
         if _nearly(text):
             return text
@@ -92,6 +111,10 @@ def _guessed(data: bytes) -> str:
             raise Unreadable("UNSUPPORTED_TYPE")
         encoding = best.encoding
     return data.decode(encoding, "replace")
+
+
+def _known(name: bytes) -> str | None:
+    return _ENCODINGS.get(name.decode("ascii").lower())
 
 
 def _nearly(text: str) -> bool:

@@ -25,6 +25,8 @@ const ALPHABETS = [
 const SIGNS = "\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£";
 const FOREIGN = /[\xa1-\xff]{4,}/gu; // no Latin script has so many accents in a row
 const NAMED = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
+const JAPANESE = /\x1b\$[@B]/u; // of ISO-2022-JP, as mail is: two letters of ASCII are one of its own
+const ESCAPE = 0x1b;
 const SAMPLE = 1_000_000;
 const HEAD = 100_000;
 /** What a terminal was told: a letter struck over another, a bell, the end of an old file. */
@@ -78,7 +80,9 @@ function attempt(data: Uint8Array, encoding: string): string | null {
 }
 
 function unmarked(data: Uint8Array): string {
-  const text = attempt(data, "utf-8");
+  const text =
+    (data.includes(ESCAPE) && JAPANESE.test(latin1(data)) ? attempt(data, "iso-2022-jp") : null) ??
+    attempt(data, "utf-8");
   if (text !== null) return text;
   if (data.includes(0)) throw new Unreadable("UNSUPPORTED_TYPE"); // sound, drawings and programs
   const said = named(data);
