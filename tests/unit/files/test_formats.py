@@ -261,6 +261,9 @@ def test_epub_with_one_empty_chapter_keeps_the_others():
         (rb"one\par two\tab three\line four", "one\ntwo\tthree\nfour"),
         (rb"{\*\generator Secret;}{\fonttbl{\f0 Arial;}}seen", "seen"),
         (rb"\{braces\} and \\", "{braces} and \\"),
+        (rb"Paid{\footnote In May.} monthly.", "Paid\nIn May. monthly."),
+        (rb"Paid{\*\footnote\pard In May.}", "Paid\nIn May."),
+        (rb"before{\pict\bin6 }}{}}{}{\object\objdata\bin4 }}}}} after \\bin9", r"before after \bin9"),
     ],
 )
 def test_rtf_escapes_are_letters(written, meant):

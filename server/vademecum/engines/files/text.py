@@ -14,6 +14,8 @@ from vademecum.engines.files.table import Row, quoted, table
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)")
 _LINE_END = re.compile("\r\n|[\r\n]")
+_BINARY = re.compile(rb"\\(?:bin([0-9]{1,9}) ?|.)", re.DOTALL)
+_NOTE = re.compile(rb"(?<!\\)\{(?:\\\*)?\\footnote(?![a-z]) ?")
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$")
 
 
@@ -90,7 +92,22 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def parse_rtf(data: bytes, limits: Limits) -> Parsed:
-    text: str = rtf_to_text(data.decode("latin-1"), errors="ignore")  # type: ignore[no-untyped-call]
+    read = _NOTE.sub(
+        rb"{\\line ", _without_binary(data)
+    )  # a note is read where it stands, as a line of its own
+    text: str = rtf_to_text(read.decode("latin-1"), errors="ignore")  # type: ignore[no-untyped-call]
     # Letters beyond the first 65,536 are written in two halves, which come out unjoined.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Parsed("text/rtf", [Part(whole)])
+
+
+def _without_binary(data: bytes) -> bytes:
+    """Pictures and objects may stand in it as bare bytes, braces among them, and then say how many these are."""
+    kept = bytearray()
+    at, end = 0, 0
+    while found := _BINARY.search(data, end):
+        end = found.end()
+        if found[1] is not None:
+            kept += data[at : found.start()]
+            at = end = end + int(found[1])
+    return bytes(kept) + data[at:]

@@ -87,10 +87,11 @@ const CODE_PAGES: Record<string, string> = {
 };
 const TOKEN =
   /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|[\r\n]+|([^\\{}\r\n]+|\\)/giu;
+const NOTE = /(?<!\\)\{(?:\\\*)?\\footnote(?![a-z]) ?/gu; // read where it stands, as a line of its own
 const FONT = /\\f(\d+)[^;{}]*?\\fcharset(\d+)/giu;
 
 export function parse(data: Uint8Array): Read {
-  return { mimeType: RTF, parts: [part(new Reader(latin1(data)).text())] };
+  return { mimeType: RTF, parts: [part(new Reader(latin1(data).replace(NOTE, "{\\line ")).text())] };
 }
 
 /** What holds until the group ends. */
