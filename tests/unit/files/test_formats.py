@@ -128,6 +128,21 @@ def test_docx_a_note_stands_below_the_paragraph_that_refers_to_it(kind):
     assert text_of(docx_noted(kind)) == said
 
 
+def docx_lost(target):
+    """It names a picture that is not there."""
+    data = word("The lease ends in May.")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        relations = archive.read(RELATIONS).decode()
+    place = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/image"
+    related = f'<Relationship Id="rIdN" Type="{place}" Target="{target}"/></Relationships>'
+    return with_members(data, {RELATIONS: relations.replace("</Relationships>", related)})
+
+
+@pytest.mark.parametrize("target", ["NULL", "../NULL", "media/gone.png", "/word/media/gone.png", "#rent", ""])
+def test_docx_a_picture_that_is_not_there_does_not_cost_the_words(target):
+    assert text_of(docx_lost(target)) == "The lease ends in May."
+
+
 def test_docx_words_that_were_struck_out_are_not_read():
     gone = '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>WORDS</w:delText></w:r></w:del></w:p>'
     assert "WORDS" not in text_of(docx_with(gone))

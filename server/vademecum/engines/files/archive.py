@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import posixpath
 import re
 import zipfile
 from collections.abc import Iterator, Set
@@ -43,6 +44,37 @@ def office(data: bytes, limits: Limits) -> io.BytesIO:
                 content = member(archive, name, limits) if told else b""
                 usual.writestr(name, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content))
     return out
+
+
+def without_lost(file: io.BytesIO, limits: Limits) -> io.BytesIO:
+    """The archive without relations to members that it does not have (`NULL`, a picture that a program took out): Word
+    passes over them, python-docx does not."""
+    with zipfile.ZipFile(file) as archive:
+        names = archive.namelist()
+        relations = {name: member(archive, name, limits) for name in names if name.endswith(".rels")}
+        sound = {name: _sound(name, content, set(names)) for name, content in relations.items()}
+        if sound == relations:
+            return file
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as mended:
+            for name in names:
+                mended.writestr(name, sound[name] if name in sound else member(archive, name, limits))
+    return out
+
+
+def _sound(name: str, content: bytes, names: Set[str]) -> bytes:
+    """A list of relations, `…/_rels/….rels`, as it is where all of them are to be found."""
+    root = xml(content)
+    folder = "/" + posixpath.dirname(posixpath.dirname(name))
+    lost = [
+        relation
+        for relation in root.iterchildren("*")
+        if relation.get("TargetMode") != "External"
+        and posixpath.normpath(posixpath.join(folder, relation.get("Target", ""))).lstrip("/") not in names
+    ]
+    for relation in lost:
+        root.remove(relation)
+    return etree.tostring(root, xml_declaration=True, encoding="UTF-8") if lost else content
 
 
 def xml(data: bytes) -> Any:

@@ -32,7 +32,7 @@ _SIGNS = {
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
-    document = docx.Document(archive.office(data, limits))
+    document = docx.Document(archive.without_lost(archive.office(data, limits), limits))
     headings = {
         style.style_id for style in document.styles if (style.name or "").startswith(("Heading", "Title"))
     }
