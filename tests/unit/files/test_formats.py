@@ -86,6 +86,8 @@ DOCX_SHOWN = {
     "</w:tr></w:tbl>",
     "a row in a content control": "<w:tbl><w:tblPr/><w:tblGrid><w:gridCol/></w:tblGrid><w:sdt><w:sdtContent><w:tr><w:tc><w:p>"
     "<w:r><w:t>WORDS</w:t></w:r></w:p></w:tc></w:tr></w:sdtContent></w:sdt></w:tbl>",
+    "a formula": '<w:p><m:oMath xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math"><m:r><m:t>WORDS</m:t>'
+    "</m:r></m:oMath></w:p>",
     "a text box": "<w:p><w:r><w:pict><w:txbxContent><w:p><w:r><w:t>WORDS</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>"
     "</w:p>",
 }

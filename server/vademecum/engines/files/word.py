@@ -14,7 +14,9 @@ from docx.oxml.ns import qn
 from vademecum.engines.files import archive
 from vademecum.engines.files.parsed import DOCX, Limits, Parsed, Part, joined
 
-_PARAGRAPH, _TABLE, _ROW, _CELL, _LETTERS = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc", "t"))
+_PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc"))
+# Those of a formula, too.
+_LETTERS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
 _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
 # Struck out, or moved away; properties (whose tabs are stops and not signs); a second copy for older programs.
 _GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr")} | {
@@ -77,7 +79,7 @@ def _cell(cell: Any) -> str:
 
 def _words(node: Any) -> Iterator[str]:
     for child in node.iterchildren("*"):
-        if child.tag == _LETTERS:
+        if child.tag in _LETTERS:
             yield child.text or ""
         elif child.tag not in _GONE:
             yield _SIGNS.get(child.tag, "")

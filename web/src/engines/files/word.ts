@@ -9,6 +9,7 @@ import { byType, relationsOf } from "./relations.ts";
 import { elements, every, find, letters, topmost, type XmlNode } from "./xml.ts";
 
 const BLOCKS = new Set(["w:p", "w:tbl"]);
+const LETTERS = new Set(["w:t", "m:t"]); // those of a formula, too
 const ROW = new Set(["w:tr"]);
 const CELL = new Set(["w:tc"]);
 /** Struck out, or moved away; properties (whose tabs are stops and not signs); a second copy for older programs. */
@@ -88,6 +89,6 @@ function cellOf(cell: XmlNode): string {
 function wordsOf(node: XmlNode): string {
   return elements(node)
     .filter(({ name }) => !GONE.has(name))
-    .map((child) => (child.name === "w:t" ? letters(child) : (SIGNS[child.name] ?? "") + wordsOf(child)))
+    .map((child) => (LETTERS.has(child.name) ? letters(child) : (SIGNS[child.name] ?? "") + wordsOf(child)))
     .join("");
 }

@@ -13,6 +13,7 @@ export interface XmlNode {
 
 const PREFIXES: [RegExp, string][] = [
   [/\/wordprocessingml(\/2006)?\/main$/u, "w"],
+  [/\/officeDocument(\/2006)?\/math$/u, "m"],
   [/\/drawingml(\/2006)?\/main$/u, "a"],
   [/\/presentationml(\/2006)?\/main$/u, "p"],
   [/\/spreadsheetml(\/2006)?\/main$/u, "x"],
