@@ -104,6 +104,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "before.pdf", b"HTTP/1.1 200 OK\r\n\r\n" + making.pdf("in a PDF")
     yield "japanese.pdf", japanese_pdf()
     yield "deck.pptx", making.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May."))
+    yield "chart.pptx", test_formats.charted()
     yield "lost.docx", test_formats.docx_lost("NULL")
     yield "rows.xlsx", making.workbook(**SHEETS)
     yield "prices.xlsx", making.workbook(Prices=test_table.PRICES)

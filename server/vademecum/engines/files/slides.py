@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pptx
+from pptx.oxml.ns import qn
 
 from vademecum.engines.files import archive
 from vademecum.engines.files.parsed import PPTX, Limits, Parsed, Part
@@ -30,9 +31,34 @@ def _shape(shape: Any, depth: int) -> Iterator[str]:
         yield shape.text_frame.text
     elif getattr(shape, "has_table", False):
         yield "\n".join(_rows(shape.table))
+    elif getattr(shape, "has_chart", False):
+        yield "\n".join(_chart(shape))
     elif hasattr(shape, "shapes"):
         for inner in shape.shapes:
             yield from _shape(inner, depth + 1)
+
+
+def _chart(shape: Any) -> Iterator[str]:
+    """Its titles; then what it draws, as a table: a series is a line, below the names of its points."""
+    relation = shape.part.rels.get(shape._element.chart_rId)
+    if relation is None or relation.is_external:
+        return
+    root = archive.xml(relation.target_part.blob)
+    for title in root.iter(qn("c:title")):
+        yield " ".join("".join(_letters(paragraph, "a:t")) for paragraph in title.iter(qn("a:p")))
+    above: list[str] = []
+    for series in root.iter(qn("c:ser")):
+        told = {child.tag: list(_letters(child, "c:v")) for child in series.iterchildren("*")}
+        points = told.get(qn("c:cat")) or told.get(qn("c:xVal")) or []
+        if points and points != above:
+            yield "\t".join(["", *points])
+            above = points
+        values = told.get(qn("c:val")) or told.get(qn("c:yVal")) or []
+        yield "\t".join([" ".join(told.get(qn("c:tx"), [])), *values])
+
+
+def _letters(node: Any, name: str) -> Iterator[str]:
+    return (found.text or "" for found in node.iter(qn(name)))
 
 
 def _rows(table: Any) -> Iterator[str]:

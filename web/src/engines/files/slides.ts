@@ -20,8 +20,10 @@ export function parse(data: Uint8Array): Read {
 function slideOf(archive: Archive, place: string, page: number): Part {
   const tree = find(archive.xml(place), "p:cSld", "p:spTree");
   const shapes = tree ? elements(tree) : [];
-  const texts = shapes.flatMap((shape) => textsOf(shape, 0));
-  const notes = byType(relationsOf(archive, place), "notesSlide")[0];
+  const relations = relationsOf(archive, place);
+  const chart = (id: string | undefined) => chartOf(archive, relations.find((one) => one.id === id)?.place);
+  const texts = shapes.flatMap((shape) => textsOf(shape, 0, chart));
+  const notes = byType(relations, "notesSlide")[0];
   if (notes) texts.push(notesOf(archive.xml(notes)));
   const title = shapes.find(
     (shape) => placeholder(shape)?.attributes.get("idx") === undefined && placeholder(shape),
@@ -41,12 +43,37 @@ function placeholder(shape: XmlNode): XmlNode | undefined {
   return find(shape, "p:nvSpPr", "p:nvPr", "p:ph");
 }
 
-function textsOf(shape: XmlNode, depth: number): string[] {
+function textsOf(shape: XmlNode, depth: number, chart: (id: string | undefined) => string): string[] {
   if (shape.name === "p:sp") return [frameOf(shape)];
   if (shape.name === "p:grpSp" && depth < DEPTH)
-    return elements(shape).flatMap((inner) => textsOf(inner, depth + 1));
-  const table = find(shape, "a:graphic", "a:graphicData", "a:tbl");
+    return elements(shape).flatMap((inner) => textsOf(inner, depth + 1, chart));
+  const data = find(shape, "a:graphic", "a:graphicData");
+  const [table, drawn] = [find(data, "a:tbl"), find(data, "c:chart")];
+  if (drawn) return [chart(drawn.attributes.get("r:id"))];
   return table ? [[...every(table, "a:tr")].map(rowOf).join("\n")] : [];
+}
+
+/** Its titles; then what it draws, as a table: a series is a line, below the names of its points. */
+function chartOf(archive: Archive, place: string | undefined): string {
+  if (!place || !archive.has(place)) return "";
+  const root = archive.xml(place);
+  const lines = [...every(root, "c:title")].map((title) =>
+    [...every(title, "a:p")].map((paragraph) => saidIn(paragraph, "a:t").join("")).join(" "),
+  );
+  let above = "";
+  for (const series of every(root, "c:ser")) {
+    const told = (name: string) => saidIn(find(series, name), "c:v");
+    const either = (one: string, other: string) => (told(one).length > 0 ? told(one) : told(other));
+    const points = ["", ...either("c:cat", "c:xVal")].join("\t");
+    if (points && points !== above) lines.push(points);
+    above = points || above;
+    lines.push([told("c:tx").join(" "), ...either("c:val", "c:yVal")].join("\t"));
+  }
+  return lines.join("\n");
+}
+
+function saidIn(node: XmlNode | undefined, name: string): string[] {
+  return node ? [...every(node, name)].map(letters) : [];
 }
 
 function rowOf(row: XmlNode): string {

@@ -15,6 +15,7 @@ const PREFIXES: [RegExp, string][] = [
   [/\/wordprocessingml(\/2006)?\/main$/u, "w"],
   [/\/officeDocument(\/2006)?\/math$/u, "m"],
   [/\/drawingml(\/2006)?\/main$/u, "a"],
+  [/\/drawingml(\/2006)?\/chart$/u, "c"],
   [/\/presentationml(\/2006)?\/main$/u, "p"],
   [/\/spreadsheetml(\/2006)?\/main$/u, "x"],
   [/\/officeDocument(\/2006)?\/relationships$/u, "r"],
