@@ -100,6 +100,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
     )
     yield "blank-page.pdf", making.pdf("First line\nsecond line", "", "On the third page")
     yield "divided.pdf", making.pdf("The rent is paid month-\nly.")
+    yield "form.pdf", test_formats.form()
     yield "no-printing.pdf", making.pdf(WORDS, password="")
     yield "before.pdf", b"HTTP/1.1 200 OK\r\n\r\n" + making.pdf("in a PDF")
     yield "japanese.pdf", japanese_pdf()

@@ -12,6 +12,7 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
+from reportlab.pdfgen import canvas
 
 from unit.files.making import (
     KINDS,
@@ -48,6 +49,24 @@ def test_pdf_pages_are_numbered_from_one_and_blank_ones_are_counted():
 
 def test_pdf_a_word_divided_at_a_line_end_is_one_word():
     assert text_of(pdf("The rent is paid month-\nly.")) == "The rent is paid monthly."
+
+
+def form():
+    """Filled in; a password, and what nobody filled in, are not told."""
+    out = io.BytesIO()
+    drawn = canvas.Canvas(out)
+    drawn.drawString(72, 760, "Name and town:")
+    drawn.acroForm.textfield(value="Ada Lovelace", x=120, y=690)
+    drawn.acroForm.choice(value="Köln", options=["Köln", "Malmö"], x=120, y=600)
+    drawn.acroForm.textfield(value="SECRET", fieldFlags="password", x=120, y=500)
+    drawn.acroForm.textfield(value="", x=120, y=400)
+    drawn.acroForm.checkbox(checked=True, x=120, y=300)
+    drawn.save()
+    return out.getvalue()
+
+
+def test_pdf_what_was_filled_into_a_form_stands_below_what_is_printed():
+    assert text_of(form()) == "Name and town:\nAda Lovelace\nKöln"
 
 
 def test_docx_headings_are_sections_and_tables_stand_where_they_stood():

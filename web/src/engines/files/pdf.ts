@@ -1,4 +1,4 @@
-/** PDF: a part a page. A file of pictures, or one whose letters have no names, is refused, not stored as if it were text. */
+/** PDF: a part a page, with what was filled in below what is printed. A file of pictures, or one whose letters have no names, is refused, not stored as if it were text. */
 
 import { unzipSync } from "fflate";
 import {
@@ -96,15 +96,31 @@ async function opened(data: Uint8Array<ArrayBuffer>): Promise<PDFDocumentProxy> 
 
 async function textOf(document: PDFDocumentProxy, number: number): Promise<string> {
   let items;
+  let filled;
   try {
     const page = await document.getPage(number);
     items = (await page.getTextContent()).items;
+    filled = ((await page.getAnnotations()) as Field[]).map(filledIn).filter((said) => said.trim());
     page.cleanup();
   } catch (error) {
     if (isOutOfMemory(error)) throw error;
     return ""; // one broken page does not cost the others
   }
-  return joinedRuns(items.filter((item) => "str" in item));
+  return [joinedRuns(items.filter((item) => "str" in item)), ...filled].join("\n");
+}
+
+/** Of a note on a page, which may be a field of its form, what this looks at. */
+interface Field {
+  fieldType?: "Tx" | "Ch" | "Btn" | "Sig";
+  fieldValue?: string | string[] | null;
+  password?: boolean;
+  hidden?: boolean;
+}
+
+function filledIn({ fieldType, fieldValue, password, hidden }: Field): string {
+  if (password || hidden || (fieldType !== "Tx" && fieldType !== "Ch")) return "";
+  const said = Array.isArray(fieldValue) ? fieldValue[0] : fieldValue;
+  return (said ?? "").replace(/\r\n?/gu, "\n");
 }
 
 /** Runs of letters as lines. Words are apart that stand apart, whether or not a blank was drawn between them. */
