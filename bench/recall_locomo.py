@@ -3,9 +3,10 @@
     python bench/recall_locomo.py --data DIR [--model FOLDER] [--old] [--merged FILE]
 
 DIR holds `sets.py`, `score.py` and `locomo/`; none of it is part of this repository. Sessions become sessions, turns
-episodes; every question is asked in the project of its conversation, and scored as `score.py` does. The same questions
-in all projects at once show what a leak would look like. The turns keep their distances in time, but each conversation
-ends today: age then weighs most. `--old` leaves the years of the set, in which all are equally faded.
+episodes; every question is asked in the project of its conversation, and scored as `score.py` does: the turns, and the
+sessions in which the turns that were found are. The same questions in all projects at once show what a leak would look
+like. The turns keep their distances in time, but each conversation ends today: age then weighs most, and no day that a
+question names is right. `--old` leaves the days of the set, and all are equally faded.
 
 Then the statements of each conversation are remembered one after another in its project. What was merged is judged by
 `locomo_verdicts.txt`, a person's verdicts by a digest of both texts; `--merged` writes the pairs without one to a file.
@@ -198,7 +199,7 @@ def judged(merged: list[Merged], exact: int) -> str:
 # -- the run ----------------------------------------------------------------------------------------------------
 
 
-def figures(client: httpx.Client, score: Callable[..., Any], given: Any) -> Iterator[str]:
+def figures(client: httpx.Client, score: Callable[..., Any], given: Any, sessions: Any) -> Iterator[str]:
     def ids(found: Any, k: int) -> list[str]:
         names = {row_id(turn): turn for turn in given.corpus}
         return [names[one["id"]] for one in found[:k]]
@@ -215,11 +216,20 @@ def figures(client: httpx.Client, score: Callable[..., Any], given: Any) -> Iter
     def everywhere(query: str, k: int, scope: str) -> list[str]:
         return ids(search(client, query, k, EVERYTHING)["results"], k)
 
+    def of_sessions(query: str, k: int, scope: str) -> list[str]:
+        """Each session where its best turn is."""
+        return list(dict.fromkeys(turn.rpartition(":")[0] for turn in ageless(query, DEEP, scope)))[:k]
+
     heads = ("recall@1", "recall@5", "recall@10", "recall@20", "ndcg@10")
     yield f"| LoCoMo turns | {' | '.join(heads)} | leaks | p50 ms | p95 ms |\n|---|{'---:|' * (len(heads) + 3)}"
-    ways = {"in its project": asked, "by relevance alone": ageless, "in all projects at once": everywhere}
-    for way, how in ways.items():
-        found = score(given, how)
+    ways = {
+        "in its project": (asked, given),
+        "by relevance alone": (ageless, given),
+        "in all projects at once": (everywhere, given),
+        "sessions, by relevance alone": (of_sessions, sessions),
+    }
+    for way, (how, wanted) in ways.items():
+        found = score(wanted, how)
         cells = ["{:.3f} ({:.3f}–{:.3f})".format(*found["metrics"][head]) for head in heads]
         yield f"| {way} | {' | '.join(cells)} | {found['leaks']} | {found['p50_ms']} | {found['p95_ms']} |"
 
@@ -248,7 +258,7 @@ def run_turns(client: httpx.Client, chosen: argparse.Namespace, sets: Any, score
         load(client, name, said if chosen.old else ending_today(said))
     note(f"{len(given.corpus)} turns are loaded")
     note(f"and have their vectors {wait_for_vectors(client):.0f} s later")
-    for line in figures(client, score, given):
+    for line in figures(client, score, given, sets.retrieval("locomo_session")):
         print(line, flush=True)
 
 

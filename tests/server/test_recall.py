@@ -278,6 +278,31 @@ def test_of_two_that_fit_the_newer_comes_first_and_age_never_outweighs_fit(tmp_p
     run(scenario)
 
 
+@pytest.mark.parametrize("model", [False, True])
+def test_a_turn_is_found_by_the_day_when_it_was_said(tmp_path: Path, model: bool) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, model=MODELS if model else None) as h:
+            ada = await h.person()
+            days = ("2025-05-06", "2025-05-07", "2025-06-07", "2024-05-07")
+            assert await ada.push("sessions", *map(session, days)) == []
+            for day in days:  # alike in all but the day
+                row = episode(f"e{day}", day, userMessage="Who came?", createdAt=f"{day}T12:00:00.000Z")
+                assert await ada.push("episodes", row) == []
+            await h.settle(ada)  # its vectors are written over its words
+            asked = {
+                "who came on May 7, 2025?": "e2025-05-07",
+                "who came on the 6th of May?": "e2025-05-06",
+                "who came in June 2025?": "e2025-06-07",
+                "who came in 2024?": "e2024-05-07",
+            }
+            for question, wanted in asked.items():
+                results = (await look(ada, q=question, sessionId=days[0]))["results"]
+                assert results[0]["id"] == wanted, question
+                assert not any("day2" in result["text"] for result in results), "no mark is shown"
+
+    run(scenario)
+
+
 def test_a_turn_is_found_by_what_is_meant_and_by_the_turn_before_it(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path, model=MODELS) as h:

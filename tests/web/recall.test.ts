@@ -91,6 +91,15 @@ test("what is superseded, unfinished or shares no word with the question is not 
   expect(ids(POOL, ROWS, "")).toEqual([]);
 });
 
+test("what was said on the day that a question names comes first", () => {
+  const days = ["2025-05-06", "2025-05-07", "2025-06-07"];
+  const episodes = days.map((day) => ({ ...episode(day, "loose"), createdAt: `${day}T12:00:00.000Z` }));
+  const first = (question: string) => recall(question, POOL, { ...ROWS, episodes }, NOW, 20)[0]?.turn;
+  expect(first(`${QUESTION} on 7 May 2025`)).toBe("2025-05-07");
+  expect(first(`${QUESTION} in June`)).toBe("2025-06-07");
+  expect(first("May 6")).toBe("2025-05-06");
+});
+
 test("a line says where it was said, unless that session has left the scope", () => {
   const rows: Rows = {
     ...ROWS,

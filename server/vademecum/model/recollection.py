@@ -10,11 +10,13 @@ from typing import Literal, get_args
 
 import msgspec
 
+from vademecum.model import days
 from vademecum.model.chunk import BUDGET, chunk, cost
 from vademecum.model.normalise import normalise
 
 Kind = Literal["episodes", "memories", "entities", "summaries", "observations"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+OF_A_DAY = ("episodes", "memories", "observations")
 FINISHED = ("done", "stopped")
 BEFORE = 300  # characters of the turn before, at most
 
@@ -63,6 +65,11 @@ def said(key: str, row: Remembered) -> str:
             return normalise(f"{row.path}\n{row.content}".strip())
         case _:
             return ""
+
+
+def dated(key: str, row: Remembered) -> str:
+    """The marks of the day when the row was said, by which it is found, too. Others, such as a summary, are not of a day."""
+    return days.of_moment(row.created_at) if kind_of(key) in OF_A_DAY else ""
 
 
 def turn(row: Remembered) -> str:

@@ -1,4 +1,4 @@
-"""Recall: what memory has for a question, within one scope, by words, by meaning and by how lately it was said.
+"""Recall: what memory has for a question, within one scope, by words, by meaning, by the day and by how lately it was said.
 
 The scope is resolved to rows when the question comes, from the heads in memory: a session that has moved has taken its
 turns along. Every hit is read back: alive, in scope now, its text unchanged. What is shown comes from the records.
@@ -16,6 +16,7 @@ import msgspec
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Hit, IndexDamaged
+from vademecum.model import days
 from vademecum.model.decay import CANDIDATES, scored
 from vademecum.model.moments import age_days
 from vademecum.model.ranking import DEPTH, MEANING_OF_TURNS, lift_found
@@ -102,7 +103,7 @@ class Recall:
             return RecallResult([], True)
         mode: SearchMode = "hybrid" if embedder is not None else "words"
         hits, read = await self.seeker.seek(
-            user_id, query, ids, max(k, DEPTH), mode, (epoch, seq), MEANING_OF_TURNS
+            user_id, query, ids, max(k, DEPTH), mode, (epoch, seq), MEANING_OF_TURNS, days.asked(query)
         )
         async with self._users.open(user_id) as store:
             standing = await _lifted(store, await _standing(store, scope, hits, read))

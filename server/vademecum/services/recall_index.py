@@ -20,7 +20,7 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Block, Chunk, IndexDamaged
 from vademecum.errors import Broken
 from vademecum.model.draft import Change
-from vademecum.model.recollection import FINISHED, KINDS, Piece, decode, kind_of, pieces, said, turn
+from vademecum.model.recollection import FINISHED, KINDS, Piece, dated, decode, kind_of, pieces, said, turn
 from vademecum.model.vectors import Vectors
 from vademecum.services.index import Indexer, Indexes, IndexReplaced, Page
 from vademecum.services.models import Inference
@@ -91,16 +91,20 @@ class Memory:
         blocks: list[Block] = []
         gone: list[str] = []
         for key, body in rows:
-            if text := said(key, decode(body)):
-                blocks.append(_block(key, pieces(text)))
+            row = decode(body)
+            if text := said(key, row):
+                blocks.append(_block(key, pieces(text), dated(key, row)))
             else:
                 gone.append(key)
         return [block for block in blocks if block.chunks], gone
 
 
-def _block(key: str, cut_up: list[Piece], vectors: Vectors | None = None, before: str | None = None) -> Block:
-    """`before`: the turn that it was embedded with. It stands where a document has the heading over a chunk."""
-    chunks = [Chunk(number, None, before, piece.text) for number, piece in enumerate(cut_up)]
+def _block(
+    key: str, cut_up: list[Piece], day: str, vectors: Vectors | None = None, before: str | None = None
+) -> Block:
+    """`day`: marks of the row's day. `before`: the turn that it was embedded with; it stands where a document has the
+    heading over a chunk."""
+    chunks = [Chunk(number, None, before, piece.text, day) for number, piece in enumerate(cut_up)]
     return Block(key, key, 0, chunks, vectors)
 
 
@@ -183,7 +187,9 @@ class Vectoriser:
             heads = store.heads.rows
             seqs = {name: heads[name].seq for name in names if name in heads}
             bodies = await store.bodies(names)
-        cut_up = await asyncio.to_thread(_pieces, *(bodies.get(name, b"{}") for name in names), key=key)
+        row = decode(bodies.get(key, b"{}"))
+        earlier = b"{}" if before is None else bodies.get(before, b"{}")
+        cut_up = await asyncio.to_thread(lambda: pieces(said(key, row), turn(decode(earlier))))
         matrices: list[Vectors] = []
         for at in range(0, len(cut_up), TURN):  # a long turn is no reason to hold up documents
             texts = [piece.embedded for piece in cut_up[at : at + TURN]]
@@ -191,7 +197,9 @@ class Vectoriser:
             if matrix is None:
                 return []
             matrices.append(matrix)
-        return [_Made(_block(key, cut_up, np.concatenate(matrices), before), seqs)] if matrices else []
+        if not matrices:
+            return []
+        return [_Made(_block(key, cut_up, dated(key, row), np.concatenate(matrices), before), seqs)]
 
     async def _fail(self, user_id: str, key: str, error: Exception) -> bool:
         """Is another attempt worth while?"""
@@ -201,10 +209,6 @@ class Vectoriser:
         self._failures[place] += 1
         _log.error("row of memory not embedded", exc_info=error)
         return self._failures[place] < ATTEMPTS
-
-
-def _pieces(own: bytes, before: bytes = b"{}", *, key: str) -> list[Piece]:
-    return pieces(said(key, decode(own)), turn(decode(before)))
 
 
 class _Made(NamedTuple):

@@ -40,10 +40,13 @@ class Seeker:
         mode: SearchMode,
         at: tuple[str, int],
         weight: float = MEANING,
+        marks: str = "",
     ) -> tuple[Scored, int]:
         """The best hits within `ids`, and up to which seq the index had surely read: `at`, the epoch and seq of the
-        question, or less if it is late. Raises Busy."""
-        return await self._ask(user_id, at, lambda: self._hits(user_id, query, ids, depth, mode, weight))
+        question, or less if it is late. `marks`: words that are looked for beside the question's. Raises Busy."""
+        return await self._ask(
+            user_id, at, lambda: self._hits(user_id, query, marks, ids, depth, mode, weight)
+        )
 
     async def alike(
         self, user_id: str, text: str, ids: Collection[str], depth: int, at: tuple[str, int]
@@ -80,7 +83,14 @@ class Seeker:
         return seq
 
     async def _hits(
-        self, user_id: str, query: str, ids: Collection[str], depth: int, mode: SearchMode, weight: float
+        self,
+        user_id: str,
+        query: str,
+        marks: str,
+        ids: Collection[str],
+        depth: int,
+        mode: SearchMode,
+        weight: float,
     ) -> Scored:
         embedder = await self._indexes.embedder(user_id)
         meaning: list[Hit] = []
@@ -91,7 +101,8 @@ class Seeker:
                 user_id, lambda index: _nearest(index, model, vector, ids, depth)
             )
         if mode != "meaning":
-            words = await self._indexes.read(user_id, lambda index: index.words(query, ids, depth))
+            wanted = f"{query} {marks}"
+            words = await self._indexes.read(user_id, lambda index: index.words(wanted, ids, depth))
         if mode == "meaning":
             return [(hit, hit.score) for hit in meaning]
         if mode == "words":

@@ -4,6 +4,7 @@
  */
 
 import { compare } from "./compare.ts";
+import { asked, ofMoment } from "./days.ts";
 import { strength } from "./fading.ts";
 import { normalise } from "./normalise.ts";
 import type { Recalled } from "./prompt.ts";
@@ -22,6 +23,8 @@ export interface Rows {
 
 interface Candidate {
   recalled: Recalled;
+  /** The marks of the day when it was said. */
+  day: string;
   updatedAt: string;
   pinned: boolean;
 }
@@ -32,8 +35,8 @@ const RECENCY = 0.3;
 /** At most `k` rows that share a word with the question, best first. `now`: a time as rows have it. */
 export function recall(query: string, scope: MemoryScope, rows: Rows, now: string, k: number): Recalled[] {
   const candidates = within(scope, rows);
-  const postings = Postings.ofTexts(candidates.map(({ recalled }) => recalled.text));
-  const scores = bm25([postings], queryTerms(query));
+  const postings = Postings.ofTexts(candidates.map(({ recalled, day }) => `${day}\n${recalled.text}`));
+  const scores = bm25([postings], queryTerms(`${query} ${asked(query)}`));
   const hits = best(scores, DEPTH, 0).map((at) => [String(at), scores[at]!] as const);
   return relative(hits)
     .map(([at, relevance]) => ({ relevance, candidate: candidates[Number(at)]! }))
@@ -79,12 +82,13 @@ function within(scope: MemoryScope, rows: Rows): Candidate[] {
 
 function candidate(
   kind: string,
-  row: { id: string; updatedAt: string; pinned?: boolean },
+  row: { id: string; createdAt: string; updatedAt: string; pinned?: boolean },
   session: string,
   said: string,
   turn?: string,
 ): Candidate {
-  const { id, updatedAt, pinned = false } = row;
+  const { id, createdAt, updatedAt, pinned = false } = row;
+  const day = kind === "entities" ? "" : ofMoment(createdAt);
   const recalled = {
     id: `${kind}/${id}`,
     date: updatedAt.slice(0, 10),
@@ -92,5 +96,5 @@ function candidate(
     text: normalise(said).trim(),
     turn,
   };
-  return { recalled, updatedAt, pinned };
+  return { recalled, day, updatedAt, pinned };
 }

@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """One chunk of a block; `index` counts through the document."""
+    """One chunk of a block; `index` counts through the document. `also`: what finds it by words, though it does not say
+    that; kept as counts only."""
 
     index: int
     page: int | None
     section: str | None
     text: str
+    also: str = ""
 
 
 class Block(msgspec.Struct, frozen=True):

@@ -54,7 +54,7 @@ def to_table(blocks: Iterable[Block], dims: int | None, pace: Pace = iter) -> pa
             columns["page"].append(chunk.page)
             columns["section"].append(None if chunk.section is None else clean(chunk.section))
             columns["text"].append(text)
-            columns["terms"].append(count_terms(text).tobytes())
+            columns["terms"].append(count_terms(f"{clean(chunk.also)}\n{text}").tobytes())
         if dims is not None:
             vectors.append(_vectors(block, dims)[kept])
     arrays: list[Any] = list(columns.values())
