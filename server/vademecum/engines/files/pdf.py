@@ -1,4 +1,5 @@
-"""PDF: a part a page, with what was filled in below what is printed. A file of pictures, or one whose letters have no names, is refused, not stored as if it were text."""
+"""PDF: a part a page, with what was filled in below what is printed. A file of pictures, or one whose letters have no
+names, is refused, not stored as if it were text."""
 
 from __future__ import annotations
 
