@@ -184,7 +184,11 @@ test("a document that is named is offered, and only a yes borrows it", async () 
   await page.getByText("Found 'lease.txt' among your documents. Include it?").waitFor();
   const [before] = await device.rows("documents");
   expect(before!.activeSessions).toHaveLength(1);
-  await page.getByRole("button", { name: "Include", exact: true }).click();
+  const include = page.getByRole("button", { name: "Include", exact: true });
+  const composer = page.getByRole("textbox", { name: "Ask about your documents" });
+  const [shown, below] = await Promise.all([include.boundingBox(), composer.boundingBox()]);
+  expect(shown!.y + shown!.height).toBeLessThanOrEqual(below!.y); // in sight, without scrolling
+  await include.click();
   await page.getByRole("button", { name: /Return lease.txt/ }).waitFor();
   const [after] = await device.rows("documents");
   expect(after!.activeSessions).toHaveLength(2);

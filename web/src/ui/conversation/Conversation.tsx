@@ -99,6 +99,10 @@ export function Conversation({ sessionId }: { sessionId: string }) {
                 onPrompt={onPrompt}
               />
             ))}
+          </Stack>
+        </div>
+        {!isDeleted && (
+          <div className={style["foot"]}>
             {offered && (
               <Offer
                 message={offered}
@@ -107,10 +111,8 @@ export function Conversation({ sessionId }: { sessionId: string }) {
                 onDone={() => setOffered(null)}
               />
             )}
-          </Stack>
-        </div>
-        {!isDeleted && (
-          <Composer sessionId={sessionId} answering={answering?.id} last={turns?.at(-1)} onAsk={ask} />
+            <Composer sessionId={sessionId} answering={answering?.id} last={turns?.at(-1)} onAsk={ask} />
+          </div>
         )}
       </Stack>
       <Suspense>

@@ -1,9 +1,10 @@
 /** "Found 'lease.pdf' among your documents. Include it?": only a yes borrows it. */
 
-import { Alert, Button, Group } from "@mantine/core";
+import { Alert, Box, Button, Group } from "@mantine/core";
 import { useEffect, useState } from "react";
 import type { DocumentDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
+import style from "./Conversation.module.css";
 import { words } from "../words.ts";
 
 interface Props {
@@ -31,21 +32,29 @@ export function Offer({ message, sessionId, episodeId, onDone }: Props) {
   }
 
   return (
-    <Alert role="status" title={words.conversation.found(found.map(({ filename }) => filename))}>
-      <Group gap="xs">
-        <Button size="xs" onClick={() => void include(found)}>
-          {words.conversation.include}
-        </Button>
-        {found.length > 1 &&
-          found.map((document) => (
-            <Button key={document.id} size="xs" variant="light" onClick={() => void include([document])}>
-              {words.conversation.includeOne(document.filename)}
-            </Button>
-          ))}
-        <Button size="xs" variant="subtle" onClick={onDone}>
-          {words.conversation.notNow}
-        </Button>
-      </Group>
-    </Alert>
+    // Where one writes, and not at the end of what was said, which is out of sight below the room that an answer has.
+    <Box className={style["offer"]} px="md" pb="xs">
+      <Alert
+        role="status"
+        maw="var(--reading-width)"
+        mx="auto"
+        title={words.conversation.found(found.map(({ filename }) => filename))}
+      >
+        <Group gap="xs">
+          <Button size="xs" onClick={() => void include(found)}>
+            {words.conversation.include}
+          </Button>
+          {found.length > 1 &&
+            found.map((document) => (
+              <Button key={document.id} size="xs" variant="light" onClick={() => void include([document])}>
+                {words.conversation.includeOne(document.filename)}
+              </Button>
+            ))}
+          <Button size="xs" variant="subtle" onClick={onDone}>
+            {words.conversation.notNow}
+          </Button>
+        </Group>
+      </Alert>
+    </Box>
   );
 }
