@@ -93,6 +93,14 @@ test("a number in a table and the word on a button are not broken in two", async
   await undo.tap();
 });
 
+test("files that were added are not told of over the answer to the next question", async () => {
+  await go("/s/s-long");
+  await device.drop("inventory.txt", "Two chairs and a table stay in the flat.");
+  await page.getByText("1 file added").waitFor();
+  await device.ask("What stays?");
+  await page.getByText("1 file added").waitFor({ state: "detached" });
+});
+
 test("files that could not be added do not lie over the answer to the next question", async () => {
   await go("/s/s-long");
   await device.drop("cat.jpg", Buffer.from([0xff, 0xd8, 0xff, 1, 2, 3]));

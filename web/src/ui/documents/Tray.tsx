@@ -1,27 +1,33 @@
 /**
  * Each file that was added, and how far it is. Once there is nothing to be told but that, or an answer comes,
- * it folds: answers stand below.
+ * it folds: answers stand below. When both are so it goes.
  */
 
 import { Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
 import { useEffect, useRef, useState, type FocusEvent } from "react";
 import { isOver, type Task } from "../../model/task.ts";
-import { useDesk, useWriting } from "../desk.tsx";
+import { useDesk } from "../desk.tsx";
 import { uploads as words } from "../words/uploads.ts";
 import classes from "./documents.module.css";
 import { TaskRow } from "./TaskRow.tsx";
 
-export function Tray({ tasks }: { tasks: readonly Task[] }) {
+export function Tray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnswering: boolean }) {
   const { desk } = useDesk();
   const [wanted, setWanted] = useState<boolean>();
   const [folded, setFolded] = useState(0); // so many were here when an answer came: another unfolds it
-  const isAnswering = Object.keys(useWriting() ?? {}).length > 0;
   const had = useRef(tasks.length);
   had.current = tasks.length;
+  const wasAnswering = useRef(isAnswering); // what is added to an answer under way is not folded unseen
   useEffect(() => {
-    if (isAnswering) setFolded(had.current);
+    if (isAnswering && !wasAnswering.current) setFolded(had.current);
+    wasAnswering.current = isAnswering;
   }, [isAnswering]);
+  // Nothing but that they were added, and the question is next: folded, too, it would lie over the answer.
+  const isTold = isAnswering && !wanted && tasks.every(isPlain);
+  useEffect(() => {
+    if (isTold) void desk.clearUploads();
+  }, [desk, isTold]);
   const [isIn, setIsIn] = useState(false); // folded under whoever is in it, it would take their focus away
   const open = wanted ?? (isIn || (folded !== tasks.length && !tasks.every(isPlain)));
   const newestFirst = [...tasks].reverse();

@@ -2,7 +2,7 @@
 
 import { Center, Portal, Text } from "@mantine/core";
 import { useRoute } from "wouter";
-import { useDesk, useUploads } from "../desk.tsx";
+import { useDesk, useUploads, useWriting } from "../desk.tsx";
 import { uploads as words } from "../words/uploads.ts";
 import classes from "./documents.module.css";
 import { Tray } from "./Tray.tsx";
@@ -11,6 +11,7 @@ import { useFileDrop } from "./useFileDrop.ts";
 export default function Uploads() {
   const { desk } = useDesk();
   const tasks = useUploads() ?? [];
+  const isAnswering = Object.keys(useWriting() ?? {}).length > 0; // known here before there is a tray
   const [inSession, session] = useRoute<{ id: string }>("/s/:id");
   const over = useFileDrop((files) => void desk.addFiles(files, inSession ? session.id : null));
   return (
@@ -24,7 +25,7 @@ export default function Uploads() {
           </Center>
         </Portal>
       )}
-      {tasks.length > 0 && <Tray tasks={tasks} />}
+      {tasks.length > 0 && <Tray tasks={tasks} isAnswering={isAnswering} />}
     </>
   );
 }
