@@ -130,6 +130,7 @@ test("the text that lost a conflict is kept, shown and can be used after all", a
   expect(strFromU8(unzipSync(new Uint8Array(zip))["lost.jsonl"]!)).toContain("the laptop's words");
   await visit.line().click();
   await visit.page.getByText("the laptop's words").waitFor();
+  await visit.page.getByText("Your version of “about.f2” gave way").waitFor(); // and not only that it was a fact
   await visit.accessible();
   await visit.press("Use mine");
   await visit.device.until(

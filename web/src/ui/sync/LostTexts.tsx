@@ -5,7 +5,7 @@ import { useState } from "react";
 import type { LostText } from "../../engines/device/device.ts";
 import type { Collections } from "../../model/rows.ts";
 import { nameOf } from "../../model/rowText.ts";
-import { useDesk } from "../desk.tsx";
+import { useDesk, useRows } from "../desk.tsx";
 import { PlainList } from "../PlainList.tsx";
 import { said } from "../said.ts";
 import { words } from "../words.ts";
@@ -31,7 +31,9 @@ function Lost({ lost }: { lost: LostText }) {
   const [problem, setProblem] = useState<string>();
   const collection = lost.collection as keyof Collections;
   const text = Object.values(lost.fields).join("\n\n");
-  const name = nameOf(collection, lost.fields) || names[collection];
+  // A value or a note alone does not say whose it is: its row does, as it is now.
+  const row = useRows(collection, { selector: { id: lost.rowId } })?.[0];
+  const name = nameOf(collection, lost.fields) || nameOf(collection, { ...row }) || names[collection];
   return (
     <li>
       <Text size="sm">{words.sync.lost(name)}</Text>
