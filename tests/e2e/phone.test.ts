@@ -90,6 +90,11 @@ test("a number in a table and the word on a button are not broken in two", async
   await page.getByRole("button", { name: "Delete", exact: true }).tap();
   const undo = page.getByRole("button", { name: "Undo" });
   expect(await undo.locator(".mantine-Button-label").evaluate(lines)).toBe(1);
+  const cut = await undo.evaluate((one) => {
+    const right = (of: Element) => of.getBoundingClientRect().right;
+    return right(one.querySelector(".mantine-Button-label")!) - right(one);
+  });
+  expect(cut).toBeLessThan(0);
   await undo.tap();
 });
 

@@ -41,7 +41,8 @@ export function useUndoable(): (undoable: Undoable) => void {
       message: (
         <Group justify="space-between" wrap="nowrap">
           <Text size="sm">{message}</Text>
-          <Button size="compact-md" variant="light" onClick={bringBack}>
+          {/* It is whole, however long the message is. */}
+          <Button size="compact-md" variant="light" flex="none" onClick={bringBack}>
             {words.places.undo}
           </Button>
         </Group>
