@@ -4,7 +4,18 @@ import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import type { Locator, Page } from "playwright-core";
 import { sync } from "../../web/src/ui/words/sync.ts";
 import { harness, withServer } from "./app.ts";
-import { fact, onServer, person, push, session, Visit, withRows, type Person } from "./people.ts";
+import {
+  block,
+  fact,
+  lease,
+  onServer,
+  person,
+  push,
+  session,
+  Visit,
+  withRows,
+  type Person,
+} from "./people.ts";
 
 withServer();
 
@@ -209,6 +220,10 @@ test("in a conversation that is deleted elsewhere while it is open nothing more 
 });
 
 test("on 360 pixels and with text twice as large nothing is cut off or wider than the screen", async () => {
+  const filename = "Lease of the flat in Harbour Street, with all that was agreed later.pdf";
+  await push(ada, "documents", { ...lease(ada.userId, "d-long"), activeSessions: ["s-lease"], filename });
+  await push(ada, "vectorEmbeddings", block("d-long"));
+  await visit.device.until(async () => (await visit.device.rows("documents")).length === 2);
   await visit.page.setViewportSize({ width: 360, height: 740 });
   await letters(32);
   for (const [place, button] of [
@@ -227,7 +242,10 @@ test("on 360 pixels and with text twice as large nothing is cut off or wider tha
   const box = visit.page.getByRole("textbox", { name: "Ask about your documents" });
   expect((await box.boundingBox())!.width).toBeGreaterThan(250);
   await visit.page.getByText("Authoritative", { exact: true }).waitFor();
+  await visit.press("2 documents");
+  await visit.page.getByRole("button", { name: `Return ${filename}` }).waitFor();
   expect(await tooWide(), "a conversation").toEqual([]);
+  await visit.press("2 documents");
   const [top, bottom] = await visit.page.evaluate(() => {
     const [head, composer] = ["header", "section:has(textarea)"].map((one) =>
       document.querySelector(one)!.getBoundingClientRect(),

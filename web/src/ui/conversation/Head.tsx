@@ -55,7 +55,7 @@ function Documents({ sessionId }: { sessionId: string }) {
         <Pill
           key={id}
           size="lg"
-          maw="16rem"
+          maw="min(16rem, 100%)"
           {...(folds ? { visibleFrom: "sm" } : {})}
           styles={{ label: { display: "flex", alignItems: "center" } }}
         >
