@@ -150,6 +150,18 @@ test("two accounts are kept on one device and never mix", async () => {
   await visit.device.until(async () => !(await databases()).includes(bob.userId));
 });
 
+test("what the account holds is told once the server is back, to whom has the page open", async () => {
+  await visit.goTo("Memory");
+  await visit.device.offline(true);
+  await visit.ask("syncNow");
+  await visit.said("offline");
+  await visit.goTo("Settings");
+  await visit.page.getByText("How much is used is known when the server answers.").waitFor();
+  await visit.device.offline(false);
+  await visit.ask("syncNow");
+  await visit.page.getByText("Storage on the server").waitFor();
+});
+
 test("forget everything: typed, done by the server, told by a receipt, and gone from here", async () => {
   await visit.goTo("Memory");
   const field = visit.page.getByLabel("To go on, type: forget everything");

@@ -4,7 +4,7 @@ import { Badge, Button, Group, Progress, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import type { Profile } from "../../services/account.ts";
-import { useDesk } from "../desk.tsx";
+import { useDesk, useSync } from "../desk.tsx";
 import { Section } from "../Section.tsx";
 import { settings as words } from "../words/settings.ts";
 import { SignOut } from "./SignOut.tsx";
@@ -74,12 +74,19 @@ function Meter({ label, held, most, said }: MeterProps) {
   );
 }
 
-/** As the server knows the account; undefined while it does not answer. */
+/** As the server knows the account, asked again when it is back or has all of what waited; undefined until it answers. */
 function useProfile(): Profile | undefined {
   const { desk } = useDesk();
+  const { kind, waiting } = useSync() ?? {};
   const [profile, setProfile] = useState<Profile>();
   useEffect(() => {
-    desk.profile().then(setProfile, () => {}); // offline: what the device knows is shown
-  }, [desk]);
+    let isHere = true;
+    // Offline: what the device knows is shown.
+    desk.profile().then(
+      (found) => isHere && setProfile(found),
+      () => {},
+    );
+    return () => void (isHere = false);
+  }, [desk, kind, waiting === 0]);
   return profile;
 }
