@@ -58,7 +58,10 @@ test("all that is pressed is as large as a thumb", async () => {
   await page.getByRole("button", { name: "Delete", exact: true }).waitFor(); // in the drawer
   expect(await small()).toEqual([]);
   await menu().tap();
-  await device.drop("lease of the flat in Harbour Street.txt", "The rent is 940 euros a month.");
+  await device.drop(
+    "lease of the flat in Harbour Street, as it was signed.txt",
+    "The rent is 940 euros a month.",
+  );
   await page.getByText("1 file added").waitFor();
   await page.getByRole("button", { name: /^Return lease/u }).waitFor();
   expect(await small()).toEqual([]);
@@ -104,6 +107,15 @@ test("files that were added are not told of over the answer to the next question
   await page.getByText("1 file added").waitFor();
   await device.ask("What stays?");
   await page.getByText("1 file added").waitFor({ state: "detached" });
+  const source = page
+    .getByRole("group", { name: "Sources" })
+    .last()
+    .getByRole("button", { name: /^lease/u });
+  const [cut, dots] = await source.evaluate((one) => {
+    const name = one.querySelector(".mantine-Text-root")!;
+    return [one.scrollWidth > one.clientWidth, name.scrollWidth > name.clientWidth];
+  });
+  expect([cut, dots]).toEqual([false, true]); // what there is no room for is told by three dots
 });
 
 test("files that could not be added do not lie over the answer to the next question", async () => {

@@ -22,7 +22,8 @@ export function Sources({ citations, onCitation }: Props) {
           size="compact-xs"
           radius="xl"
           variant="light"
-          maw="18rem"
+          maw="min(18rem, 100%)"
+          styles={{ root: { gridTemplateColumns: "minmax(0, 1fr)" } }} // a long name ends in three dots
           title={label}
           onClick={() => onCitation(citation)}
         >
