@@ -281,7 +281,8 @@ def test_of_two_that_fit_the_newer_comes_first_and_age_never_outweighs_fit(tmp_p
 @pytest.mark.parametrize("model", [False, True])
 def test_a_turn_is_found_by_the_day_when_it_was_said(tmp_path: Path, model: bool) -> None:
     async def scenario() -> None:
-        async with house(tmp_path, model=MODELS if model else None) as h:
+        clock = "2025-05-08T12:00:00.000Z"
+        async with house(tmp_path, model=MODELS if model else False, clock=lambda: clock) as h:
             ada = await h.person()
             days = ("2025-05-06", "2025-05-07", "2025-06-07", "2024-05-07")
             assert await ada.push("sessions", *map(session, days)) == []
@@ -294,6 +295,8 @@ def test_a_turn_is_found_by_the_day_when_it_was_said(tmp_path: Path, model: bool
                 "who came on the 6th of May?": "e2025-05-06",
                 "who came in June 2025?": "e2025-06-07",
                 "who came in 2024?": "e2024-05-07",
+                "who came yesterday?": "e2025-05-07",
+                "who came last year?": "e2024-05-07",
             }
             for question, wanted in asked.items():
                 results = (await look(ada, q=question, sessionId=days[0]))["results"]

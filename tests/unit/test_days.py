@@ -8,14 +8,20 @@ import pytest
 from vademecum.model import days
 
 CASES = json.loads((Path(__file__).parents[1] / "conformance" / "days.json").read_text())
+NOW = "2026-11-24T15:00:00.000Z"
 
 
 @pytest.mark.parametrize(("question", "marks"), CASES["asked"])
 def test_the_days_that_a_question_names(question: str, marks: str) -> None:
-    assert days.asked(question) == marks
+    assert days.asked(question, NOW) == marks
 
 
 @pytest.mark.parametrize(("moment", "marks"), CASES["moments"])
 def test_the_day_of_a_row(moment: str, marks: str) -> None:
     assert days.of_moment(moment) == marks
-    assert set(days.asked(f"on {moment[:10]}").split()) < set(marks.split())
+    assert set(days.asked(f"on {moment[:10]}", NOW).split()) < set(marks.split())
+
+
+@pytest.mark.parametrize(("question", "now", "marks"), CASES["fromNow"])
+def test_days_that_are_told_from_now(question: str, now: str, marks: str) -> None:
+    assert days.asked(question, now) == marks

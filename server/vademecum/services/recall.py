@@ -103,7 +103,14 @@ class Recall:
             return RecallResult([], True)
         mode: SearchMode = "hybrid" if embedder is not None else "words"
         hits, read = await self.seeker.seek(
-            user_id, query, ids, max(k, DEPTH), mode, (epoch, seq), MEANING_OF_TURNS, days.asked(query)
+            user_id,
+            query,
+            ids,
+            max(k, DEPTH),
+            mode,
+            (epoch, seq),
+            MEANING_OF_TURNS,
+            days.asked(query, self._clock()),
         )
         async with self._users.open(user_id) as store:
             standing = await _lifted(store, await _standing(store, scope, hits, read))

@@ -22,6 +22,12 @@ const FORMS = [
   YEAR,
 ].map((form) => new RegExp(`(?<![\\w.,-])(?:${form})(?![\\w-])`, "gi"));
 
+const FROM_NOW = new RegExp(
+  `(?<![\\w-])(?:(?<near>today|yesterday)|(?<which>this|last)${GAP}+(?<span>week|month|year))(?![\\w-])`,
+  "gi",
+);
+const DAY_MS = 86_400_000;
+
 /** The marks of the day of a row's time: the day and the month with and without the year, and the year. */
 export function ofMoment(moment: string): string {
   const [year, month, day] = [moment.slice(0, 4), moment.slice(5, 7), moment.slice(8, 10)];
@@ -29,11 +35,13 @@ export function ofMoment(moment: string): string {
 }
 
 /**
- * The marks of the days that a question names: of each as narrow as it is named and, of a day, its month, so that what was
- * said about then fits better than the rest. Empty if it names none.
+ * The marks of the days that a question names: of each as narrow as it is named and, of a date, its month, so that what
+ * was said about then fits better than the rest. Empty if it names none. `now`: a time as rows have it.
  */
-export function asked(question: string): string {
+export function asked(question: string, now: string): string {
   const marks = new Set<string>(); // each once, in order
+  for (const { groups } of question.matchAll(FROM_NOW))
+    for (const mark of fromNow(groups ?? {}, Date.parse(now.slice(0, 10)))) marks.add(mark);
   FORMS.reduce((rest, form) => {
     for (const { groups } of rest.matchAll(form)) for (const mark of named(groups ?? {})) marks.add(mark);
     return rest.replace(form, " ");
@@ -46,4 +54,29 @@ function named({ year = "", name, month: number, day }: Record<string, string | 
   if (!month) return [`year${year}`];
   const whole = year + month.padStart(2, "0");
   return day ? [`day${whole}${day.padStart(2, "0")}`, `month${whole}`] : [`month${whole}`];
+}
+
+/** `today`: its first millisecond. A week begins with its Monday, and this one has come as far as today. */
+function fromNow({ near, which, span }: Record<string, string | undefined>, today: number): string[] {
+  const isLast = which?.toLowerCase() === "last";
+  const sinceMonday = (new Date(today).getUTCDay() + 6) % 7;
+  const day = (ago: number) => `day${digits(today - ago * DAY_MS)}`;
+  if (near) return [day(near.toLowerCase() === "yesterday" ? 1 : 0)];
+  switch (span?.toLowerCase()) {
+    case "week": {
+      const [first, count] = isLast ? [sinceMonday + 7, 7] : [sinceMonday, sinceMonday + 1];
+      return Array.from({ length: count }, (_, at) => day(first - at));
+    }
+    case "month": {
+      const first = today - (new Date(today).getUTCDate() - 1) * DAY_MS;
+      return [`month${digits(first - (isLast ? DAY_MS : 0)).slice(0, 6)}`];
+    }
+    default:
+      return [`year${new Date(today).getUTCFullYear() - (isLast ? 1 : 0)}`];
+  }
+}
+
+/** `20261124` */
+function digits(moment: number): string {
+  return new Date(moment).toISOString().slice(0, 10).replaceAll("-", "");
 }

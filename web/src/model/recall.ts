@@ -36,7 +36,7 @@ const RECENCY = 0.3;
 export function recall(query: string, scope: MemoryScope, rows: Rows, now: string, k: number): Recalled[] {
   const candidates = within(scope, rows);
   const postings = Postings.ofTexts(candidates.map(({ recalled, day }) => `${day}\n${recalled.text}`));
-  const scores = bm25([postings], queryTerms(`${query} ${asked(query)}`));
+  const scores = bm25([postings], queryTerms(`${query} ${asked(query, now)}`));
   const hits = best(scores, DEPTH, 0).map((at) => [String(at), scores[at]!] as const);
   return relative(hits)
     .map(([at, relevance]) => ({ relevance, candidate: candidates[Number(at)]! }))
