@@ -25,7 +25,7 @@ from vademecum.services.offer import dimensions
 from vademecum.services.parts import Parts
 from vademecum.services.pull import check_epoch, pull
 from vademecum.services.push import push
-from vademecum.services.sign_in import is_valid
+from vademecum.services.tokens import is_valid
 
 REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)
 STREAM_REFUSALS = problems(NotFound, Outdated, TooNew, TooManyStreams)

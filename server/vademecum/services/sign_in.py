@@ -20,15 +20,13 @@ from argon2.low_level import ARGON2_VERSION
 from vademecum.engines.duckdb.accounts import Account, Check, Token, email_key
 from vademecum.errors import BadRequest, Forbidden, SignedOut
 from vademecum.model.moments import DAY_S, later
-from vademecum.services import tokens
 from vademecum.services.parts import Parts
-from vademecum.services.tokens import check_still_in, digest, find_token, issue
+from vademecum.services.tokens import check_still_in, digest, find_token, is_valid, issue
 
 LINK_MINUTES = 15
 COOKIE_S = 90 * DAY_S
 PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
-is_valid = tokens.is_valid  # where http/sync looks for it
 _log = structlog.get_logger("vademecum.sign_in")
 _hasher = PasswordHasher()
 _hashing = asyncio.Semaphore(2)  # each takes 64 MB and a core
