@@ -41,7 +41,7 @@ def test_what_others_wrote_is_shown_and_obeyed_by_no_terminal(tmp_path):
         for name, row in (("documents", held), ("vectorEmbeddings", block("d1", text=evil))):
             pushed = ada.post(f"/v1/sync/{name}/0/push", json=[{"newDocumentState": row}])
             assert pushed.json() == []
-        ada.post("/v1/tokens", json={"name": evil[:100]})
+        home.ok("token", "create", "ada@example.org", "--name", evil[:100])
         found = home.ok("search", "zebra", "--user", "ada@example.org", "--session", "s1", "--mode", "words")
         listed = home.ok("token", "list", "ada@example.org")
     for said in (found.out, listed.out):

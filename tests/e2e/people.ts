@@ -11,9 +11,8 @@ type Afterwards = "Keep what is on this device" | "Wipe this device";
 export type Person = NewUser & { email: string };
 
 export async function person(): Promise<Person> {
-  const user = await harness.user();
+  const user = await harness.user("JIGGA", PASSWORD);
   const { email } = await harness.call<{ email: string }>(user, "/v1/me");
-  await harness.call(user, "/v1/password", { method: "POST", body: JSON.stringify({ new: PASSWORD }) });
   return { ...user, email };
 }
 

@@ -22,6 +22,7 @@ from server.foreign_requests import CANARY, DONE, FOLDER, KINDS, PARAMETERS, TAB
 from server.house import house, run
 from vademecum.http.web_app import page_routes
 from vademecum.services.ids import new_id
+from vademecum.services.tokens import issue
 
 
 def routes_of(app):
@@ -87,8 +88,9 @@ async def fill(h, ada):
     """Give Ada a row of each collection, a file and a token, all with the canary. Returns the ids."""
     ids = {kind: new_id() for kind in KINDS}
     uploaded = await ada.upload(f"{CANARY}.txt", f"The {CANARY} sings at dawn.", ids["session"])
-    token = (await ada.call("POST", "/v1/tokens", json={"name": CANARY})).json()["token"]
-    ids |= {"document": uploaded.json()["document"]["id"], "token": token["id"], "account": ada.id}
+    await issue(h.parts, h.parts.accounts.accounts[ada.id], "api", CANARY, None)
+    token = next(t for t in h.parts.accounts.tokens_of(ada.id) if t.name == CANARY)
+    ids |= {"document": uploaded.json()["document"]["id"], "token": token.id, "account": ada.id}
     row = filled(rows(ada.id), ids)
     words = {
         "projects": ("name", "description"),

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from server.accounts.people import at_browser
 from server.house import browser, house, run
 
 PLACES = [
@@ -60,12 +61,13 @@ def test_what_is_somebodys_is_kept_by_no_cache(tmp_path):
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.upload("a.txt", "mine")
+            secret = await (await at_browser(h, ada)).call("POST", "/v1/tokens", json={})
+            assert (secret.status_code, secret.headers["cache-control"]) == (201, "no-store")
             for method, place, body in (
                 ("GET", "/v1/me", None),
                 ("GET", "/v1/documents", None),
                 ("GET", "/v1/sync/documents/0/pull", None),
                 ("GET", "/v1/export", None),
-                ("POST", "/v1/tokens", {"name": "new"}),
                 ("POST", "/v1/search", {"query": "mine", "sessionId": "s1"}),
                 ("GET", "/v1/nowhere", None),
             ):

@@ -3,6 +3,7 @@
 import msgspec
 
 from property.rows import entity, episode, fact, project, session
+from server.accounts.people import at_browser
 from server.asking import events_of
 from server.endpoint import MODEL, speaking
 from server.house import house, run
@@ -234,10 +235,13 @@ async def _sync(told, ada):
 
 async def _account(told, h, ada):
     await told.call(ada, "getMe")
-    made = (await told.call(ada, "createToken", 201, json={"name": "phone"})).json()
+    there = await at_browser(h, ada)
+    await told.call(ada, "createToken", 403, json={"name": "phone"})
+    made = (await told.call(there, "createToken", 201, json={"name": "phone"})).json()
     assert len((await told.call(ada, "listTokens")).json()) == 2
     await told.call(ada, "revokeToken", path={"tokenId": made["token"]["id"]})
-    await told.call(ada, "changePassword", json={"new": PASSWORD})
+    await told.call(ada, "changePassword", 403, json={"new": PASSWORD})
+    await told.call(there, "changePassword", json={"new": PASSWORD})
     email = h.parts.accounts.accounts[ada.id].email
     answer = await told.call(ada, "signIn", json={"email": email, "password": PASSWORD})
     assert answer.json() == {"signedIn": True}
@@ -257,5 +261,7 @@ async def _account(told, h, ada):
     await told.call(boss, "resumeReembedding", 409)
     assert len((await told.call(boss, "listAccounts")).json()) == 3
     path = {"accountId": bob["userId"]}
-    await told.call(boss, "changeAccount", path=path, json={"tier": "JIVE", "resetPassword": True})
+    change = {"tier": "JIVE", "resetPassword": True}
+    await told.call(boss, "changeAccount", 403, path=path, json=change)
+    await told.call(await at_browser(h, boss), "changeAccount", path=path, json=change)
     await told.call(boss, "deleteAccount", path=path)

@@ -28,7 +28,7 @@ def file(number):
 # One request of each class; `number` makes each a change of its own.
 CLASSES = {
     "push": lambda number: ("POST", "/v1/sync/sessions/0/push", push(number)),
-    "write": lambda number: ("POST", "/v1/tokens", {"json": {"name": str(number)}}),
+    "write": lambda number: ("POST", "/v1/projects", {"json": {"name": str(number)}}),
     "read": lambda _: ("GET", "/v1/documents", {}),
     "upload": lambda number: ("POST", "/v1/documents", file(number)),
     "search": lambda _: ("POST", "/v1/search", {"json": QUESTION}),
@@ -64,8 +64,7 @@ def limited(answer):
 
 async def held(person):
     """What was changed so far, as the person sees it at home, where no limit holds."""
-    tokens = (await person.call("GET", "/v1/tokens")).json()
-    return set(await person.live("sessions")), set(await person.live("documents")), [t["id"] for t in tokens]
+    return [set(await person.live(name)) for name in ("sessions", "documents", "projects")]
 
 
 def test_the_numbers_are_those_of_the_contract_and_are_settings(tmp_path):

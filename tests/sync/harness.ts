@@ -77,8 +77,8 @@ export class Harness {
     return result;
   }
 
-  user(tier = "JIGGA"): Promise<NewUser> {
-    return this.ask<NewUser>("user", { tier });
+  user(tier = "JIGGA", password?: string): Promise<NewUser> {
+    return this.ask<NewUser>("user", { tier, password });
   }
 
   /** A request of the API, as this user. */

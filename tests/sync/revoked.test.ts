@@ -8,7 +8,8 @@ import { harness, user, withUser } from "./setup.ts";
 withUser();
 
 test("a revoked token's stream ends within a heartbeat and shows nothing more; the device keeps its rows", async () => {
-  const thief: User = { userId: user.userId, ...(await token(user)) };
+  const { userId } = user;
+  const thief: User = { userId, ...(await harness.ask<{ token: string }>("token", { userId })) };
   const [own, stolen] = [
     await Device.make(harness, user, ["sessions"]),
     await Device.make(harness, thief, ["sessions"]),
@@ -32,14 +33,6 @@ test("a revoked token's stream ends within a heartbeat and shows nothing more; t
   expect((await harness.rows(user, "sessions")).map((row) => row["id"]).sort()).toEqual(["after", "before"]);
   await Promise.all([own.close(), stolen.close()]);
 });
-
-const token = async (user: User) => {
-  const made = await harness.call<{ secret: string }>(user, "/v1/tokens", {
-    method: "POST",
-    body: '{"name":"second"}',
-  });
-  return { token: made.secret };
-};
 
 async function drain(stream: Response): Promise<string> {
   let text = "";

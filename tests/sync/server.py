@@ -19,8 +19,8 @@ from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
 from vademecum.services.accounts import change_tier
 from vademecum.services.ids import new_id
-from vademecum.services.sign_in import new_link
-from vademecum.services.tokens import digest
+from vademecum.services.sign_in import hashed, new_link
+from vademecum.services.tokens import digest, issue
 from vademecum.settings import from_environment
 
 SECRET = os.environ["HARNESS_SECRET"]
@@ -52,7 +52,8 @@ async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     assert request.headers["x-harness"] == SECRET
     parts = request.app.state.parts
     body = await request.json()
-    account = Account(new_id(), f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, None, T)
+    password = await hashed(body["password"]) if "password" in body else None
+    account = Account(new_id(), f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, password, T)
     await parts.accounts.add_account(account)
     secret = secrets.token_urlsafe(32)
     await parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))
@@ -67,6 +68,15 @@ async def make_link(request: Request[Any, Any, Any]) -> dict[str, str]:
     parts = request.app.state.parts
     account = parts.accounts.accounts[(await request.json())["userId"]]
     return {"link": await new_link(parts, account)}
+
+
+@post("/test/token", opt={"public": True}, status_code=200)
+async def make_token(request: Request[Any, Any, Any]) -> dict[str, str]:
+    """Another program of the same person."""
+    assert request.headers["x-harness"] == SECRET
+    parts = request.app.state.parts
+    account = parts.accounts.accounts[(await request.json())["userId"]]
+    return {"token": await issue(parts, account, "api", "second", None)}
 
 
 @post("/test/revoke", opt={"public": True}, status_code=200)
@@ -102,7 +112,7 @@ def main() -> None:
     port = int(os.environ["HARNESS_PORT"])
     settings = from_environment(os.environ, port=port, erase_delay_s=erase_delay_s, heartbeat_s=1.0)
     app = create_app(settings, Registry((*COLLECTIONS, HUMANS)))
-    for route in (alive, make_user, make_link, set_tier, revoke):
+    for route in (alive, make_user, make_link, make_token, set_tier, revoke):
         app.register(route)
     config = uvicorn.Config(app, http=protocol(), log_level="warning")
     with locked(settings.data):

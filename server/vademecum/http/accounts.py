@@ -111,9 +111,17 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     operation_id="changePassword",
     tags=["account"],
     summary="Set or change the password",
+    responses=problems(Forbidden),
 )
 async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> SignedIn:
-    """Every other browser of the account is signed out. `current` is needed where there is a password already."""
+    """Every other browser of the account is signed out. `current` is needed where there is a password already. The first
+    password is not set by an API token."""
+    if request.user.password is None:  # who knows the current one proves more than a token does
+        tokens.check_lets_in(
+            request.auth,
+            "Set the first password in the app's settings, signed in by a link: `vademecum user link EMAIL` makes one on "
+            "the server's machine.",
+        )
     with sign_in.guess(state.parts, guesser_of(request), request.user.email):
         await sign_in.change_password(state.parts, request.user, data.current, data.new, request.auth)
     return SignedIn()
@@ -153,10 +161,12 @@ async def tokens_route(request: Req, state: State) -> list[tokens.TokenInfo]:
     operation_id="createToken",
     tags=["account"],
     summary="Make an API token",
-    responses=problems(Conflict),
+    responses=problems(Forbidden, Conflict),
 )
 async def new_token_route(request: Req, data: JSONBody[NewToken], state: State) -> TokenSecret:
-    """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100."""
+    """Send `secret` as `Authorization: Bearer …`. It is shown this once. An account has at most 100. Made by a browser
+    that is signed in, or by `vademecum token create EMAIL`, and by no other API token: whoever has stolen one is out when
+    it is revoked."""
     parts: Parts = state.parts
     secret = await tokens.new_api_token(parts, request.user, data.name, request.auth)
     token = parts.accounts.tokens[tokens.digest(secret)]
@@ -198,8 +208,15 @@ async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> l
     responses=problems(Forbidden, Conflict),
 )
 async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> accounts.Profile:
-    """For administrators. Without a password the person gets in by a link: reset the password to have one."""
+    """For administrators. Without a password the person gets in by a link: reset the password to have one. An API token
+    makes accounts without a password only."""
     parts = administered(request)
+    if data.password is not None:
+        tokens.check_lets_in(
+            request.auth,
+            "Leave the password out, or add the account with `vademecum user add EMAIL --password-stdin` on the server's "
+            "machine.",
+        )
     return await accounts.profile(
         parts, await accounts.create(parts, data.email, data.tier, password=data.password)
     )
@@ -216,8 +233,13 @@ async def change_account_route(
     request: Req, account_id: FromPath[str], data: JSONBody[AccountChange]
 ) -> Changed:
     """For administrators. `resetPassword` signs every browser out and answers with the path of a sign-in link, good
-    once and for 15 minutes."""
+    once and for 15 minutes; not for an API token."""
     parts = administered(request)
+    if data.reset_password:
+        tokens.check_lets_in(
+            request.auth,
+            "`vademecum user link EMAIL` makes a sign-in link on the server's machine.",
+        )
     account = accounts.by_id(parts, account_id)
     if data.tier is not None:
         account = await accounts.change_tier(parts, account, data.tier)

@@ -17,7 +17,8 @@ from vademecum.model.schema import in_javascript, json_schema, object_schema
 MEANINGS = {
     "BAD_REQUEST": "The request cannot be understood. Nothing was changed.",
     "SIGNED_OUT": "No valid cookie or token.",
-    "FORBIDDEN": "This account may not do that, the request came from another site, or the current password is wrong.",
+    "FORBIDDEN": "This account may not do that, the request came from another site, the current password is wrong, or an API "
+    "token was to make a token, a first password or a sign-in link.",
     "TIER": "The account's tier does not include it.",
     "NOT_FOUND": "Unknown, deleted, or somebody else's: all the same answer.",
     "METHOD_NOT_ALLOWED": "The path exists and this method on it does not; see `Allow`.",
@@ -54,7 +55,8 @@ MEANINGS = {
 DESCRIPTION = "\n".join(
     [
         "Documents, their vectors and their memory, in step on every device. All JSON is camelCase, all times are ",
-        "ISO 8601 in UTC. Make a token with `vademecum token create EMAIL` and send it as `Authorization: Bearer …`.",
+        "ISO 8601 in UTC. Make a token with `vademecum token create EMAIL` and send it as `Authorization: Bearer …`. By a ",
+        "token nothing is made that lets somebody in: no token, no first password, no sign-in link (`FORBIDDEN`).",
         "",
         f"Every error is a `Problem`, `{MEDIA_TYPE}`, whose `code` is stable:",
         "",

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.accounts import Account, Check, Token, TokenKind
-from vademecum.errors import NotFound, SignedOut
+from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.model.moments import DAY_S
 from vademecum.services.ids import new_id
 from vademecum.services.parts import Parts
@@ -61,6 +61,17 @@ def check_still_in(parts: Parts, token: Token) -> None:
         raise SignedOut("This sign-in ended before all of the request had come. Nothing was changed.")
 
 
+def check_lets_in(by: Token, instead: str) -> None:
+    """Before whoever came by `by` makes what lets somebody in: a token, a password, a sign-in link. Raises Forbidden for
+    an API token, which its thief would outlive by it. `instead`: a sentence that says how it is done. The local door's
+    is stored nowhere: it is a command of the machine that holds all of it."""
+    if by.kind == "api" and by.hash:
+        raise Forbidden(
+            "This request came by an API token, and such a token makes no token, password or sign-in link. Nothing was "
+            f"changed. {instead}"
+        )
+
+
 async def issue(
     parts: Parts,
     account: Account,
@@ -79,7 +90,12 @@ async def issue(
 
 
 async def new_api_token(parts: Parts, account: Account, name: str, by: Token) -> str:
-    """Its secret, for whoever is in by another. Raises Conflict when the account has as many as it may, SignedOut."""
+    """Its secret, for whoever is in by `by`. Raises Conflict when the account has as many as it may, Forbidden for who
+    came by an API token, SignedOut."""
+    check_lets_in(
+        by,
+        "Make one with `vademecum token create EMAIL` on the server's machine, or from a browser that is signed in.",
+    )
     return await issue(parts, account, "api", name, None, API_TOKENS_MAX, lambda _: check_still_in(parts, by))
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 from server.house import Person, browser, with_token
 from vademecum.services.accounts import ensure_owner
+from vademecum.services.sign_in import new_cookie
 
 PASSWORD = "correct horse battery"
 OTHER = "staple of another kind"
@@ -29,6 +30,13 @@ async def signed_in(h, email, password=PASSWORD, base_url="http://test"):
     answer = await client.post("/v1/sign-in", json={"email": email, "password": password})
     assert answer.status_code == 200, answer.text
     return client
+
+
+async def at_browser(h, person):
+    """The person, signed in at a browser: there tokens and first passwords are made."""
+    client = browser(h)
+    client.cookies["vademecum"] = await new_cookie(h.parts, h.parts.accounts.accounts[person.id])
+    return Person(person.id, client)
 
 
 def client_like(h, client):

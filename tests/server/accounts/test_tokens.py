@@ -2,7 +2,7 @@
 
 import asyncio
 
-from server.accounts.people import PASSWORD, account, bearer, owner, signed_in, streaming
+from server.accounts.people import PASSWORD, account, at_browser, bearer, owner, signed_in, streaming
 from server.house import HASHER, browser, house, refused, run, with_token
 from vademecum.services import sign_in
 
@@ -141,7 +141,7 @@ def test_an_account_has_at_most_a_hundred_tokens_also_when_it_asks_for_many_at_o
     async def scenario():
         async with house(tmp_path) as h:
             boss = await owner(h)
-            bob = await h.person()
+            bob = await at_browser(h, await h.person())
             for _ in range(98):
                 made = await boss.post("/v1/tokens", json={})
                 assert made.status_code == 201

@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 from property.rows import fact
-from server.accounts.people import OTHER, PASSWORD, account, bearer, owner, signed_in
+from server.accounts.people import OTHER, PASSWORD, account, at_browser, bearer, owner, signed_in
 from server.house import browser, house, refused, run
 from vademecum.services import sign_in
 
@@ -113,7 +113,8 @@ def test_a_slow_request_of_somebody_who_stays_is_carried_out(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada = await h.person()
-            async with held(ada.client, "POST", "/v1/tokens", b'{"name": "slow"}') as answer:
+            there = await at_browser(h, ada)
+            async with held(there.client, "POST", "/v1/tokens", b'{"name": "slow"}') as answer:
                 await ada.add("facts", fact("f1"))
             assert answer.result().status_code == 201
 
