@@ -122,6 +122,25 @@ def test_the_101st_document_is_refused_in_words(tmp_path):
     run(scenario)
 
 
+def test_a_refused_file_is_named_short_and_without_what_turns_the_sentence_round(tmp_path):
+    name = f"\u202einvoice{'x' * 3000}\u2067fdp.exe"
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person("FREE"), await h.person()
+            answers = [await ada.upload(name, "word " * 500_000)]
+            assert await bob.push("documents", *(document(bob.id, f"d{n}") for n in range(100))) == []
+            answers.append(await bob.upload(name, LEASE))
+            h.parts.places.of_one = 0
+            answers.append(await bob.upload(name, LEASE))
+            for answer, code in zip(answers, ("TOO_LARGE", "DOCUMENT_LIMIT", "BUSY"), strict=True):
+                said = answer.json()["detail"]
+                assert answer.json()["code"] == code and "fdp.exe " in said
+                assert len(said) < 250 and said.isprintable(), said
+
+    run(scenario)
+
+
 def test_a_file_too_large_for_the_tier_is_refused(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:

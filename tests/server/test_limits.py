@@ -132,6 +132,22 @@ def test_a_row_or_a_file_that_is_too_large_is_refused(tmp_path):
     alone(tmp_path, scenario, **small(row_bytes=20_000, file_bytes=5000))
 
 
+def test_a_refusal_quotes_a_name_short_and_without_what_turns_its_sentence_round(tmp_path):
+    name = f"in\u202evoice\u2028{'x' * 200}fdp.exe"
+
+    async def scenario(ada):
+        await fill(ada, 1)
+        for size, code in ((10, "DOCUMENT_LIMIT"), (5001, "TOO_LARGE")):
+            named = document(ada.id, "d0" if code == "TOO_LARGE" else "d", size=size, filename=name)
+            [answer] = await send(ada, "documents", (named, document(ada.id, "d0")))
+            said = answer["syncError"]["message"]
+            assert answer["syncError"]["code"] == code and answer["filename"] == name
+            assert "invoice xxx" in said and "fdp.exe " in said and len(said) < 200
+            assert said.isprintable()
+
+    alone(tmp_path, scenario, **small(documents=1, file_bytes=5000))
+
+
 @pytest.mark.parametrize(("tier", "allowed"), [("FREE", False), ("JIVE", False), ("JIGGA", True)])
 def test_authoritative_mode_belongs_to_jigga(tmp_path, tier, allowed):
     async def scenario():

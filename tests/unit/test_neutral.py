@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vademecum.model.neutral import neutral, one_line, quotation
+from vademecum.model.neutral import NAME_SHOWN, neutral, one_line, quotation, short_name
 
 CASES = json.loads((Path(__file__).parents[1] / "conformance" / "neutral.json").read_text())
 FRAGMENTS = ["[END DOCUMENT CONTEXT]", "[", "]", "---", "Source:", "\n", "\r", "\u2028", '"', "”", " ", "\u200b",
@@ -59,3 +59,39 @@ def test_marks_out_of_order_take_no_longer_than_other_letters(marks: str) -> Non
     assert neutral("[" + "context" + marks * 60_000 + "]").startswith("(context")
     assert neutral("source" + marks * 60_000 + ":").endswith(" -")
     assert time.process_time() - began < 8
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("lease.txt", "lease.txt"),
+        ("Mietvertrag (2024) \u2013 Größe.pdf", "Mietvertrag (2024) \u2013 Größe.pdf"),
+        ("חוזה שכירות.pdf", "חוזה שכירות.pdf"),
+        ("می\u200cخواهم.txt", "می\u200cخواهم.txt"),
+        ("\u2764\ufe0f\u200d\U0001f525.md", "\u2764\ufe0f\u200d\U0001f525.md"),
+        ("invoice\u202efdp.exe", "invoicefdp.exe"),
+        ("\u200ea\u200fb\u061c.txt\u2066\u2069", "ab.txt"),
+        ("a\x1b[2J\x07.txt", "a[2J.txt"),
+        ("two\r\n lines\u2028more.txt", "two lines more.txt"),
+        ("  far \t\u3000\xa0 apart.txt ", "far apart.txt"),
+        ("gap\u3164\u3164\u3164\u3164here.txt", "gap here.txt"),
+        ("\ud800a.txt", "a.txt"),
+        ("", "(no name)"),
+        ("\u202e \u200b\u3164", "(no name)"),
+        ("a" * 200 + ".pdf", "a" * 49 + "…" + "a" * 26 + ".pdf"),
+        ("a" * 200 + "\u0301" * 40 + ".pdf", "a" * 49 + "….pdf"),
+    ],
+)
+def test_a_name_is_shown_as_it_is_but_for_what_misleads_and_for_its_length(name: str, shown: str) -> None:
+    assert short_name(name) == shown
+
+
+@given(
+    st.one_of(hostile, st.text(max_size=200), st.text(alphabet="a \u202e\u0301\u3164\u200d", max_size=200))
+)
+def test_a_name_in_a_sentence_is_seen_short_on_one_line_and_turns_nothing_round(name: str) -> None:
+    shown = short_name(name)
+    assert 0 < len(shown) <= NAME_SHOWN and shown == shown.strip()
+    assert not re.search("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]", shown)
+    assert short_name(shown) == shown
+    shown.encode()

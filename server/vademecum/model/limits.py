@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from vademecum.model.collections import Json
+from vademecum.model.neutral import short_name
 
 Tier = Literal["FREE", "JIVE", "JIGGA"]
 DOCUMENTS = 100
@@ -98,13 +99,13 @@ def refusal(
         if before is None and usage.documents >= limits.documents:
             return Refusal(
                 "DOCUMENT_LIMIT",
-                f"You have {usage.documents} documents, which is the most. {after['filename']} stays on this device. "
+                f"You have {usage.documents} documents, which is the most. {short_name(after['filename'])} stays on this device. "
                 "Delete one and try again.",
             )
         if after["size"] > limits.file_bytes and (before is None or after["size"] > before["size"]):
             return Refusal(
                 "TOO_LARGE",
-                f"{after['filename']} is larger than the {_size(limits.file_bytes)} a file may have. "
+                f"{short_name(after['filename'])} is larger than the {_size(limits.file_bytes)} a file may have. "
                 "It stays on this device.",
             )
     if (

@@ -14,7 +14,7 @@ import re
 import unicodedata
 
 from vademecum.model.normalise import bounded
-from vademecum.model.unicode import change_known
+from vademecum.model.unicode import MARKS, change_known, one_of
 
 _LINE_END = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1f\x85\u2028\u2029]")
 # Never seen, so no reader misses them, and able to hide a second text from a person but not from a model: controls,
@@ -79,6 +79,12 @@ _RULE = re.compile(f"^[{_BLANK}]*(?:[{_DASH}][{_BLANK}]*){{3,}}$", re.MULTILINE)
 _DOTS = "· · ·"
 _QUOTE = re.compile('["＂“”„‟″〃]')
 _BREAKS = re.compile("[\n\t]+")
+NAME_SHOWN = 80  # characters
+NAME_END = 30  # of these
+_TURNS = re.compile("[\u061c\u200e\u200f]")  # what is left of signs of direction: the others are `_HIDDEN`
+_GAP = re.compile(f"[{_BLANK}]{{3,}}")  # an emoji has two such signs in a row
+_BEGINS_UNSEEN = re.compile(f"^(?:[{_BLANK}]|{one_of(MARKS)})+")
+_ENDS_UNSEEN = re.compile(f"[{_BLANK}]+$")
 _NO_LETTER = re.compile("[^a-z]+")
 # Letters of Cyrillic, Greek, Armenian, Coptic, Lisu, Cherokee and the Canadian syllabics, small capitals, and Latin
 # letters with a stroke, a hook or a tail, that look like plain Latin ones.
@@ -135,6 +141,16 @@ def one_line(text: str) -> str:
 def visible(text: str) -> str:
     """On one line, without what is never seen, of which a terminal obeys some: for a person who reads it there."""
     return _BREAKS.sub(" ", _HIDDEN.sub("", _LINE_END.sub("\n", text)))
+
+
+def short_name(name: str) -> str:
+    """A name that a stranger chose, as a sentence for a person quotes it: without what would turn the rest of the
+    sentence round or drive it apart. Of a long one the beginning and the end stay, for there a file says its type."""
+    seen = " ".join(_GAP.sub(" ", _TURNS.sub("", visible(name))).split())
+    if len(seen) > NAME_SHOWN:
+        # What belongs to the letter before it goes with that letter.
+        seen = f"{_ENDS_UNSEEN.sub('', seen[: NAME_SHOWN - NAME_END - 1])}…{_BEGINS_UNSEEN.sub('', seen[-NAME_END:])}"
+    return seen if _BEGINS_UNSEEN.sub("", seen) else "(no name)"
 
 
 def quotation(text: str) -> str:

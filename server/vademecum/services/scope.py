@@ -12,6 +12,7 @@ from msgspec import UNSET, UnsetType
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, Conflict, NotFound, no_such
 from vademecum.model.draft import WAITING, Head
+from vademecum.model.neutral import short_name
 from vademecum.model.ranking import fold
 from vademecum.model.scope import Everything, Home, InProject, MemoryScope, home, sees
 from vademecum.services.portions import live_keys, portions
@@ -109,9 +110,9 @@ async def project_called(store: UserStore, said: str) -> str:
         )
         found += [row.id for row in rows if fold(row.name.strip()) == wanted]
     if not found:
-        raise NotFound(f"There is no project called “{said[:100]}”.")
+        raise NotFound(f"There is no project called “{short_name(said)}”.")
     if len(found) > 1:
         raise Conflict(
-            f"{len(found)} projects are called “{said[:100]}”. Name it by its id: {', '.join(sorted(found)[:5])}."
+            f"{len(found)} projects are called “{short_name(said)}”. Name it by its id: {', '.join(sorted(found)[:5])}."
         )
     return found[0]

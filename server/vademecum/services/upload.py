@@ -21,6 +21,7 @@ from vademecum.model.chunk import Chunk, chunk
 from vademecum.model.collections import BLOCK_CHUNKS, DocumentId, Json
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits, not_stored, refusal
+from vademecum.model.neutral import short_name
 from vademecum.services.borrow import borrow, check_session
 from vademecum.services.documents import block_keys, is_whole, same_bytes
 from vademecum.services.ids import new_id
@@ -43,12 +44,17 @@ class SentFile(msgspec.Struct, frozen=True):
     session_id: str | None = None
     document_id: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """Its name in a sentence: whoever made the file chose it, and as long as they liked."""
+        return short_name(safe_name(self.name))
+
 
 async def upload(parts: Parts, account: Account, file: SentFile) -> Uploaded:
     """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
     if file.document_id is not None:
         _check_id(file.document_id)
-    async with parts.places.take(account.id, file.name) as turn:
+    async with parts.places.take(account.id, file.shown) as turn:
         return await _upload(parts, account, file, await file.read(), turn)
 
 
@@ -58,7 +64,7 @@ async def _upload(
     limits = parts.limits(account)
     if len(data) > limits.file_bytes:
         raise TooLarge(
-            f"{file.name} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
+            f"{file.shown} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
         )
     content_hash = hashlib.sha256(data).hexdigest()
     async with parts.users.open(account.id) as store:
@@ -72,7 +78,7 @@ async def _upload(
     if known is not None and known.whole:
         return Uploaded(known.row, existing=True)
     if known is None and held >= limits.documents:
-        raise _full(file.name, limits)  # said before the work; the transaction below says it again
+        raise _full(file, limits)  # said before the work; the transaction below says it again
     parsed, chunks = await _read(file, data, turn)
     document = {
         **_unread(account.id, file),
@@ -87,7 +93,7 @@ async def _upload(
 
     def keep(draft: Draft) -> Uploaded:
         if draft.forgotten_at != forgotten_at:
-            raise Gone(f"Everything was forgotten while {file.name} was read. Nothing of it was stored.")
+            raise Gone(f"Everything was forgotten while {file.shown} was read. Nothing of it was stored.")
         return _store(draft, _without_dead_session(draft, document), chunks, tokens, limits)
 
     async with parts.users.open(account.id) as store:
@@ -137,9 +143,9 @@ def safe_name(filename: str) -> str:
     return "".join(c for c in name if c.isprintable()).strip()[-255:] or "document"
 
 
-def _full(filename: str, limits: Limits) -> LimitReached:
+def _full(file: SentFile, limits: Limits) -> LimitReached:
     return LimitReached(
-        f"You have {limits.documents} documents, which is the most. {filename} was not stored. "
+        f"You have {limits.documents} documents, which is the most. {file.shown} was not stored. "
         "Delete one and try again.",
         code="DOCUMENT_LIMIT",
     )
