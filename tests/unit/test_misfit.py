@@ -42,6 +42,7 @@ ROW = {"id": "d.0", "createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-
         ({"id": "a b"}, "`id` must have 1 to 100 characters, letters, digits and . _ ~ - only, and not be `.`, `..` or a name that objects of JavaScript have, such as `__proto__`, like session-1."),
         ({"documentId": "a b"}, "`documentId` must have 1 to 90 characters, letters, digits and . _ ~ - only, and not be `.`, `..` or a name that objects of JavaScript have, such as `__proto__`, like document-1."),
         ({"colour": 1}, "The row has an unknown field, `colour`."),
+        ({"co\u202elour" + "x" * 1000: 1}, f"The row has an unknown field, `colour{'x' * 43}…{'x' * 30}`."),
         ({"chunks": [{"index": 0}]}, "The row lacks `start` in `chunks[0]`."),
         ({"chunks": [{**ROW["chunks"][0], "colour": 1}]}, "The row has an unknown field, `colour` in `chunks[0]`."),
         ({"block": -1}, "`block` must be at least 0."),
@@ -55,3 +56,16 @@ def test_what_does_not_fit_is_a_sentence(change, said):
     with pytest.raises(msgspec.ValidationError) as problem:
         blocks.fit(ROW | change)
     assert sentence(str(problem.value), "The row") == said
+
+
+def test_a_value_that_is_none_of_those_there_are_is_quoted_short():
+    (sessions,) = (c for c in COLLECTIONS if c.name == "sessions")
+    row = {
+        **{k: ROW[k] for k in ("id", "createdAt", "updatedAt")},
+        "title": "t",
+        "mode": "strict" + "x" * 999,
+    }
+    with pytest.raises(msgspec.ValidationError) as problem:
+        sessions.fit(row)
+    said = sentence(str(problem.value), "The row")
+    assert said == f"`mode` cannot be “strict{'x' * 43}…{'x' * 30}”."

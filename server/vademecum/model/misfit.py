@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from vademecum.model.collections import DOCUMENT_ID_PATTERN, ID_PATTERN, TIME_LOOKS, TIME_PATTERN
+from vademecum.model.neutral import short_name
 
 _CHARACTERS = "letters, digits and . _ ~ - only, and not be `.`, `..` or a name that objects of JavaScript have, such as `__proto__`"
 LOOKS = {
@@ -14,6 +15,7 @@ LOOKS = {
 }
 _MISSING = "Object missing required field "
 _UNKNOWN = "Object contains unknown field "
+_VALUE = "Invalid enum value "
 _NO_BODY = "'data'"  # what Litestar says of a body that is not there
 # The app shows to a person what is said of a question.
 _QUESTIONS = dict.fromkeys(("`query`", "`q`"), "The question")
@@ -30,14 +32,18 @@ def sentence(problem: str, whole: str) -> str:
     """`problem`: what msgspec says. `whole`: what does not fit, such as "The row"."""
     what, _, path = problem.partition(" - at `$")
     place = path.strip(".`")
-    inside = f" in `{place}`" if place else ""
+    subject = f"`{short_name(place)}`" if place else whole
+    inside = f" in {subject}" if place else ""
     if what == _NO_BODY:
         return f"{whole} is missing."
     if what.startswith(_MISSING):
         return f"{whole} lacks {what.removeprefix(_MISSING)}{inside}."
     if what.startswith(_UNKNOWN):
-        return f"{whole} has an unknown field, {what.removeprefix(_UNKNOWN)}{inside}."
-    subject = f"`{place}`" if place else whole
+        field = short_name(what.removeprefix(_UNKNOWN).strip("`"))
+        return f"{whole} has an unknown field, `{field}`{inside}."
+    if what.startswith(_VALUE):
+        value = short_name(what.removeprefix(_VALUE).strip("'"))
+        return f"{subject} cannot be “{value}”."
     for pattern, look in LOOKS.items():
         if what == f"Expected `str` matching regex {pattern!r}":
             return f"{subject} must {look}."
