@@ -151,6 +151,32 @@ test("the text that lost a conflict is kept, shown and can be used after all", a
   await visit.said("synced");
 });
 
+test("a question that was asked offline in a conversation deleted elsewhere is kept, shown and put away", async () => {
+  const train = await Visit.of(ada, { installs: true });
+  await train.device.installed();
+  await push(ada, "sessions", session("s-cold", "Cold rooms"));
+  await train.page.getByRole("link", { name: "Cold rooms" }).click();
+  await train.page.waitForURL("**/s/s-cold");
+  await train.device.offline(true);
+  await train.device.ask("Why was the heating cold in May?");
+  await train.device.until(async () => (await train.device.rows("episodes")).length === 1);
+  await push(ada, "sessions", { ...(await onServer(ada, "sessions", "s-cold")), _deleted: true });
+  await train.device.offline(false);
+  await train.ask("syncNow");
+  await train.said("lost");
+  expect(await train.device.rows("episodes")).toEqual([]);
+  await train.line().click();
+  const told = sync.lostTurn("Why was the heating cold in May?");
+  await train.page.getByText(told).waitFor();
+  expect(await train.page.getByRole("button", { name: "Use mine" }).count()).toBe(0); // there is no row for it
+  await train.page.getByRole("button", { name: "Copy" }).last().waitFor();
+  await train.accessible();
+  await train.press("Dismiss");
+  await train.page.getByText(told).waitFor({ state: "detached" });
+  await train.page.keyboard.press("Escape");
+  await train.said("synced");
+});
+
 test("what the server refused is shown with its reason, and tried again", async () => {
   await push(ada, "sessions", session("s-taken", "Taken", { externalId: "x" }));
   const line = JSON.stringify(session("s-refused", "Refused", { externalId: "x" }));

@@ -2,7 +2,12 @@
 
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createRxDatabase, type RxCollection, type RxDatabase } from "rxdb/plugins/core";
+import {
+  createRxDatabase,
+  type RxCollection,
+  type RxConflictHandler,
+  type RxDatabase,
+} from "rxdb/plugins/core";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
 import { conflictHandler } from "../../web/src/engines/sync/conflicts.ts";
@@ -25,11 +30,21 @@ export class Device {
   readonly pushes: { rows: any[]; answer: any[] }[] = [];
   sync: Sync | undefined;
 
-  static async make(harness: Harness, user: User, names: string[], own = false): Promise<Device> {
+  /** `own`: with the app's conflict handler, or another one for each collection. */
+  static async make(
+    harness: Harness,
+    user: User,
+    names: string[],
+    own: boolean | ((name: string) => RxConflictHandler<any>) = false,
+  ): Promise<Device> {
     const storage = wrappedValidateAjvStorage({ storage: getRxStorageMemory() });
     const db = await createRxDatabase({ name: `d${randomUUID()}`, storage, multiInstance: false });
+    const resolving = (name: string) => (typeof own === "boolean" ? conflictHandler : own(name));
     const collections = Object.fromEntries(
-      names.map((name) => [name, { schema: schema(name), ...(own ? { conflictHandler } : {}) }]),
+      names.map((name) => [
+        name,
+        { schema: schema(name), ...(own ? { conflictHandler: resolving(name) } : {}) },
+      ]),
     );
     await db.addCollections(collections);
     return new Device(db, harness, user);

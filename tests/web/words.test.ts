@@ -18,7 +18,8 @@ test.each([
   ["only this device changed it", { value: "Grace" }, { value: "Grace" }, {}],
   ["what stands holds it whole", { value: "Grace" }, { value: "Grace Hopper" }, {}],
   ["it is no text", { confirmed: true }, { value: "Edith" }, {}],
-  ["the other deleted it: deletion wins", { value: "Grace" }, { value: "", _deleted: true }, {}],
+  ["the other deleted it", { value: "Grace" }, { value: "", _deleted: true }, { value: "Grace" }],
+  ["the other deleted what was not changed here", {}, { key: "", value: "", _deleted: true }, {}],
   ["this device deleted it", { value: "", _deleted: true }, { value: "Edith" }, {}],
   ["two fields", { key: "a", value: "b" }, { key: "c", value: "d" }, { key: "a", value: "b" }],
 ])("%s", (_, ours, theirs, lost) => {

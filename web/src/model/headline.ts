@@ -20,7 +20,7 @@ export type Said =
   | Exclude<SyncKind, "live">
   | "only-here" // documents that the server refused
   | "refused" // other rows that it refused
-  | "lost" // words that gave way in a conflict
+  | "lost" // words that gave way in a conflict, or to a delete
   | "sending"
   | "synced"
   | "never";

@@ -31,7 +31,9 @@ export function nameOf(collection: Name, row: Fields): string {
 
 /**
  * The words of this device that are in `theirs` no more: both sides changed the field, and the other side's stands.
- * `base`: what both began with; without it every difference counts. Of a deleted row nothing is kept: deletion wins.
+ * `base`: what both began with; without it every difference counts. Of a row that another device deleted it is what was
+ * written here and never got there: the row stays deleted, its words are no longer anywhere else. Of one that was deleted
+ * here nothing is kept.
  */
 export function lostWords(
   collection: Name,
@@ -39,7 +41,7 @@ export function lostWords(
   base: Fields | undefined,
   theirs: Fields,
 ): Record<string, string> {
-  if (ours["_deleted"] || theirs["_deleted"]) return {};
+  if (ours["_deleted"]) return {};
   const lost: Record<string, string> = {};
   for (const field of WORDS[collection]) {
     const [mine, yours] = [ours[field], theirs[field]];

@@ -9,7 +9,7 @@ export const README = `This is what this device keeps of you.
 account.json               your account (no secrets)
 <collection>.jsonl         one row a line, as your devices sync it
 documents/<name>.txt       the text of each document
-lost.jsonl                 your words that gave way to another device's, one text a line
+lost.jsonl                 your words that gave way to another device's change or delete, one text a line
 files/<number> <name>      files that wait to be read
 
 Not in it: what you are typing, and which questions wait for the assistant.

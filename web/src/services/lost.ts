@@ -1,24 +1,41 @@
-/** Words of this device that gave way to another device's: kept here until their owner has seen them. */
+/** Words of this device that gave way to another device's change or delete: kept here until their owner has seen them. */
 
-import type { RxDocument } from "rxdb/plugins/core";
+import type { RxCollection, RxConflictHandler, RxDocument } from "rxdb/plugins/core";
 import type { Device, LostText } from "../engines/device/device.ts";
 import { edit } from "../engines/records/edit.ts";
-import type { Conflict } from "../engines/sync/conflicts.ts";
-import { isOurs } from "../engines/sync/waiting.ts";
+import { isBuried } from "../engines/sync/bury.ts";
+import { telling, type Conflict } from "../engines/sync/conflicts.ts";
+import { isOurs, isSynced } from "../engines/sync/waiting.ts";
 import { Coded } from "../model/coded.ts";
+import type { Row } from "../model/reunite.ts";
 import type { Collections } from "../model/rows.ts";
 import { lostWords } from "../model/rowText.ts";
 import { now, type House } from "./house.ts";
 
 type Name = keyof Collections;
 
+/** How conflicts of a collection are resolved, and what they take away is kept. `of`: it is there once they arise. */
+export function keeping(
+  device: Device,
+  userId: string,
+  name: Name,
+  of: () => RxCollection<any>,
+): RxConflictHandler<Row> {
+  return telling(async (conflict) => {
+    // It is about what was sent. Of what was deleted here since then nothing is kept.
+    if (!(await isBuried(of(), String(conflict.ours["id"])))) await keepLost(device, userId, name, conflict);
+  });
+}
+
 /** Keeps what a conflict took away. The same conflict, told again or by another tab, is kept once. */
 export async function keepLost(
   device: Device,
   userId: string,
   collection: Name,
-  { ours, base, outcome }: Conflict,
+  conflict: Conflict,
 ): Promise<void> {
+  const { ours, base, outcome } = conflict;
+  if (outcome._deleted) return keepOfGone(device, userId, collection, conflict);
   const fields = lostWords(collection, ours, base, outcome);
   if (Object.keys(fields).length === 0) return;
   const rowId = String(ours["id"]);
@@ -27,9 +44,34 @@ export async function keepLost(
 }
 
 /**
+ * The row died elsewhere, and stays dead; what was written here meanwhile is nowhere else. It is as old as its row, so
+ * that a "forget everything" takes it along even if the delete is heard of first. One id for a row: of a question that
+ * is told again once it has its answer, both are kept once.
+ */
+async function keepOfGone(
+  device: Device,
+  userId: string,
+  collection: Name,
+  { ours, base, outcome }: Conflict,
+): Promise<void> {
+  const shared = base?.["syncError"] ? undefined : base; // what was refused the server never had
+  const fields = lostWords(collection, ours, shared, outcome);
+  if (Object.keys(fields).length === 0) return;
+  const at = String(ours["createdAt"]);
+  const { forgottenAt = "", syncedAt = "" } = (await device.accounts.get(userId)) ?? {};
+  if (at < forgottenAt) return;
+  // A restored server is told of all rows as of new ones (see engines/sync): it had these before.
+  const isRefused = ours["syncError"] || base?.["syncError"];
+  if (!base && !isRefused && String(ours["updatedAt"]) < syncedAt) return;
+  const rowId = String(ours["id"]);
+  const id = `${userId} ${collection}/${rowId} gone`;
+  await device.lost.put({ id, userId, collection, rowId, fields, at, gone: shared ? "changed" : "unsent" });
+}
+
+/**
  * A row that was refused has its words on this device alone. When another device's version takes its place no conflict
- * is told, because nothing waited to be sent; what the replication writes tells it. Of a row that dies, here or
- * elsewhere, no words stay.
+ * is told, because nothing waited to be sent; what the replication writes tells it. Of a row that dies here no words
+ * stay; of one that dies elsewhere those which only this device had.
  */
 export function watchReplaced(house: House): void {
   for (const [name, collection] of Object.entries(house.records.collections)) {
@@ -37,7 +79,7 @@ export function watchReplaced(house: House): void {
       const { events } = bulk;
       const dead = events.filter(({ documentData }) => documentData._deleted);
       const ids = dead.map(({ documentId }) => documentId);
-      if (ids.length > 0) void house.device.forgetLost(house.account.userId, name, ids);
+      if (ids.length > 0) void house.device.forgetLost(house.account.userId, name, ids, !isSynced(bulk));
       if (isOurs(bulk)) return; // an edit of one's own
       for (const { previousDocumentData, documentData } of events) {
         const [ours, outcome] = [previousDocumentData as any, documentData as any];

@@ -6,9 +6,8 @@
 
 import type { Device } from "../engines/device/device.ts";
 import { formOnDevice, open, type Records } from "../engines/records/records.ts";
-import { telling } from "../engines/sync/conflicts.ts";
 import { Coded } from "../model/coded.ts";
-import { keepLost } from "./lost.ts";
+import { keeping } from "./lost.ts";
 import { aloneAtLast, enter, type Tell } from "./presence.ts";
 
 interface Opened {
@@ -19,8 +18,12 @@ interface Opened {
 
 /** Null: the account was removed meanwhile. Throws `NEWER_FORM`: only a newer version of the app opens these rows. */
 export async function openRows(device: Device, userId: string, tell: Tell): Promise<Opened | null> {
-  const openHere = () =>
-    open(userId, (name) => telling((conflict) => keepLost(device, userId, name, conflict)));
+  const openHere = async () => {
+    const records: Records = await open(userId, (name) =>
+      keeping(device, userId, name, () => records.collections[name]),
+    );
+    return records;
+  };
   while (true) {
     const leave = await enter(userId, tell);
     try {

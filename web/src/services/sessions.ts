@@ -2,6 +2,7 @@
 
 import { filter, map, mergeMap, type Observable } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
+import { isSynced } from "../engines/sync/waiting.ts";
 import { beginning } from "../model/beginning.ts";
 import type { SessionDoc } from "../model/rows.ts";
 import { written } from "../model/written.ts";
@@ -40,9 +41,8 @@ export async function changeSession(
 
 /** Of each session that is deleted on this device, its id. */
 export function deleted$({ records }: House): Observable<string> {
-  // Not `isOurs`: that one also holds for what a conflict brought from elsewhere.
   return records.sessions.eventBulks$.pipe(
-    filter(({ context }) => !context.startsWith("replication")),
+    filter((bulk) => !isSynced(bulk)),
     mergeMap(({ events }) => events),
     filter(({ documentData }) => documentData._deleted),
     map(({ documentId }) => documentId),

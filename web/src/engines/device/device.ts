@@ -52,14 +52,17 @@ export interface WaitingFile {
   addedAt: string;
 }
 
-/** What a conflict took away: the words of this device that gave way to those of another. */
+/** What a conflict took away: the words of this device that gave way to those of another, or to a delete there. */
 export interface LostText {
   id: string;
   userId: string;
   collection: string;
   rowId: string;
   fields: Record<string, unknown>;
+  /** Of those without `gone` when it was kept; of the others when their row was made (see services/lost.ts). */
   at: string;
+  /** Another device had deleted their row, or what it belongs to before the server ever had it. */
+  gone?: "changed" | "unsent";
 }
 
 /** A question that waits for the assistant: it is asked when the server is back. */
@@ -141,10 +144,13 @@ export class Device extends Dexie {
     return watch(() => this.files.where({ userId }).primaryKeys(), listener);
   }
 
-  /** What conflicts took from rows that are deleted by now. */
-  async forgetLost(userId: string, collection: string, rowIds: string[]): Promise<void> {
-    const ofThem = this.lost.where("rowId").anyOf(rowIds);
-    await ofThem.filter((lost) => lost.userId === userId && lost.collection === collection).delete();
+  /** What conflicts took from rows that are deleted by now. `here`: by this device, whose owner wants none of it. */
+  async forgetLost(userId: string, collection: string, rowIds: string[], here: boolean): Promise<void> {
+    const ofThem = this.lost
+      .where("rowId")
+      .anyOf(rowIds)
+      .filter((lost) => lost.userId === userId && lost.collection === collection);
+    await ofThem.filter(({ gone }) => here || !gone).delete();
   }
 
   /** What of an account waits or was kept here since before this moment: everything was forgotten then. */

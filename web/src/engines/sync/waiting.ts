@@ -7,7 +7,12 @@ import type { Row } from "../../model/reunite.ts";
 /** How RxDB marks what it wrote because the server has it. */
 const FETCHED = "replication-downstream";
 
-/** Whether a write was made here, and did not come by the sync. */
+/** Whether the sync made a write: what came with it, or what a conflict has become. */
+export function isSynced({ context }: { context: string }): boolean {
+  return context.startsWith("replication-");
+}
+
+/** Whether a write is to be sent: it was made here, or is what a conflict has become. */
 export function isOurs({ context }: { context: string }): boolean {
   return !context.startsWith(FETCHED);
 }

@@ -1,4 +1,4 @@
-/** Words that gave way to another device's. They are kept until somebody has decided. */
+/** Words that gave way to another device's change or delete. They are kept until somebody has decided. */
 
 import { Blockquote, Box, Button, CopyButton, Group, Text, Title } from "@mantine/core";
 import { useState } from "react";
@@ -36,7 +36,7 @@ function Lost({ lost }: { lost: LostText }) {
   const name = nameOf(collection, lost.fields) || nameOf(collection, { ...row }) || names[collection];
   return (
     <li>
-      <Text size="sm">{words.sync.lost(name)}</Text>
+      <Text size="sm">{told(lost, name)}</Text>
       <Blockquote p="xs" my={4} fz="sm" style={{ whiteSpace: "pre-wrap" }}>
         <Text size="sm" lineClamp={6}>
           {text}
@@ -50,13 +50,15 @@ function Lost({ lost }: { lost: LostText }) {
             </Button>
           )}
         </CopyButton>
-        <Button
-          size="compact-sm"
-          variant="light"
-          onClick={() => void desk.restoreLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
-        >
-          {words.sync.useMine}
-        </Button>
+        {!lost.gone && (
+          <Button
+            size="compact-sm"
+            variant="light"
+            onClick={() => void desk.restoreLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
+          >
+            {words.sync.useMine}
+          </Button>
+        )}
         <Button size="compact-sm" variant="subtle" onClick={() => void desk.dismissLost(lost.id)}>
           {words.sync.dismiss}
         </Button>
@@ -68,4 +70,12 @@ function Lost({ lost }: { lost: LostText }) {
       )}
     </li>
   );
+}
+
+/** Why it is kept here. A question that the server never had was not deleted itself: its conversation was. */
+function told({ gone, collection }: LostText, name: string): string {
+  if (!gone) return words.sync.lost(name);
+  return gone === "unsent" && collection === "episodes"
+    ? words.sync.lostTurn(name)
+    : words.sync.lostGone(name);
 }

@@ -35,7 +35,7 @@ export const settings = {
     const lost = [
       changes && count(changes, "change", "changes"),
       files && count(files, "file", "files"),
-      texts && `${count(texts, "text", "texts")} kept from another version`,
+      texts && `${count(texts, "text", "texts")} of yours kept here`,
     ].filter(Boolean);
     return lost.length ? `On this device alone, and would be lost: ${lost.join(", ")}.` : "";
   },
