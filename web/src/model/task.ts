@@ -36,6 +36,20 @@ export function isOver({ stage }: Pick<Task, "stage">): boolean {
   return OVER.includes(stage);
 }
 
+/**
+ * As the tray lists them: what is worked on, then what waits, both in the order in which their turn comes; below them the
+ * newest first. So only what becomes over changes its place: nobody loses the focus of what they are about to press.
+ */
+export function inOrder(tasks: readonly Task[]): Task[] {
+  const isWaiting = ({ stage }: Task) => stage === "waiting";
+  const coming = tasks.filter(isComing);
+  return [
+    ...coming.filter((task) => !isWaiting(task)),
+    ...coming.filter(isWaiting),
+    ...tasks.filter((task) => !isComing(task)).reverse(),
+  ];
+}
+
 /** Whoever asks about it may wait for it: nobody knows when the server answers again. */
 export function isComing(task: Pick<Task, "stage">): boolean {
   return !isOver(task) && task.stage !== "needs-server";

@@ -6,7 +6,7 @@
 import { Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
 import { useEffect, useRef, useState, type FocusEvent } from "react";
-import { isOver, type Task } from "../../model/task.ts";
+import { inOrder, isOver, type Task } from "../../model/task.ts";
 import { useDesk } from "../desk.tsx";
 import { uploads as words } from "../words/uploads.ts";
 import classes from "./documents.module.css";
@@ -30,7 +30,6 @@ export function Tray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnsweri
   }, [desk, isTold]);
   const [isIn, setIsIn] = useState(false); // folded under whoever is in it, it would take their focus away
   const open = wanted ?? (isIn || (folded !== tasks.length && !tasks.every(isPlain)));
-  const newestFirst = [...tasks].reverse();
   return (
     <Paper
       className={classes.tray}
@@ -42,7 +41,7 @@ export function Tray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnsweri
     >
       <Group justify="space-between" wrap="nowrap">
         <Text fw={600} size="sm" role="status">
-          {summary(tasks)}
+          {words.summary(tasks)}
         </Text>
         <Group gap={4} wrap="nowrap">
           {tasks.some(isOver) && (
@@ -67,7 +66,7 @@ export function Tray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnsweri
           onFocus={() => setIsIn(true)}
           onBlur={(event) => setIsIn(isStill(event))}
         >
-          {newestFirst.map((task) => (
+          {inOrder(tasks).map((task) => (
             <TaskRow key={task.id} task={task} />
           ))}
         </ul>
@@ -86,17 +85,4 @@ function isStill({ currentTarget, relatedTarget }: FocusEvent): boolean {
 
 function isPlain({ stage, existing }: Task): boolean {
   return stage === "done" && !existing;
-}
-
-/** The most pressing of what is to be said. */
-function summary(tasks: readonly Task[]): string {
-  const count = (holds: (task: Task) => boolean) => tasks.filter(holds).length;
-  const waiting = count(({ stage }) => stage === "needs-server");
-  const busy = count((task) => !isOver(task)) - waiting;
-  if (busy > 0) return words.adding(busy);
-  if (waiting > 0) return words.waitingForServer(waiting);
-  const failed = count(({ stage }) => stage === "failed");
-  if (failed > 0) return words.failed(failed);
-  const added = count(({ stage }) => stage === "done");
-  return added > 0 ? words.added(added) : words.over;
 }

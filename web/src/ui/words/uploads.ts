@@ -1,7 +1,7 @@
 /** Sentences of the uploads. Short and concrete: what happened, what is safe, what to do. */
 
 import { beginning } from "../../model/beginning.ts";
-import type { Task } from "../../model/task.ts";
+import { isComing, type Task } from "../../model/task.ts";
 import { count } from "./count.ts";
 import { bytes } from "./measures.ts";
 import { unreadable } from "./unreadable.ts";
@@ -16,7 +16,7 @@ export const uploads = {
   label: "Files being added",
   drop: "Drop to add",
   dropInto: "Drop to add to this conversation",
-  adding: (n: number) => `Adding ${files(n)}`,
+  adding: (n: number, of: number) => (of === 1 ? `Adding ${files(1)}` : `Adding file ${ofMany(n, of)}`),
   waitingForServer: (n: number) => `${files(n)} waiting for the server`,
   added: (n: number) => `${files(n)} added`,
   failed: (n: number) => `${files(n)} could not be added`,
@@ -29,7 +29,22 @@ export const uploads = {
   show: "Show the files",
   hide: "Hide the files",
   stage: said,
+  summary,
 } as const;
+
+/** The most pressing of what is to be said. */
+function summary(tasks: readonly Task[]): string {
+  const those = (holds: (task: Task) => boolean) => tasks.filter(holds).length;
+  const waiting = those(({ stage }) => stage === "needs-server");
+  const busy = those(isComing);
+  const through = those(({ stage }) => stage === "done" || stage === "failed"); // nobody waits for what was cancelled
+  if (busy > 0) return uploads.adding(through + 1, through + busy);
+  if (waiting > 0) return uploads.waitingForServer(waiting);
+  const failed = those(({ stage }) => stage === "failed");
+  if (failed > 0) return uploads.failed(failed);
+  const added = those(({ stage }) => stage === "done");
+  return added > 0 ? uploads.added(added) : uploads.over;
+}
 
 function said(task: Task): string {
   const { stage, done, of } = task;
