@@ -158,6 +158,14 @@ test("an answer is stopped, asked again in other words, and the draft of the nex
   expect(await box.inputValue()).toBe("Not sent yet");
 });
 
+test("an answer that is stopped before a word of it came is not said to be kept", async () => {
+  await begin();
+  await device.ask("Please think long.");
+  await device.page.getByText("Reading your documents…").waitFor();
+  await device.page.getByRole("button", { name: "Stop" }).click();
+  await device.page.getByText("Stopped.", { exact: true }).waitFor();
+});
+
 test("a page killed before an answer, or in the middle: the next one answers, or has what was saved", async () => {
   await begin();
   await device.ask("Please think long.");

@@ -49,6 +49,13 @@ test.each([
   },
 );
 
+test("what came of an answer that ended early is said to be kept only where something came", () => {
+  expect(conversation.stopped("It ")).toBe("Stopped. What came is kept.");
+  expect(conversation.stopped("")).toBe("Stopped.");
+  expect(conversation.failed("It ")).toBe("This answer broke off. What came is kept.");
+  expect(conversation.failed("\n")).not.toContain("kept");
+});
+
 test("of a failure that has no words of its own it is said what to do, and the beginning of what was told", () => {
   const message = `\n\n  Code: CONFLICT.\n  ${"A hint. ".repeat(100)}`;
   const said = uploads.stage({ name: "lease.pdf", stage: "failed", code: "ERROR", message } as Task);

@@ -24,8 +24,9 @@ export function Note({ turn, writing, assistant, kind }: Props) {
   if (turn.syncError) return <Alert color="orange">{turn.syncError.message}</Alert>;
   const kept = assistant?.kept[turn.id];
   if (kept !== undefined) return <Said text={`${words.conversation.kept} ${kept}`} />;
-  if (turn.status === "failed") return <Alert color="red">{words.conversation.failed}</Alert>;
-  if (turn.status === "stopped") return <Said text={words.conversation.stopped} />;
+  if (turn.status === "failed")
+    return <Alert color="red">{words.conversation.failed(turn.aiResponse)}</Alert>;
+  if (turn.status === "stopped") return <Said text={words.conversation.stopped(turn.aiResponse)} />;
   if (turn.status === "streaming" || (turn.status === "queued" && !turn.model))
     return <Unfinished turn={turn} />;
   return turn.model === QUOTES ? <Quoted turn={turn} assistant={assistant} kind={kind} /> : null;

@@ -20,8 +20,10 @@ export const conversation = {
   noAnswer: (available: boolean | undefined, citations: number, kind?: SyncKind) =>
     whyNone(available, kind) + (citations ? ", so here are the passages that fit best." : "."),
   kept: "No new answer came, so this one is kept.",
-  stopped: "Stopped. What came is kept.",
-  failed: "This answer broke off. What came is kept.",
+  /** `came`: the answer so far. */
+  stopped: (came: string) => (came.trim() ? "Stopped. What came is kept." : "Stopped."),
+  failed: (came: string) =>
+    came.trim() ? "This answer broke off. What came is kept." : "This answer broke off before it began.",
   interrupted: "This answer was interrupted. What came is kept.",
   unanswered: "This question was not answered. Ask it again.",
   elsewhere: "Being answered in another window or on another device…",
