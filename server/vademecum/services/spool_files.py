@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -157,11 +158,16 @@ def settle(folder: Path, why: str = "", *, lasting: bool = False) -> None:
     waiting = sum(blocks(_stat(path)[0]) for path in files(folder))
     if not waiting and not lasting:
         why = ""
-    for name, kept in ((TALLY, b"." * waiting), (WHY, why.encode())):
-        if kept:
-            _write(folder / name, kept)
-        else:
-            (folder / name).unlink(missing_ok=True)
+    if waiting:
+        _write(folder / TALLY, b"." * waiting)  # in place: `record` adds to it meanwhile
+    else:
+        (folder / TALLY).unlink(missing_ok=True)
+    if why:
+        unfinished = folder / f"{uuid.uuid4().hex}.tmp"  # two looks may end at once
+        _write(unfinished, why.encode())
+        unfinished.replace(folder / WHY)  # nobody reads half a reason
+    else:
+        (folder / WHY).unlink(missing_ok=True)
 
 
 def _write(path: Path, kept: bytes) -> None:

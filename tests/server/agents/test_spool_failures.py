@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -297,3 +298,15 @@ def test_only_what_is_set_aside_is_bounded_never_what_waits(tmp_path: Path) -> N
     spool_leftovers.bound(tmp_path, tmp_path / "rejected")
     assert len(list(folder.iterdir())) == 3
     assert spool_files.everything(folder) == [folder / "a.json"]
+
+
+def test_nobody_reads_half_a_reason(tmp_path: Path) -> None:
+    whole = "Nothing of it is lost. " * 4000
+    spool_files.settle(tmp_path, whole, lasting=True)
+    with ThreadPoolExecutor() as pool:
+        looks = [pool.submit(spool_files.settle, tmp_path, whole, lasting=True) for _ in range(300)]
+        while not all(look.done() for look in looks):
+            assert (tmp_path / WHY).read_text() == whole
+    for look in looks:
+        look.result()
+    assert [path.name for path in tmp_path.iterdir()] == [WHY]
