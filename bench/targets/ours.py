@@ -10,6 +10,7 @@ import os
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -52,6 +53,8 @@ class Ours(RxWire):
         command = [*self.command, "serve", "--data", str(data), "--port", str(self.port)]
         self.spawn(command, folder, **{"VADEMECUM_MODELS": str(folder / "no-models"), **self.environment})
         self.wait_for_port()
+        while not (data / "server.json").exists():  # its door for commands opens a moment after its port
+            time.sleep(0.01)
 
     def add_user(self, data: Path, email: str) -> str:
         """A new account; its token."""

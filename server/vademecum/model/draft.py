@@ -23,7 +23,7 @@ WAITING = 0  # the seq of a row whose parent is not here yet
 NO_JOBS = Stored()
 
 
-class Head(msgspec.Struct, frozen=True):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """All that is known of a row without reading it. `size`: bytes it is charged. `tag`: its unique value.
 
     Of a block of chunks also how many it has, and the model whose vectors it holds.

@@ -25,7 +25,7 @@ MANY = 10  # rows of a commit: a device brings what it has, and more is to come;
 QUIET_S, MOST_S = 1.0, 10.0
 # The answer to the write goes out first; then the index is least in the way of the next one.
 INDEX_DELAY_S = 0.05
-INDEX_APART_S = 1.0  # so that a device's many pushes are indexed in one go; a search does not wait for it
+INDEX_APART_S = 5.0  # each time takes cores and the disk from who writes; a search does not wait for it
 Work = Callable[[str], Awaitable[None]]  # of a user
 _log = structlog.get_logger("vademecum.jobs")
 

@@ -1,8 +1,9 @@
 """Extract: what a turn says becomes entities, relationships, memories and proposed facts, by a language model.
 
-First the model is asked and its answer is kept with the job; then the answer is stored, by ids that are derived from
-what is stored. So a crash in between neither asks again nor stores anything twice. Nothing that a person deleted comes
-back, and nothing that they confirmed is touched.
+The model is asked; then what it answered is stored, in one transaction with the end of the job and by ids that are
+derived from what is stored. What cannot be stored now is kept with the job, and nobody is asked again; a crash in
+between costs a question, and nothing is stored twice. Nothing that a person deleted comes back, and nothing that they
+confirmed is touched.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+import structlog
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
@@ -54,6 +56,7 @@ class _Key(msgspec.Struct):
     key: str
 
 
+_log = structlog.get_logger("vademecum.work")
 _turn = msgspec.json.Decoder(_NewTurn)
 _entity = msgspec.json.Decoder(_Entity)
 _key = msgspec.json.Decoder(_Key)
@@ -72,12 +75,17 @@ class Extraction:
 
     async def work(self, user_id: str, job: Job) -> None:
         """Raises VademecumError when it is to be tried again."""
-        heard = job if job.found else await self._ask(user_id, job)
-        if heard is not None:
-            await self._store(user_id, heard)
+        found = _found.decode(job.found) if job.found else await self._ask(user_id, job)
+        if found is None:
+            return
+        try:
+            await self._store(user_id, job, found)
+        except BaseException:  # also a stop
+            await self._keep_answer(user_id, job, found)
+            raise
 
-    async def _ask(self, user_id: str, job: Job) -> Job | None:
-        """The job with the model's answer; None if it is another's by now. The file is not held open meanwhile."""
+    async def _ask(self, user_id: str, job: Job) -> Believed | None:
+        """What the model has found; None if the turn is another by now. The file is not held open meanwhile."""
         async with self.users.open(user_id) as store:
             turn = await _read(store, job)
             if turn is None:
@@ -85,10 +93,16 @@ class Extraction:
                 return None
             known = await _known(store, home_of(store.heads.rows.get, turn.session_id))
         text = await asyncio.to_thread(extraction.turn, turn.user_message, turn.ai_response)
-        found = await self._found(text, [entity.name for entity in known]) if text else Believed()
+        return await self._found(text, [entity.name for entity in known]) if text else Believed()
+
+    async def _keep_answer(self, user_id: str, job: Job, found: Believed) -> None:
+        """With the job, if that is still under way. A failure here must not take the place of what led to it."""
         heard = jobs.heard(job, msgspec.json.encode(found).decode())
-        async with self.users.open(user_id) as store:
-            return heard if await store.write(lambda draft: advance(draft, job, heard)) else None
+        try:
+            async with self.users.open(user_id) as store:
+                await store.write(lambda draft: advance(draft, job, heard))
+        except Exception as error:
+            _log.error("the model will be asked again", kind=job.kind, exc_info=error)
 
     async def _found(self, text: str, known: list[str]) -> Believed:
         reply = await self.endpoint.whole(
@@ -103,8 +117,7 @@ class Extraction:
             raise AssistantBroke(UNREADABLE)
         return _clean(found)
 
-    async def _store(self, user_id: str, job: Job) -> None:
-        found = _found.decode(job.found)
+    async def _store(self, user_id: str, job: Job, found: Believed) -> None:
         said = await asyncio.to_thread(lambda: [without_secrets(text) for text in found.memories])
         texts = [text for spoken, text in said if text and text == spoken]
         while not await self._stored(user_id, job, found, texts):

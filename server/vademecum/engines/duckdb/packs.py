@@ -35,7 +35,7 @@ _raws = msgspec.json.Decoder(list[msgspec.Raw])
 _seqs = msgspec.json.Decoder(list[int])
 
 
-class StoredHead(msgspec.Struct, array_like=True):
+class StoredHead(msgspec.Struct, array_like=True, gc=False):
     """A `Head` as it lies in the file: the same fields, but for the first, which is the row's id (of a waiting row its
     whole key)."""
 
@@ -160,12 +160,16 @@ def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[Heads,
     """What memory holds of an attached file."""
     statement = f"SELECT collection, first, seqs, heads FROM {alias}.main.packs ORDER BY first"
     latest: dict[str, Head] = {}
+    same: dict[
+        tuple[str, ...], tuple[str, ...]
+    ] = {}  # whose parents are alike share them: a third of the memory
     shelves = Shelves()
     for name, first, seqs, heads in cursor.execute(statement).fetchall():
         if name not in collections:
             continue
         entries: list[Entry] = []
         for seq, stored in zip(_seqs.decode(seqs), _heads.decode(heads), strict=True):
+            stored.parents = same.setdefault(stored.parents, stored.parents)
             key = f"{name}/{stored.id}"
             latest[key] = stored.at(seq)
             entries.append((seq, key))
