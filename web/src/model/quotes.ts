@@ -5,6 +5,7 @@
 import { citation, type Citation } from "./citation.ts";
 import { excerpt } from "./excerpt.ts";
 import type { Found } from "./passages.ts";
+import { readableOf } from "./readable.ts";
 import { verbatim } from "./verbatim.ts";
 import { written } from "./written.ts";
 
@@ -19,7 +20,10 @@ export interface Quoted {
 export function quoted(query: string, { results, searched, byMeaning }: Found): Quoted {
   if (searched.length === 0) return { aiResponse: written.noDocuments, citations: [] };
   const shown = results.slice(0, QUOTED);
-  const said = shown.map(({ text }, at) => `${quotation(excerpt(text, query))}\n>\n> [${at + 1}]`);
+  const said = shown.map(({ filename, text }, at) => {
+    const [read = ""] = readableOf(filename, text);
+    return `${quotation(excerpt(read, query))}\n>\n> [${at + 1}]`;
+  });
   if (shown.length === 0) said.push(written.notFound(searched));
   if (!byMeaning) said.push(written.wordsOnly);
   return { aiResponse: said.join("\n\n"), citations: shown.map(citation) };

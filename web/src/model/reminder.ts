@@ -2,6 +2,7 @@
 
 import { excerpt } from "./excerpt.ts";
 import type { Recalled } from "./prompt.ts";
+import { readable } from "./readable.ts";
 import { looksSecret } from "./secretive.ts";
 import { quotation } from "./quotes.ts";
 import { written } from "./written.ts";
@@ -12,12 +13,14 @@ const BLANKS = /\s+/gu;
 /** As Markdown; empty if there is nothing. */
 export function reminder(query: string, recalled: readonly Recalled[]): string {
   // What is said here is stored in another turn: a secret must not get there.
-  const lines = recalled.filter(({ text, session }) => !looksSecret(`${text}\n${session}`));
+  const lines = recalled
+    .map((one) => ({ ...one, said: one.turn === undefined ? one.text : readable(one.text) })) // a turn is Markdown
+    .filter(({ text, said, session }) => !looksSecret(`${text}\n${said}\n${session}`));
   if (lines.length === 0) return "";
-  const remembered = lines.map(({ date, session, text }) => {
+  const remembered = lines.map(({ date, session, said }) => {
     // In one paragraph with its place: a number in brackets that stands alone would be taken for a citation.
-    const said = excerpt(text, query, WIDTH).replace(BLANKS, " ");
-    return quotation(`${said}\n— ${date}, ${session.replace(BLANKS, " ")}`);
+    const quote = excerpt(said, query, WIDTH).replace(BLANKS, " ");
+    return quotation(`${quote}\n— ${date}, ${session.replace(BLANKS, " ")}`);
   });
   return [`**${written.remembered}**`, ...remembered].join("\n\n");
 }

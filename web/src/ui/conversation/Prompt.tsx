@@ -2,6 +2,7 @@
 
 import { Blockquote, Progress, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
+import { readableOf } from "../../model/readable.ts";
 import type { Told } from "../../services/assistant.ts";
 import { Beside } from "../Beside.tsx";
 import { useDesk } from "../desk.tsx";
@@ -48,7 +49,7 @@ function Bars({ told }: { told: Told }) {
           cite={source(given)}
           styles={{ root: { fontSize: "var(--mantine-font-size-sm)" } }}
         >
-          {given.text}
+          {readableOf(given.filename, given.text)}
         </Blockquote>
       ))}
     </Stack>

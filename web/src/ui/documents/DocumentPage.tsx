@@ -59,7 +59,7 @@ function Opened({ document, library }: { document: DocumentDoc; library: Library
         </Button>
       </Group>
       <Borrowing document={document} titles={library.titles} />
-      <Reading documentId={document.id} passage={passage} />
+      <Reading document={document} passage={passage} />
       <DeleteDialog
         documents={library.documents}
         ids={deleting ? [document.id] : []}

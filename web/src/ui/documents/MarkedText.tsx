@@ -3,10 +3,12 @@
 import { Text } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import type { Marked } from "../../model/pages.ts";
+import { readableOf } from "../../model/readable.ts";
 import { reading } from "../words/reading.ts";
 import classes from "./documents.module.css";
 
-export function MarkedText({ before, passage, after }: Marked) {
+export function MarkedText({ filename, text }: { filename: string; text: Marked }) {
+  const [before, passage, after] = readableOf(filename, text.before, text.passage, text.after);
   const mark = useRef<HTMLElement>(null);
   useEffect(() => {
     mark.current?.scrollIntoView({ block: "center" }); // newer browsers return a promise, which is no clean-up

@@ -41,7 +41,7 @@ function Cited({ citation }: { citation: Citation }) {
         {reading.open}
       </Anchor>
       {pieces.length > 0 ? (
-        <MarkedText {...marked(pieces, index)} />
+        <MarkedText filename={citation.filename} text={marked(pieces, index)} />
       ) : (
         <Text c="dimmed">{chunks.length > 0 ? reading.passageGone : reading.textComing}</Text>
       )}

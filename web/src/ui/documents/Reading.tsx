@@ -3,13 +3,19 @@
 import { Box, Group, NativeSelect, Skeleton, Stack, Text, Title } from "@mantine/core";
 import { memo, useMemo } from "react";
 import { marked, pageNumbers, stretches, type Stretch } from "../../model/pages.ts";
+import type { DocumentDoc } from "../../model/rows.ts";
 import { useChunks } from "../desk.tsx";
 import { reading } from "../words/reading.ts";
 import classes from "./documents.module.css";
 import { MarkedText } from "./MarkedText.tsx";
 
-export function Reading({ documentId, passage }: { documentId: string; passage: number | null }) {
-  const chunks = useChunks(documentId);
+interface ReadingProps {
+  document: Pick<DocumentDoc, "id" | "filename">;
+  passage: number | null;
+}
+
+export function Reading({ document: { id, filename }, passage }: ReadingProps) {
+  const chunks = useChunks(id);
   const parts = useMemo(() => stretches(chunks ?? []), [chunks]);
   const pages = useMemo(() => pageNumbers(chunks ?? []), [chunks]);
   if (!chunks) return <Skeleton h="60dvh" aria-label={reading.loading} role="status" />;
@@ -23,14 +29,20 @@ export function Reading({ documentId, passage }: { documentId: string; passage: 
       <Box maw="var(--reading-width)">
         {parts.map((stretch) => {
           const here = stretch.pieces.some(({ index }) => index === passage);
-          return <Part key={stretch.key} stretch={stretch} passage={here ? passage : null} />;
+          return <Part key={stretch.key} {...{ filename, stretch }} passage={here ? passage : null} />;
         })}
       </Box>
     </Stack>
   );
 }
 
-const Part = memo(function Part({ stretch, passage }: { stretch: Stretch; passage: number | null }) {
+interface PartProps {
+  filename: string;
+  stretch: Stretch;
+  passage: number | null;
+}
+
+const Part = memo(function Part({ filename, stretch, passage }: PartProps) {
   const { begins, pieces } = stretch;
   return (
     <Box className={classes.stretch} pb="md" {...(begins === undefined ? {} : { id: idOf(begins) })}>
@@ -39,7 +51,7 @@ const Part = memo(function Part({ stretch, passage }: { stretch: Stretch; passag
           {reading.page(begins)}
         </Title>
       )}
-      <MarkedText {...marked(pieces, passage)} />
+      <MarkedText filename={filename} text={marked(pieces, passage)} />
     </Box>
   );
 });

@@ -2,8 +2,15 @@
 
 import { Anchor, Paper, Text } from "@mantine/core";
 import { Link } from "wouter";
+import { beginning } from "../../model/beginning.ts";
+import { readable } from "../../model/readable.ts";
 import type { Said } from "../../services/timeline.ts";
 import { date } from "../words/measures.ts";
+
+/** More than three lines hold. */
+const SHOWN = 1_000;
+/** A number that names a source, which is not shown here. */
+const CITED = /\s*\[\d{1,3}\]/gu;
 
 interface Props {
   turn: Said;
@@ -15,6 +22,7 @@ interface Props {
 
 export function SaidTurn({ turn: { id, sessionId, question, text, createdAt }, title, dated }: Props) {
   const time = new Date(createdAt).toLocaleTimeString(undefined, { timeStyle: "short" });
+  const plain = readable(beginning(text, SHOWN)).replace(CITED, "");
   return (
     <Paper component="li" withBorder p="sm">
       <Anchor
@@ -24,10 +32,10 @@ export function SaidTurn({ turn: { id, sessionId, question, text, createdAt }, t
         dir="auto"
         lineClamp={2}
       >
-        {question || text}
+        {question || plain}
       </Anchor>
       <Text size="sm" lineClamp={3} dir="auto">
-        {text}
+        {plain}
       </Text>
       <Text size="xs" c="dimmed" mt={4}>
         <span dir="auto">{title}</span> · {dated ? date(createdAt) : time}

@@ -1,0 +1,106 @@
+/**
+ * What was written in Markdown as it is read: without the marks, which only say how it is drawn. For display alone: what
+ * is kept, searched and told to a model has them, and in what is code they are no marks.
+ */
+
+const MARKDOWN = /\.(?:md|markdown)$/iu;
+const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/u;
+const INDENTED = /^(?: {4}|\t)/u;
+const QUOTE = /^(?: {0,3}>[ \t]?)+/u;
+const HEADING = /^ {0,3}#{1,6}(?:[ \t]+|$)/u;
+const HEADING_END = /[ \t]+#+[ \t]*$/u;
+const ITEM = /^([ \t]*)[-*+][ \t]+(?=\S)/u;
+/** A line across the page, or under a heading. */
+const RULE = /^ {0,3}(?:([-_*])(?:[ \t]*\1){2,}|={2,})[ \t]*$/u;
+/** Between the head of a table and its rows. */
+const TABLE_RULE = /^(?=.*\|)(?=.*-)[\s|:-]+$/u;
+const TABLE_ROW = /^[ \t]*\|(.+)\|[ \t]*$/u;
+const CELL_END = /(?<!\\)\|/u;
+
+/** What stays as it stands: a mark that is escaped, and code, whose marks are what it says. */
+const HELD = /\\([!-/:-@[-`{-~])|(`+)(?!`) ?([^]*?[^`]) ?\2(?!`)/gu;
+const PUT_BACK = /\0(\d+)\0/gu;
+const TARGET = String.raw`\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"]*")?\)`;
+/** A mark within a line, and what is left of it. Pictures go before the links around them, the longer marks first. */
+const INLINE: [RegExp, string][] = [
+  [/<!--[^]*?-->/gu, ""],
+  [/<br(?:[\s/][^<>]*)?>/giu, " "],
+  [/<\/?(?:a|b|code|div|em|i|img|kbd|p|span|strong|sub|sup)(?:[\s/][^<>]*)?>/giu, ""],
+  [/<((?:https?:\/\/|mailto:)[^<>\s]+)>/gu, "$1"],
+  [new RegExp(String.raw`!\[([^\]]*)\]${TARGET}`, "gu"), "$1"],
+  [new RegExp(String.raw`\[([^\]]+)\](?:${TARGET}|\[[^\]]*\])`, "gu"), "$1"],
+  [/\*{3}(?=\S)([^*]*[^*\s])\*{3}/gu, "$1"],
+  [/\*\*(?=\S)([^]*?\S)\*\*/gu, "$1"],
+  [/(?<![*\p{L}\p{N}])\*(?=\S)([^*]*[^*\s])\*(?![*\p{L}\p{N}])/gu, "$1"],
+  // A name of a program may be written so, as __init__.
+  [/(?<![\p{L}\p{N}_])__(?![a-z0-9_]+__)(?=\S)([^]*?\S)__(?![\p{L}\p{N}_])/gu, "$1"],
+  [/(?<![\p{L}\p{N}_])_(?=[^\s_])([^_]*[^_\s])_(?![\p{L}\p{N}_])/gu, "$1"],
+  [/~~(?=\S)([^]*?\S)~~/gu, "$1"],
+];
+
+/** Pieces of a document that follow each other. Its name says whether it is Markdown. */
+export function readableOf(filename: string, ...pieces: string[]): string[] {
+  return MARKDOWN.test(filename) ? pieces.map(reader()) : pieces;
+}
+
+export function readable(markdown: string): string {
+  return reader()(markdown);
+}
+
+/** Reads one piece after the other: code may begin in one and end in the next. */
+function reader(): (piece: string) => string {
+  let fence = "";
+  return (piece) => {
+    const read: string[] = [];
+    let open: string[] = []; // lines of a paragraph: a mark may begin in one and end in the next
+    const close = () => void (read.push(...(open.length > 0 ? [inline(open.join("\n"))] : [])), (open = []));
+    let mayBeCode = true;
+    for (const line of piece.split("\n")) {
+      const mark = FENCE.exec(line)?.[1];
+      if (fence ? isEnd(line, fence) : mark) {
+        fence = fence ? "" : mark!;
+        continue;
+      }
+      const isBlank = line.trim() === "";
+      const isCode: boolean = fence !== "" || (mayBeCode && INDENTED.test(line) && !ITEM.test(line));
+      mayBeCode = isBlank || isCode;
+      const said = isCode || isBlank ? line : block(line);
+      if (said === null) continue;
+      if (!isCode && !isBlank) open.push(said);
+      else (close(), read.push(said));
+    }
+    close();
+    return read.join("\n");
+  };
+}
+
+/** Code ends with the kind of mark that began it, at least as long, alone on its line. */
+function isEnd(line: string, fence: string): boolean {
+  const mark = line.trim();
+  return mark.startsWith(fence) && [...mark].every((letter) => letter === fence[0]);
+}
+
+/** A line without the marks that it begins with; null: it is nothing but a mark. */
+function block(whole: string): string | null {
+  const line = whole.replace(QUOTE, "");
+  if (RULE.test(line) || TABLE_RULE.test(line)) return null;
+  if (HEADING.test(line)) return line.replace(HEADING, "").replace(HEADING_END, "");
+  const row = TABLE_ROW.exec(line)?.[1];
+  if (row === undefined) return line.replace(ITEM, "$1• ");
+  return row
+    .split(CELL_END)
+    .map((cell) => cell.trim())
+    .filter(Boolean)
+    .join(" · ");
+}
+
+function inline(text: string): string {
+  const held: string[] = [];
+  const hold = (_: string, escaped?: string, _ticks?: string, code?: string) =>
+    `\0${held.push(escaped ?? code ?? "") - 1}\0`;
+  const bare = INLINE.reduce(
+    (said, [mark, left]) => said.replace(mark, left),
+    text.replaceAll("\0", "").replace(HELD, hold),
+  );
+  return bare.replace(PUT_BACK, (_, at: string) => held[Number(at)] ?? "");
+}
