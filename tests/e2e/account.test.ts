@@ -91,7 +91,7 @@ test("all is taken out without a network, the device is wiped, and another accou
   expect(await visit.values()).toEqual([]); // nothing of Ada's
   await visit.goTo("Settings");
   await visit.page.locator("input[accept*=zip]").setInputFiles(file);
-  await visit.page.getByText(/rows added/u).waitFor();
+  await visit.page.getByText(/entries added/u).waitFor();
   expect(await all()).toEqual(before);
   expect((await visit.device.rows("documents"))[0]!.userId).toBe(bob.userId);
   await visit.said("synced");
@@ -208,7 +208,7 @@ test("forget everything: typed, done by the server, told by a receipt, and gone 
   const receipt = visit.page.getByRole("dialog", { name: "Everything is forgotten" });
   await receipt.waitFor();
   expect(await receipt.textContent()).toMatch(
-    /Erased \d+ rows, \d+ files, .* nothing of it is left on the server/u,
+    /Erased \d+ entries, \d+ files, .* nothing of it is left on the server/u,
   );
   expect(await receipt.textContent()).toContain("could not be removed");
   expect(await receipt.textContent()).not.toContain("another tab");

@@ -69,10 +69,10 @@ test("an assistant answers, its sources open, and what it was told can be seen",
   await page.getByRole("group", { name: "Sources" }).getByRole("button", { name: "lease.txt" }).click();
   await page.getByRole("dialog").getByText("Harbour Street").waitFor();
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "What went into the prompt" }).click();
+  await page.getByRole("button", { name: "What the assistant was told" }).click();
   await page
     .getByRole("dialog")
-    .getByText(/Documents: \d+ of 6,000 tokens/)
+    .getByText(/Documents: \d+ of 6,000 pieces of words/)
     .waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -231,7 +231,7 @@ test("of a long conversation the last turns are drawn; earlier ones when they ar
   await page.getByText("Answer 59.").waitFor();
   expect(await drawn()).toBe(50);
   expect(await page.evaluate(() => document.documentElement.scrollHeight - innerHeight)).toBe(0); // the log alone scrolls
-  const earlier = page.getByRole("button", { name: "Show earlier turns (10)" });
+  const earlier = page.getByRole("button", { name: "Show earlier messages (10)" });
   await earlier.scrollIntoViewIfNeeded();
   const placeOfFirst = () => page.getByText("Question 10?").evaluate((it) => it.getBoundingClientRect().top);
   const before = await placeOfFirst();

@@ -41,7 +41,7 @@ test("a search index that was not made whole is, once somebody presses the butto
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
   await device.drop("logbook.txt", Array.from({ length: 700 }, (_, n) => day(n)).join("\n\n"));
   const tray = device.page.getByRole("region", { name: "Files being added" });
-  await tray.getByText(/^Embedding [\d,]+ of [\d,]+$/u).waitFor();
+  await tray.getByText(/^Preparing search: [\d,]+ of [\d,]+ passages$/u).waitFor();
   await killWorkers(device);
   await tray.getByText("It is here and is found by its words.").waitFor();
   const lacking = async () =>

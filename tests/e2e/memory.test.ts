@@ -154,7 +154,7 @@ test("the timeline finds what was said, with and without the server, and opens t
   await page.getByRole("combobox", { name: "Where" }).selectOption("Everywhere");
   await device.offline(true);
   await page.getByRole("searchbox", { name: "Search what was said" }).fill("much NOTICE");
-  await page.getByText("1 turn. Found on this device, by words alone.").waitFor();
+  await page.getByText("1 message. Found on this device, by words alone.").waitFor();
   await device.offline(false);
   await page.setViewportSize({ width: 1280, height: 360 }); // so that not all of the conversation is seen
   await page.getByRole("link", { name: "How much notice do I have to give?" }).click();
@@ -199,7 +199,7 @@ async function remove(name: string, choice: RegExp, verb: string): Promise<{ id:
 
 test("projects are deleted, one with its conversations and one without, and so they are on the other device", async () => {
   other = await Device.of(ada);
-  const choir = await remove("Choir", /return to the pool/u, "Delete the project");
+  const choir = await remove("Choir", /(?:is|are) kept/u, "Delete the project");
   const flat = await remove(
     "Flat in Harbour Street",
     /are deleted, too/u,

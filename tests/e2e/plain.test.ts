@@ -27,7 +27,7 @@ test("a document is quoted, shown and told of without the marks of Markdown, whe
   const [document] = await device.rows("documents");
   await device.ask("How high are they?");
   await page.getByText("Sixteen metres").waitFor();
-  await page.getByRole("button", { name: "What went into the prompt" }).click();
+  await page.getByRole("button", { name: "What the assistant was told" }).click();
   const told = page.getByRole("dialog").locator("blockquote");
   await told.getByText("Neap tides are").waitFor();
   expect(await told.innerText()).not.toMatch(MARKS);

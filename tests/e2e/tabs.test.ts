@@ -153,7 +153,7 @@ test("what a closed tab was at is gone on with by one that is open: a file, and 
   const day = (n: number) => `Day ${n}. ${`The ferry carried ${n * 7} people over. `.repeat(30)}`;
   await add("logbook.txt", Buffer.from(Array.from({ length: 150 }, (_, n) => day(n)).join("\n\n")));
   await tray(second)
-    .getByText(/^Embedding \d+ of \d+$/u)
+    .getByText(/^Preparing search: \d+ of \d+ passages$/u)
     .waitFor();
   const { uploads } = await device.state();
   expect(uploads.filter(({ name }) => name !== "lease.txt")).toEqual([]); // nobody else is at what a tab is at

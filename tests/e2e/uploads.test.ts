@@ -79,7 +79,7 @@ test("a closed page breaks the embedding off: offline, too, the next one goes on
     return uploads.find(({ name, stage }) => name === "logbook.txt" && stage === "embedding");
   };
   await tray(laptop.page)
-    .getByText(/^Embedding \d+ of \d+$/u)
+    .getByText(/^Preparing search: \d+ of \d+ passages$/u)
     .waitFor();
   expect(await violations(laptop.page)).toEqual([]);
   await laptop.until(async () => ((await embedding())?.done ?? 0) >= 16);

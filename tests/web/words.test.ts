@@ -6,7 +6,10 @@ import { documents } from "../../web/src/ui/words/documents.ts";
 import { jobs } from "../../web/src/ui/words/jobs.ts";
 import { since } from "../../web/src/ui/words/measures.ts";
 import { memory } from "../../web/src/ui/words/memory.ts";
+import { prompt } from "../../web/src/ui/words/prompt.ts";
+import { refused } from "../../web/src/ui/words/refusals.ts";
 import { uploads } from "../../web/src/ui/words/uploads.ts";
+import { written } from "../../web/src/model/written.ts";
 import { lostWords, nameOf } from "../../web/src/model/rowText.ts";
 import type { Task } from "../../web/src/model/task.ts";
 
@@ -79,7 +82,7 @@ test("a day is over at midnight, not after 24 hours", () => {
 
 test("a try that is due already is not announced for a time that has passed", () => {
   expect(jobs.next(2, "2020-01-01T00:00:00.000Z")).toBe(
-    "Tried 2 times without success. It is tried again in its turn.",
+    "Tried 2 times without success. It is tried again soon.",
   );
   expect(jobs.next(1, "2999-01-01T00:00:00.000Z")).toMatch(/It is tried again on .*2999/u);
 });
@@ -89,6 +92,23 @@ test("to who is signed out nobody says that the server does not answer", () => {
   expect(jobs.away("offline")).toContain("it does not answer");
   expect(memory.forgetAway("signed-out")).toContain("Sign in again");
   expect(memory.forgetAway("offline")).toContain("it does not answer");
+});
+
+test("what a server says to who writes programs is said to people first in their words", () => {
+  const technical = { code: "INVALID", message: "The row lacks `title`." };
+  expect(refused(technical)).toMatch(/stays on this device only: change it, .* The row lacks `title`\.$/u);
+  expect(refused({ code: "DUPLICATE", message: "`externalId` is taken." })).not.toContain("externalId");
+  const meant = { code: "INVALID", message: written.refused };
+  expect(refused(meant)).toBe(written.refused);
+  expect(refused({ code: "TIER", message: "For people." })).toBe("For people.");
+});
+
+test("what the assistant was not told for want of room is named by what it is", () => {
+  const none = { facts: [], turns: [], memories: [], passages: [] };
+  expect(prompt.dropped(none)).toBe("Everything fitted.");
+  expect(prompt.dropped({ ...none, turns: ["a"], passages: ["b", "c"] })).toBe(
+    "Left out, as there was no room: 1 earlier message, 2 passages.",
+  );
 });
 
 test("what was used this month is not said to lie there since this month", () => {

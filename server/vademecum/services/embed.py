@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 COLLECTION = "vectorEmbeddings"
 TURN = 4  # blocks
 ATTEMPTS = 3
-FAILED = "A part of it could not be embedded. It is found by its words; edit or upload it again for the rest."
+FAILED = "A part of it could not be prepared for search by meaning. It is found by its words; add it again for the rest."
 
 _log = structlog.get_logger("vademecum.embed")
 

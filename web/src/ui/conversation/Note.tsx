@@ -8,6 +8,7 @@ import type { EpisodeDoc } from "../../model/rows.ts";
 import type { AssistantState, Writing } from "../../services/ask.ts";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
+import { refused } from "../words/refusals.ts";
 
 /** After so long without a word, nobody is writing an answer any more. */
 const SILENT_MS = 60_000;
@@ -21,7 +22,7 @@ interface Props {
 
 export function Note({ turn, writing, assistant, kind }: Props) {
   if (writing) return null;
-  if (turn.syncError) return <Alert color="orange">{turn.syncError.message}</Alert>;
+  if (turn.syncError) return <Alert color="orange">{refused(turn.syncError)}</Alert>;
   const kept = assistant?.kept[turn.id];
   if (kept !== undefined) return <Said text={`${words.conversation.kept} ${kept}`} />;
   if (turn.status === "failed")

@@ -25,7 +25,6 @@ export default function Prompt({ episodeId, onClose }: { episodeId: string; onCl
 
 function Bars({ told }: { told: Told }) {
   const { source } = words.conversation;
-  const dropped = Object.values(told.dropped).flat().length;
   return (
     <Stack>
       {PARTS.map((part) => {
@@ -39,7 +38,7 @@ function Bars({ told }: { told: Told }) {
         );
       })}
       <Text size="sm" c="dimmed">
-        {dropped ? prompt.dropped(dropped) : prompt.nothingDropped}
+        {prompt.dropped(told.dropped)} {prompt.hint}
       </Text>
       {told.citations.length > 0 && <Text fw={600}>{prompt.passages}</Text>}
       {told.citations.map((given) => (

@@ -7,6 +7,7 @@ import { stateOf } from "../../model/library.ts";
 import type { DocumentDoc } from "../../model/rows.ts";
 import { useSync } from "../desk.tsx";
 import { documents as words } from "../words/documents.ts";
+import { refused } from "../words/refusals.ts";
 import { reading } from "../words/reading.ts";
 import { About } from "./About.tsx";
 import { Borrowing } from "./Borrowing.tsx";
@@ -51,7 +52,7 @@ function Opened({ document, library }: { document: DocumentDoc; library: Library
             <StateBadge state={state} />
           </Group>
           <About document={document} sync={sync} />
-          {state.kind === "refused" && <Text size="sm">{state.message}</Text>}
+          {state.kind === "refused" && <Text size="sm">{refused(state)}</Text>}
           {state.kind === "failed" && <Text size="sm">{state.detail || words.failedWithout}</Text>}
         </Stack>
         <Button variant="light" color="red" onClick={() => setDeleting(true)} flex="none">

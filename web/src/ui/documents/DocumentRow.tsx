@@ -9,6 +9,7 @@ import type { DocumentDoc } from "../../model/rows.ts";
 import type { SyncSummary } from "../../services/sync.ts";
 import { useDesk } from "../desk.tsx";
 import { documents as words } from "../words/documents.ts";
+import { refused } from "../words/refusals.ts";
 import { About } from "./About.tsx";
 import { BorrowedIn } from "./BorrowedIn.tsx";
 import classes from "./documents.module.css";
@@ -82,7 +83,7 @@ function Refused({ document, state, onChoose }: RefusedProps) {
   const needsRoom = state.code === "DOCUMENT_LIMIT" || state.code === "STORAGE_LIMIT";
   return (
     <Alert variant="default" mt="xs" p="sm">
-      <Text size="sm">{state.message}</Text>
+      <Text size="sm">{refused(state)}</Text>
       <Group gap="xs" mt="xs">
         {needsRoom && (
           <Button size="sm" variant="default" onClick={onChoose}>

@@ -6,7 +6,7 @@ import type { RefusedRow } from "../../services/refused.ts";
 import { useDesk } from "../desk.tsx";
 import { PlainList } from "../PlainList.tsx";
 import { words } from "../words.ts";
-import { refusals } from "../words/refusals.ts";
+import { refused } from "../words/refusals.ts";
 import { row as names } from "../words/rows.ts";
 
 const FULL = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
@@ -43,7 +43,7 @@ function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
       <Text size="sm" fw={600}>
         {row.name || names[collection]}
       </Text>
-      <Text size="sm">{refusals[row.code] ?? row.message}</Text>
+      <Text size="sm">{refused(row)}</Text>
       <Group gap="xs" mt={4}>
         <Button
           size="compact-sm"

@@ -9,7 +9,8 @@ export const conversation = {
   untitled: "New conversation",
   deleted: "This conversation was deleted, here or on another device.",
   deletedKept: "What you had not sent is kept: the next new conversation begins with it.",
-  earlier: (n: number) => (n === 1 ? "Show the earlier turn" : `Show earlier turns (${n.toLocaleString()})`),
+  earlier: (n: number) =>
+    n === 1 ? "Show the earlier message" : `Show earlier messages (${n.toLocaleString()})`,
   ask: "Ask about your documents",
   send: "Send",
   stop: "Stop",
@@ -46,7 +47,7 @@ export const conversation = {
   edit: "Edit and ask again",
   editCancel: "Leave as it was",
   editSend: "Ask again",
-  told: "What went into the prompt",
+  told: "What the assistant was told",
   later: "Let the assistant answer when the server is back",
   laterOn: "The assistant will answer when the server is back.",
   laterOff: "Do not wait for it",

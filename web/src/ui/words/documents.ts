@@ -47,7 +47,8 @@ export const documents = {
     reading: "Reading",
     failed: "Failed",
     refused: "On this device only",
-    embedding: (done: number, of: number) => `Embedding ${done.toLocaleString()} of ${of.toLocaleString()}`,
+    embedding: (done: number, of: number) =>
+      `Preparing search: ${done.toLocaleString()} of ${of.toLocaleString()}`,
   },
   failedWithout: "Its text could not be prepared. Delete it and add the file again.",
   tryAgain: "Try again",
@@ -79,8 +80,8 @@ export const documents = {
     titleAll: (n: number) => `Delete all ${documentsOf(n)}?`,
     goes: (n: number) =>
       n === 1
-        ? "Its text and search index go from all your devices."
-        : "Their texts and search indexes go from all your devices.",
+        ? "Its text goes from all your devices, and no search finds it any more."
+        : "Their texts go from all your devices, and no search finds them any more.",
     facts: (n: number, many: boolean) =>
       `${count(n, "fact", "facts")} drawn from ${many ? "them" : "it"} ${n === 1 ? "stays" : "stay"}, marked “source removed”.`,
     answers: "Conversations keep their answers.",

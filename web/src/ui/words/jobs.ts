@@ -17,14 +17,12 @@ export const jobs = {
   counts: (waiting: number, running: number) =>
     waiting + running === 0
       ? "Nothing waits."
-      : `${count(waiting, "turn waits", "turns wait")}, ${running.toLocaleString()} under way.`,
+      : `${count(waiting, "message waits", "messages wait")}, ${running.toLocaleString()} under way.`,
   failedTitle: "What failed",
   noFailed: "Nothing has failed.",
   next: (n: number, due: string) =>
     `Tried ${count(n, "time", "times")} without success. ` +
-    (Date.parse(due) > Date.now()
-      ? `It is tried again on ${moment(due)}.`
-      : "It is tried again in its turn."),
+    (Date.parse(due) > Date.now() ? `It is tried again on ${moment(due)}.` : "It is tried again soon."),
   kinds: { extract: "Noting what was said", summarise: "Summary" },
   attempts: (n: number) => `Given up after ${count(n, "attempt", "attempts")}.`,
   retry: "Try again",

@@ -80,7 +80,7 @@ export const memory = {
   forgetting: "Erasing and checking…",
   receiptTitle: "Everything is forgotten",
   receipt: ({ rows, files, bytes: size, at, leftovers }: Receipt) =>
-    `Erased ${count(rows, "row", "rows")}, ${count(files, "file", "files")}, ${bytes(size)} on ${moment(at)}. ` +
+    `Erased ${count(rows, "entry", "entries")}, ${count(files, "file", "files")}, ${bytes(size)} on ${moment(at)}. ` +
     (leftovers
       ? `Checked: ${count(leftovers, "piece", "pieces")} of it can still be found on the server. Tell whoever runs it. `
       : "Checked: nothing of it is left on the server. ") +

@@ -58,7 +58,7 @@ export const projects = {
       `${count(names, "person or thing", "people and things")} with their connections, and the overview.`,
     stays: "Documents and facts stay. This is what happens to its conversations:",
     none: "Documents and facts stay.",
-    keep: (n: number) => `${conversations(n)} ${n === 1 ? "returns" : "return"} to the pool`,
+    keep: (n: number) => `${conversations(n)} ${n === 1 ? "is" : "are"} kept`,
     keepHint: "With all messages, and in no project from then on.",
     drop: (n: number) => `${conversations(n)} ${n === 1 ? "is" : "are"} deleted, too`,
     dropHint: "With all messages. Documents that were borrowed stay.",

@@ -2,16 +2,28 @@
 
 import { count } from "./count.ts";
 
+type Kind = "facts" | "turns" | "memories" | "passages";
+
 export const prompt = {
-  title: "What went into the prompt",
-  gone: "What went into this prompt is no longer here: it is kept until the app is closed.",
+  title: "What the assistant was told",
+  gone: "What the assistant was told for this answer is no longer here: it is kept until the app is closed.",
   state: "What is known",
   volatile: "Conversation and memory",
   rag: "Documents",
   system: "Instructions",
-  used: (used: number, budget: number) => `${used.toLocaleString()} of ${budget.toLocaleString()} tokens`,
-  dropped: (n: number) => `${count(n, "piece", "pieces")} did not fit and were left out`,
-  nothingDropped: "Everything fitted.",
+  used: (used: number, budget: number) =>
+    `${used.toLocaleString()} of ${budget.toLocaleString()} pieces of words`,
+  hint: "An assistant reads in pieces of words, and has room for so many of each kind.",
+  /** By what it is. */
+  dropped: ({ facts, turns, memories, passages }: Record<Kind, readonly string[]>) => {
+    const left = [
+      facts.length && count(facts.length, "fact", "facts"),
+      turns.length && count(turns.length, "earlier message", "earlier messages"),
+      memories.length && `${memories.length.toLocaleString()} remembered`,
+      passages.length && count(passages.length, "passage", "passages"),
+    ].filter(Boolean);
+    return left.length ? `Left out, as there was no room: ${left.join(", ")}.` : "Everything fitted.";
+  },
   passages: "Passages it was given",
   close: "Close",
 } as const;

@@ -68,9 +68,9 @@ export const settings = {
   working: "Working…",
   imported: (added: number, existing: number, leftOut: number) =>
     [
-      `${count(added, "row", "rows")} added`,
+      `${count(added, "entry", "entries")} added`,
       existing ? `${existing.toLocaleString()} here already` : "",
-      leftOut ? `${leftOut.toLocaleString()} left out, because they are not rows of this app` : "",
+      leftOut ? `${leftOut.toLocaleString()} left out, because they are not of this app` : "",
     ]
       .filter(Boolean)
       .join(", ") + ".",

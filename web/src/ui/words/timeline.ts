@@ -7,7 +7,7 @@ export const timeline = {
   hint: "What was asked and answered, in all conversations, newest first.",
   search: "Search what was said",
   where: "Where",
-  found: (n: number) => count(n, "turn", "turns"),
+  found: (n: number) => count(n, "message", "messages"),
   byServer: "Found by words and by meaning, the best first.",
   byDevice: "Found on this device, by words alone.",
   nothing: "Nothing that was said has these words.",

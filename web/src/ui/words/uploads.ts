@@ -56,7 +56,7 @@ function said(task: Task): string {
     case "reading":
       return of > 0 ? `Reading page ${ofMany(done, of)}` : "Reading";
     case "embedding":
-      return `Embedding ${ofMany(done, of)}`;
+      return `Preparing search: ${ofMany(done, of)} passages`;
     case "done":
       return task.existing ? existing(task) : "Done";
     case "needs-server":
@@ -83,10 +83,10 @@ function problem({ name, code, message: told }: Task): string {
     return `This browser has no room left for the text of ${name}. The file is kept on this device until there is: delete a document, or free space, and try again.`;
   }
   if (code === "EMBEDDING_FULL") {
-    return "It is here and is found by its words. This browser has no room left for the rest of its search index: free space on this device, and try again.";
+    return "It is here and is found by its words. This browser has no room left to prepare the rest for search by meaning: free space on this device, and try again.";
   }
   if (code === "EMBEDDING") {
-    return "It is here and is found by its words. The rest of its search index could not be made.";
+    return "It is here and is found by its words. The rest could not be prepared for search by meaning.";
   }
   if (code === "TOO_LARGE") return message || `${name} is larger than a file may be. Nothing was stored.`;
   if (code === "ERROR" || !message) {
