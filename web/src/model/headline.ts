@@ -34,15 +34,34 @@ interface Known {
   lost: number;
 }
 
-/** What hinders all comes first, then what somebody has to decide, then how it goes. */
-export function headline({ kind, waiting, syncedAt, refused, lost }: Known): { said: Said; n: number } {
+interface Headline {
+  said: Said;
+  n: number;
+}
+
+/** What hinders all comes first, with what it holds up, then what somebody has to decide, then how it goes. */
+export function headline(known: Known): Headline {
+  const { kind, waiting, syncedAt } = known;
   if (kind !== "live") return { said: kind, n: waiting };
+  return present(known)[0] ?? { said: syncedAt ? "synced" : "never", n: 0 };
+}
+
+/** What the headline would hide: the line says it, too. */
+export function besides(known: Known): Headline[] {
+  const first = headline(known).said;
+  const isTold = ({ said }: Headline) => said === first || (said === "sending" && known.kind !== "live");
+  return present(known).filter((one) => !isTold(one));
+}
+
+function present({ waiting, refused, lost }: Known): Headline[] {
   const documents = refused.filter((collection) => collection === "documents").length;
-  if (documents) return { said: "only-here", n: documents };
-  if (refused.length) return { said: "refused", n: refused.length };
-  if (waiting) return { said: "sending", n: waiting };
-  if (lost) return { said: "lost", n: lost };
-  return { said: syncedAt ? "synced" : "never", n: 0 };
+  const all: Headline[] = [
+    { said: "only-here", n: documents },
+    { said: "refused", n: refused.length - documents },
+    { said: "sending", n: waiting },
+    { said: "lost", n: lost },
+  ];
+  return all.filter(({ n }) => n > 0);
 }
 
 /** These mostly pass at once: who listens hears of them only if they last. */

@@ -2,7 +2,7 @@
 
 import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { Suspense, useEffect, useState } from "react";
-import { headline, told, type Said, type Told } from "../model/headline.ts";
+import { besides, headline, told, type Said, type Told } from "../model/headline.ts";
 import { useLost, useRefused, useSync } from "./desk.tsx";
 import classes from "./SyncLine.module.css";
 import { useNow } from "./useNow.ts";
@@ -22,13 +22,17 @@ export function SyncLine() {
   const now = Math.max(useNow(), Date.parse(sync?.syncedAt ?? "") || 0);
   const [opened, setOpened] = useState(false);
   if (!sync) return null;
-  const { said, n } = headline({ ...sync, refused: refused.map((row) => row.collection), lost: lost.length });
-  const line = words.sync.line[said](n, sync.syncedAt ? ago(sync.syncedAt, now) : "");
+  const known = { ...sync, refused: refused.map((row) => row.collection), lost: lost.length };
+  const [{ said }, others] = [headline(known), besides(known)];
+  const when = sync.syncedAt ? ago(sync.syncedAt, now) : "";
+  const line = [headline(known), ...others].map(({ said, n }) => words.sync.line[said](n, when)).join(" · ");
+  const isUrgent = [said, ...others.map(({ said }) => said)].some((said) => ATTENTION.includes(said));
   return (
     <Box pos="relative" miw={0}>
       <UnstyledButton
         className={classes["line"]!}
-        data-attention={ATTENTION.includes(said) || undefined}
+        data-attention={isUrgent || undefined}
+        title={line}
         data-said={said}
         aria-haspopup="dialog"
         aria-expanded={opened}

@@ -10,7 +10,7 @@ export const sync = {
     starting: () => "Looking for the server…",
     "signed-out": (n: number) =>
       n ? `Signed out: sign in to sync ${changes(n)}` : "Signed out: sign in to sync",
-    outdated: () => "Update available",
+    outdated: (n: number) => (n ? `Update available: ${changes(n)} waiting` : "Update available"),
     behind: (n: number) =>
       n ? `The server is older than this app: ${changes(n)} waiting` : "The server is older than this app",
     full: (n: number) =>
