@@ -1,6 +1,7 @@
 /** What people read: quotations without the marks that a document was written with. */
 
 import type { Page } from "playwright-core";
+import { violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
 import { withAssistant } from "./scripted.ts";
 
@@ -54,4 +55,33 @@ test("a document is quoted, shown and told of without the marks of Markdown, whe
   const turns = page.getByRole("main").getByRole("listitem");
   await turns.getByText("Sixteen metres.").waitFor();
   expect((await turns.allInnerTexts()).join("\n")).not.toMatch(/[#|>\\]|\*\*|\[1\]/u);
+});
+
+test("of many files those that wait are cancelled at once; what failed stands in one place with its reason", async () => {
+  const tray = page.getByRole("region", { name: "Files being added" });
+  const failed = tray.getByRole("region", { name: "What failed" });
+  const files = (names: readonly string[], text: string) =>
+    names.map((name) => ({ name, mimeType: "text/plain", buffer: Buffer.from(text && text + name) }));
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => (goOn = resolve));
+  await page.context().route("**/v1/documents*", async (route) => {
+    await held;
+    await route.continue();
+  });
+  await go("/");
+  const input = page.locator("input[type=file]").first();
+  await input.setInputFiles(files(["1.txt", "2.txt", "3.txt", "4.txt", "5.txt"], "The ferry leaves at "));
+  await tray.getByRole("button", { name: "Cancel the 4 that wait" }).click();
+  goOn();
+  await tray.getByText("1 file added").waitFor();
+  expect(await tray.getByText("Cancelled. Nothing of it stays.").count()).toBe(4);
+  await page.context().unroute("**/v1/documents*");
+  await tray.getByRole("button", { name: "Clear" }).click();
+
+  await input.setInputFiles([...files(["6.txt"], "The ferry returns at "), ...files(["7.txt", "8.txt"], "")]);
+  await tray.getByText("2 files could not be added, 1 file added").waitFor();
+  expect(await failed.getByRole("listitem").count()).toBe(2);
+  expect(await failed.getByText("There is no text in this file.").count()).toBe(2);
+  expect(await failed.getByRole("button").count()).toBe(0); // the same would come of it again
+  expect(await violations(page, ["light", "dark"])).toEqual([]);
 });

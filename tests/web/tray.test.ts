@@ -16,10 +16,18 @@ const listed = (...stages: Task["stage"][]) =>
 test("it says which of how many is being added", () => {
   expect(uploads.summary(tasks("reading"))).toBe("Adding 1 file");
   expect(uploads.summary(tasks("sending", "waiting", "waiting"))).toBe("Adding file 1 of 3");
-  expect(uploads.summary(tasks("done", "failed", "reading", "waiting"))).toBe("Adding file 3 of 4");
+  expect(uploads.summary(tasks("done", "failed", "reading", "waiting"))).toBe(
+    "Adding file 3 of 4, 1 file could not be added",
+  );
   expect(uploads.summary(tasks("cancelled", "done", "embedding"))).toBe("Adding file 2 of 2");
   expect(uploads.summary(tasks("done", "needs-server", "reading"))).toBe("Adding file 2 of 2");
   expect(uploads.summary(tasks("done", "done"))).toBe("2 files added");
+  expect(uploads.summary(tasks("done", "failed", "done", "cancelled"))).toBe(
+    "1 file could not be added, 2 files added",
+  );
+  expect(uploads.summary([{ ...task("a", "failed"), documentId: "d" }])).toBe(
+    "1 file could not be prepared wholly",
+  );
 });
 
 test("what is worked on stands above what waits, and what is over below, the newest first", () => {

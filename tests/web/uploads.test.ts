@@ -178,6 +178,48 @@ test("who cancels what was just added deletes all of it", async () => {
   expect(await texts(id)).toBe("");
 });
 
+test("who has chosen too many cancels with one press all that wait, and what is worked on goes on", async () => {
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  const put = desk.files.put;
+  let slow = (_: unknown) => {};
+  desk.files.put = async (file) => {
+    if (file.name === "4.txt") await new Promise((resolve) => (slow = resolve));
+    await put(file);
+  };
+  const names = ["0", "1", "2", "3", "4", "5", "6"];
+  const adding = desk.uploads.add(
+    names.map((name) => new File([TEXT + name], `${name}.txt`)),
+    null,
+  );
+  await soon(() => expect(desk.uploads.tasks$.value.map(({ stage }) => stage)[0]).toBe("embedding"));
+  await soon(() => expect(desk.uploads.tasks$.value.length).toBe(4));
+  const cancelled = desk.uploads.cancelWaiting();
+  slow(0);
+  await Promise.all([cancelled, adding]);
+  release();
+  const tasks = desk.uploads.tasks$.value;
+  expect(tasks.map(({ name }) => name)).not.toContain("5.txt"); // nor becomes what was no task by then one
+  await until(desk, tasks[0]!.id, "done");
+  expect(desk.uploads.tasks$.value.slice(1).map(({ stage }) => stage)).toEqual(Array(4).fill("cancelled"));
+  await soon(async () => expect(await documents()).toEqual([tasks[0]!.id]));
+  expect(desk.files.rows.size).toBe(0);
+});
+
+test("all that failed and may not the next time is tried again with one press", async () => {
+  const desk = openUploads(records);
+  const put = desk.files.put;
+  desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
+  await desk.uploads.add([new File([TEXT], "a.txt"), new File([`${TEXT} Twice.`], "b.txt")], null);
+  desk.files.put = put;
+  await desk.uploads.add([new File([""], "empty.txt")], null);
+  const [a, b, empty] = desk.uploads.tasks$.value.map(({ id }) => id) as [string, string, string];
+  await until(desk, empty, "failed");
+  await desk.uploads.allAgain();
+  await soon(async () => expect(await documents()).toEqual([a, b].sort()));
+  expect(desk.task(empty)).toMatchObject({ stage: "failed", code: "EMPTY" });
+});
+
 test("who cancels while the words of a file are counted, or written, keeps none of them", async () => {
   let count = (_: number[]) => {};
   const countTokens = () => new Promise<number[]>((resolve) => (count = resolve));

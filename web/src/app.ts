@@ -269,6 +269,14 @@ export class Desk {
     return this.#uploads.again(id);
   }
 
+  cancelWaitingUploads() {
+    return this.#uploads.cancelWaiting();
+  }
+
+  uploadAllAgain() {
+    return this.#uploads.allAgain();
+  }
+
   clearUploads() {
     this.#uploads.clear();
   }

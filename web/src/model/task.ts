@@ -78,3 +78,8 @@ export function isWorthAnotherTry({ stage, code, documentId }: Task): boolean {
 export function isUnfinished({ stage, documentId }: Pick<Task, "stage" | "documentId">): boolean {
   return (stage === "failed" || stage === "cancelled") && documentId !== null;
 }
+
+/** It failed, or a part of it, and there is something to try. */
+export function canTryAgain(task: Task): boolean {
+  return task.stage === "failed" && (isUnfinished(task) || isWorthAnotherTry(task));
+}

@@ -8,7 +8,7 @@ import type { WaitingFile } from "../engines/device/device.ts";
 import { isFull } from "../model/full.ts";
 import { read, unloaded, Unreadable } from "../engines/files/reader.ts";
 import { Refusal } from "../engines/sync/wire.ts";
-import { isOver, isWorthAnotherTry, type Task } from "../model/task.ts";
+import { canTryAgain, isOver, isWorthAnotherTry, type Task } from "../model/task.ts";
 import { deleteDocuments } from "./delete.ts";
 import { borrow, isWhole } from "./documents.ts";
 import type { Embedding } from "./embedding.ts";
@@ -46,6 +46,8 @@ export class Uploads {
   readonly #stops = new Map<string, AbortController>();
   /** What failed and may not the next time, for as long as the page is open. */
   readonly #failed = new Map<string, WaitingFile>();
+  /** How often it was said that no more shall be added. */
+  #halts = 0;
   #queue: Promise<void> = Promise.resolve();
   #adding: Promise<unknown> = Promise.resolve();
 
@@ -72,8 +74,9 @@ export class Uploads {
 
   /** Files that were chosen: each is safe on this device when this resolves. */
   add(files: readonly File[], sessionId: string | null): Promise<void> {
+    const halts = this.#halts;
     const add = async () => {
-      for (const file of files) await this.#add(file, sessionId);
+      for (const file of files) if (halts === this.#halts) await this.#add(file, sessionId);
     };
     const adding = add();
     this.#adding = Promise.allSettled([this.#adding, adding]);
@@ -115,6 +118,14 @@ export class Uploads {
     // Its document may be here, or on its way from a server that had stored it already.
     const arrived = this.#house.records.documents.findOne(id).$.pipe(first((row) => row !== null));
     arrived.subscribe(() => void deleteDocuments(this.#house, [id]));
+  }
+
+  /** What waits for its turn, whether it is a task by now or not. What is worked on goes on. */
+  async cancelWaiting(): Promise<void> {
+    this.#halts++;
+    await this.#adding;
+    const waiting = this.tasks$.value.filter(({ stage }) => stage === "waiting");
+    for (const { id } of waiting) await this.cancel(id);
   }
 
   /** Takes finished tasks out of the list. */
@@ -211,6 +222,11 @@ export class Uploads {
     if (file) await this.#keep(file);
   }
 
+  /** All that failed and may not the next time. */
+  async allAgain(): Promise<void> {
+    for (const task of this.tasks$.value) if (canTryAgain(task)) await this.again(task.id);
+  }
+
   embedAgain(documentId: string): void {
     this.#finishing.again(documentId);
   }
@@ -271,6 +287,7 @@ export class Uploads {
     const of = file.content.size;
     const onBytes = (done: number) =>
       this.#tell(file.id, done < of ? { stage: "sending", done, of } : { stage: "reading", done: 0, of: 0 });
+    onBytes(0); // it waits no longer for those before it
     try {
       const { document, existing } = await send(this.#house.wire, file, onBytes, signal);
       this.#syncing.again();

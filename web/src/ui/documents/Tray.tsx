@@ -3,10 +3,10 @@
  * it folds: answers stand below. When both are so it goes.
  */
 
-import { Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
+import { Box, Button, Group, Paper, Text, UnstyledButton } from "@mantine/core";
 import { IconChevronDown, IconChevronUp } from "@tabler/icons-react";
-import { useEffect, useRef, useState, type FocusEvent } from "react";
-import { inOrder, isOver, type Task } from "../../model/task.ts";
+import { useEffect, useRef, useState, type FocusEvent, type ReactNode } from "react";
+import { canTryAgain, inOrder, isComing, isOver, type Task } from "../../model/task.ts";
 import { useDesk } from "../desk.tsx";
 import { uploads as words } from "../words/uploads.ts";
 import classes from "./documents.module.css";
@@ -61,15 +61,27 @@ export function Tray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnsweri
         </Group>
       </Group>
       {open && (
-        <ul
+        <Box
           className={classes.tasks}
           onFocus={() => setIsIn(true)}
           onBlur={(event) => setIsIn(isStill(event))}
         >
-          {inOrder(tasks).map((task) => (
-            <TaskRow key={task.id} task={task} />
-          ))}
-        </ul>
+          <Listed tasks={tasks.filter(isComing)}>
+            <Many
+              tasks={tasks.filter(({ stage }) => stage === "waiting")}
+              label={words.cancelRest}
+              onClick={() => desk.cancelWaitingUploads()}
+            />
+          </Listed>
+          <Listed title={words.failedTitle} tasks={tasks.filter(isFailed)}>
+            <Many
+              tasks={tasks.filter(canTryAgain)}
+              label={() => words.allAgain}
+              onClick={() => desk.uploadAllAgain()}
+            />
+          </Listed>
+          <Listed tasks={tasks.filter((task) => !isComing(task) && !isFailed(task))} />
+        </Box>
       )}
       <Text size="xs" c="dimmed" mt="xs">
         {words.kept}
@@ -78,9 +90,57 @@ export function Tray({ tasks, isAnswering }: { tasks: readonly Task[]; isAnsweri
   );
 }
 
+interface ListedProps {
+  title?: string;
+  tasks: readonly Task[];
+  /** What can be done with many of them. */
+  children?: ReactNode;
+}
+
+function Listed({ title, tasks, children }: ListedProps) {
+  if (tasks.length === 0) return null;
+  return (
+    <section aria-label={title}>
+      <Group justify="space-between" gap="xs">
+        {title && (
+          <Text component="h2" size="sm" fw={600} m={0}>
+            {title}
+          </Text>
+        )}
+        {children}
+      </Group>
+      <ul>
+        {inOrder(tasks).map((task) => (
+          <TaskRow key={task.id} task={task} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface ManyProps {
+  tasks: readonly Task[];
+  label(n: number): string;
+  onClick(): unknown;
+}
+
+/** One alone has its own button. */
+function Many({ tasks, label, onClick }: ManyProps) {
+  if (tasks.length < 2) return null;
+  return (
+    <Button variant="default" size="sm" ms="auto" onClick={() => void onClick()}>
+      {label(tasks.length)}
+    </Button>
+  );
+}
+
 /** Who goes to another window comes back to what had the focus. */
 function isStill({ currentTarget, relatedTarget }: FocusEvent): boolean {
   return currentTarget.contains((relatedTarget as Node | null) ?? document.activeElement);
+}
+
+function isFailed({ stage }: Task): boolean {
+  return stage === "failed";
 }
 
 function isPlain({ stage, existing }: Task): boolean {

@@ -20,6 +20,10 @@ export const uploads = {
   waitingForServer: (n: number) => `${files(n)} waiting for the server`,
   added: (n: number) => `${files(n)} added`,
   failed: (n: number) => `${files(n)} could not be added`,
+  unfinished: (n: number) => `${files(n)} could not be prepared wholly`,
+  failedTitle: "What failed",
+  cancelRest: (n: number) => `Cancel the ${n.toLocaleString()} that wait`,
+  allAgain: "Try all again",
   over: "Nothing left to add",
   kept: "The text of a file is kept. The file itself is not.",
   cancel: (name: string) => `Cancel ${name}`,
@@ -38,12 +42,16 @@ function summary(tasks: readonly Task[]): string {
   const waiting = those(({ stage }) => stage === "needs-server");
   const busy = those(isComing);
   const through = those(({ stage }) => stage === "done" || stage === "failed"); // nobody waits for what was cancelled
-  if (busy > 0) return uploads.adding(through + 1, through + busy);
-  if (waiting > 0) return uploads.waitingForServer(waiting);
-  const failed = those(({ stage }) => stage === "failed");
-  if (failed > 0) return uploads.failed(failed);
+  const failed = those(({ stage, documentId }) => stage === "failed" && documentId === null);
+  const unfinished = those(({ stage, documentId }) => stage === "failed" && documentId !== null);
   const added = those(({ stage }) => stage === "done");
-  return added > 0 ? uploads.added(added) : uploads.over;
+  const went = [
+    ...(failed > 0 ? [uploads.failed(failed)] : []),
+    ...(unfinished > 0 ? [uploads.unfinished(unfinished)] : []),
+  ];
+  if (busy > 0) return [uploads.adding(through + 1, through + busy), ...went].join(", ");
+  if (waiting > 0) return [uploads.waitingForServer(waiting), ...went].join(", ");
+  return [...went, ...(added > 0 ? [uploads.added(added)] : [])].join(", ") || uploads.over;
 }
 
 function said(task: Task): string {
