@@ -29,6 +29,8 @@ test("the receipt is kept for whoever looks at another page meanwhile, until it 
   goOn();
   await receipt.getByText(/Erased [1-9]\d* entr(?:y|ies),.* nothing of it is left on the server/u).waitFor();
   expect(await device.rows("facts")).toEqual([]);
+  await page.getByText("0 / 100").waitFor({ state: "attached", timeout: 5_000 }); // at once, and not when it is closed
+  expect(await page.getByRole("listitem", { includeHidden: true }).count()).toBe(0);
   await page.reload();
   await receipt.getByText("This device is clean.").waitFor();
   await receipt.getByRole("button", { name: "Close" }).click();
@@ -42,6 +44,8 @@ test("the receipt is kept for whoever looks at another page meanwhile, until it 
 /** With a fact on the server, on the page where it can be forgotten. */
 async function prepared(): Promise<Device> {
   const device = await Device.of(await harness.user());
+  await device.drop("lease.txt", "The rent is 940 euros.");
+  await device.embedded(1);
   await device.page.evaluate(() => (window as any).vademecum.addFact("rent", "940 euros"));
   await device.until(async () => (await harness.live(device.user, "facts")).length === 1);
   await device.page.goto(`${harness.url}/memory`);

@@ -12,6 +12,7 @@ import type { ModelState } from "../services/embedding.ts";
 import type { RefusedRow } from "../services/refused.ts";
 import type { SyncSummary } from "../services/sync.ts";
 import type { Task } from "../model/task.ts";
+import { useIsForgotten } from "./leaving.ts";
 
 export type RemoteDesk = Remote<Desk>;
 
@@ -59,16 +60,19 @@ export function useWatched<T>(watch: Watch<T>, key: string): T | undefined {
   return held?.key === key ? held.value : undefined;
 }
 
+const NONE: never[] = [];
+
 /** Rows of a collection that fit a Mango query. */
 export function useRows<Name extends keyof Collections>(
   name: Name,
   query: object = {},
 ): Collections[Name][] | undefined {
   const { desk } = useDesk();
-  return useWatched(
+  const rows = useWatched<Collections[Name][]>(
     (listener) => desk.watch(name, query, listener as never),
     `${name} ${JSON.stringify(query)}`,
   );
+  return useIsForgotten() ? NONE : rows;
 }
 
 /** The account as it is known now, and not only when the app was opened. */

@@ -19,6 +19,17 @@ export function useIsForgetting(): boolean {
   return useShared(isForgetting);
 }
 
+/** From the moment that all is forgotten nothing of it is shown, whatever is still to be removed from here. */
+const isForgotten = new Shared(false);
+
+export function setForgotten(): void {
+  isForgotten.set(true);
+}
+
+export function useIsForgotten(): boolean {
+  return useShared(isForgotten);
+}
+
 /** Opens `path` anew here and in the other tabs. */
 export function leaveTo(path: string): void {
   others.postMessage(path);

@@ -8,7 +8,7 @@ import { isCoded } from "../../model/coded.ts";
 import type { Receipt } from "../../services/forget.ts";
 import type { RemoteDesk } from "../desk.tsx";
 import { receiptKey } from "../draft.ts";
-import { leaveTo, setForgetting, wipe } from "../leaving.ts";
+import { leaveTo, setForgetting, setForgotten, wipe } from "../leaving.ts";
 import { said } from "../said.ts";
 import { Shared } from "../shared.ts";
 
@@ -35,6 +35,7 @@ export async function forget(desk: RemoteDesk, userId: string): Promise<void> {
   state.set({ busy: true });
   try {
     const receipt = await desk.forgetEverything();
+    setForgotten();
     // Whatever holds the device up: the server has erased, and this is told once.
     const here = await wipe(desk, "/sign-in").then(() => "isClean" as const, unclean);
     const done = { receipt, here };
