@@ -15,8 +15,10 @@ const MARKS = /[#|]|\*\*|---/u;
 let device: Device;
 let page: Page;
 beforeAll(async () => {
-  device = await Device.of(await harness.user());
+  device = await Device.of(await harness.user(), { installs: true });
   page = device.page;
+  await device.installed();
+  await page.reload(); // from now on it needs no network
   page.setDefaultTimeout(30_000);
 });
 
@@ -39,6 +41,15 @@ test("a document is quoted, shown and told of without the marks of Markdown, whe
   const quote = page.getByRole("article").locator("blockquote");
   await quote.getByText("Neap tides are the low_* ones.").waitFor();
   expect(await quote.innerText()).not.toMatch(MARKS);
+  await page.getByRole("button", { name: "What an assistant would be told" }).click();
+  const would = page.getByRole("dialog", { name: "What an assistant would be told" });
+  await would.getByText("[DOCUMENT CONTEXT]").waitFor();
+  const prompt = await would.locator("pre").innerText();
+  expect(prompt).toContain("User: How high are they?\nAssistant: **Sixteen** metres [1].");
+  expect(prompt).toContain("Source: tides.md\n");
+  expect(prompt).not.toContain("What are neap tides?"); // it comes after it
+  await would.getByText(/Documents: [1-9]\d* of 6,000 pieces of words/u).waitFor();
+  await page.getByRole("button", { name: "Close", exact: true }).click();
   await device.offline(false);
   await device.until(async () => (await device.state()).sync.kind === "live");
   await quote.getByRole("button", { name: "tides.md" }).click();

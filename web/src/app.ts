@@ -214,6 +214,15 @@ export class Desk {
     return this.#asking.told(episodeId);
   }
 
+  /** What an assistant would be told before a question; null: it is gone, or the model is not here that counts. */
+  async wouldBeTold(episodeId: string) {
+    const [{ context }, searcher] = await Promise.all([
+      loaded(import("./services/context.ts")),
+      this.#searcher(),
+    ]);
+    return context(this.#house, this.#embedding, searcher, episodeId);
+  }
+
   /** Documents of the pool that a message names and the session does not see, best first. */
   async named(message: string, sessionId: string): Promise<DocumentDoc[]> {
     const pool = await this.rows("documents");

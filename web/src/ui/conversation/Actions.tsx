@@ -17,7 +17,7 @@ interface Props {
 
 export function Actions({ turn, isLast, onEdit, onPrompt }: Props) {
   const { desk } = useDesk();
-  const { actions, again, copied, copy, edit, told } = words.conversation;
+  const { actions, again, copied, copy, edit, told, wouldBeTold } = words.conversation;
   return (
     <Group gap={2} role="group" aria-label={actions}>
       <CopyButton value={turn.aiResponse}>
@@ -37,11 +37,9 @@ export function Actions({ turn, isLast, onEdit, onPrompt }: Props) {
           <IconPencil size={16} />
         </Action>
       )}
-      {turn.model !== QUOTES && (
-        <Action label={told} onClick={onPrompt}>
-          <IconAdjustments size={16} />
-        </Action>
-      )}
+      <Action label={turn.model === QUOTES ? wouldBeTold : told} onClick={onPrompt}>
+        <IconAdjustments size={16} />
+      </Action>
     </Group>
   );
 }

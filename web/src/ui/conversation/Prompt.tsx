@@ -1,11 +1,14 @@
 /** For the curious: what went into the prompt of an answer, against its budgets, and what was left out. */
 
-import { Blockquote, Progress, Stack, Text } from "@mantine/core";
+import { Blockquote, Button, Code, CopyButton, Progress, Skeleton, Stack, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
+import { QUOTES } from "../../model/citation.ts";
 import { readableOf } from "../../model/readable.ts";
+import type { Made } from "../../services/context.ts";
 import type { Told } from "../../services/assistant.ts";
 import { Beside } from "../Beside.tsx";
-import { useDesk } from "../desk.tsx";
+import { useDesk, useRows } from "../desk.tsx";
+import { said } from "../said.ts";
 import { words } from "../words.ts";
 import { prompt } from "../words/prompt.ts";
 
@@ -15,15 +18,56 @@ export default function Prompt({ episodeId, onClose }: { episodeId: string; onCl
   const { desk } = useDesk();
   const [told, setTold] = useState<Told | null>();
   useEffect(() => void desk.told(episodeId).then(setTold), [desk, episodeId]);
+  const turn = useRows("episodes", { selector: { id: episodeId } })?.[0];
+  const isQuotes = turn?.model === QUOTES;
   return (
-    <Beside title={prompt.title} close={prompt.close} onClose={onClose}>
-      {told === null && <Text>{prompt.gone}</Text>}
-      {told && <Bars told={told} />}
+    <Beside
+      title={isQuotes ? words.conversation.wouldBeTold : prompt.title}
+      close={prompt.close}
+      onClose={onClose}
+    >
+      {isQuotes && <Would episodeId={episodeId} />}
+      {turn && !isQuotes && told === null && <Text>{prompt.gone}</Text>}
+      {told && !isQuotes && <Bars told={told} given={told.citations} />}
     </Beside>
   );
 }
 
-function Bars({ told }: { told: Told }) {
+/** No assistant was asked: what one would be told, to be read, or taken to another. */
+function Would({ episodeId }: { episodeId: string }) {
+  const { desk } = useDesk();
+  const [made, setMade] = useState<Made | null>();
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    void desk.wouldBeTold(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
+  }, [desk, episodeId]);
+  if (problem) return <Text role="alert">{problem}</Text>;
+  if (made === undefined) return <Skeleton h={240} />;
+  if (made === null) return <Text>{prompt.cannot}</Text>;
+  return (
+    <Stack>
+      <Text size="sm">{prompt.made}</Text>
+      <Bars told={made} />
+      <CopyButton value={made.prompt}>
+        {({ copied, copy }) => (
+          <Button variant="light" me="auto" onClick={copy}>
+            {copied ? prompt.copied : prompt.copy}
+          </Button>
+        )}
+      </CopyButton>
+      <Code block dir="auto" style={{ whiteSpace: "pre-wrap" }}>
+        {made.prompt}
+      </Code>
+    </Stack>
+  );
+}
+
+interface BarsProps {
+  told: Pick<Told, "tokens" | "budget" | "dropped">;
+  given?: Told["citations"];
+}
+
+function Bars({ told, given: passages = [] }: BarsProps) {
   const { source } = words.conversation;
   return (
     <Stack>
@@ -40,8 +84,8 @@ function Bars({ told }: { told: Told }) {
       <Text size="sm" c="dimmed">
         {prompt.dropped(told.dropped)} {prompt.hint}
       </Text>
-      {told.citations.length > 0 && <Text fw={600}>{prompt.passages}</Text>}
-      {told.citations.map((given) => (
+      {passages.length > 0 && <Text fw={600}>{prompt.passages}</Text>}
+      {passages.map((given) => (
         <Blockquote
           key={`${given.documentId}.${given.block}/${given.chunkIndex}`}
           p="sm"

@@ -48,6 +48,7 @@ export const conversation = {
   editCancel: "Leave as it was",
   editSend: "Ask again",
   told: "What the assistant was told",
+  wouldBeTold: "What an assistant would be told",
   later: "Let the assistant answer when the server is back",
   laterOn: "The assistant will answer when the server is back.",
   laterOff: "Do not wait for it",
