@@ -42,7 +42,7 @@ function Would({ episodeId }: { episodeId: string }) {
     void desk.wouldBeTold(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
   }, [desk, episodeId]);
   if (problem) return <Text role="alert">{problem}</Text>;
-  if (made === undefined) return <Skeleton h={240} />;
+  if (made === undefined) return <Skeleton h={240} aria-label={prompt.making} role="status" />;
   if (made === null) return <Text>{prompt.cannot}</Text>;
   return (
     <Stack>

@@ -101,7 +101,7 @@ function Listed({ title, tasks, children }: ListedProps) {
   if (tasks.length === 0) return null;
   return (
     <section aria-label={title}>
-      <Group justify="space-between" gap="xs">
+      <Group justify="space-between" gap="xs" mt="xs">
         {title && (
           <Text component="h2" size="sm" fw={600} m={0}>
             {title}
