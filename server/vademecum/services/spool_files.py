@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import BinaryIO, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -159,21 +159,23 @@ def settle(folder: Path, why: str = "", *, lasting: bool = False) -> None:
     if not waiting and not lasting:
         why = ""
     if waiting:
-        _write(folder / TALLY, b"." * waiting)  # in place: `record` adds to it meanwhile
+        with _opened(folder / TALLY) as file:
+            file.truncate(waiting)  # in one step: `record` asks for its size, and adds to it, meanwhile
     else:
         (folder / TALLY).unlink(missing_ok=True)
     if why:
         unfinished = folder / f"{uuid.uuid4().hex}.tmp"  # two looks may end at once
-        _write(unfinished, why.encode())
+        with _opened(unfinished) as file:
+            file.write(why.encode())
         unfinished.replace(folder / WHY)  # nobody reads half a reason
     else:
         (folder / WHY).unlink(missing_ok=True)
 
 
-def _write(path: Path, kept: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.write(kept)
+def _opened(path: Path) -> BinaryIO:
+    """To write; what is there stays."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o600), "wb")
 
 
 def marked(folder: Path) -> bool:

@@ -91,7 +91,7 @@ def test_a_full_account_is_said_once_and_where_it_is_looked_for(
             batch = await filled(poor)
             with capture_logs() as logs:
                 folder = spooled(h, email(h, poor), *batch)
-                await soon((folder / WHY).exists)
+                await soon(lambda: any(log["event"] == "events wait" for log in logs))
                 await asyncio.sleep(0.5)  # several attempts
             (said,) = [log for log in logs if log["event"].startswith("events ")]
             assert said["event"] == "events wait" and "exc_info" not in said
@@ -310,3 +310,18 @@ def test_nobody_reads_half_a_reason(tmp_path: Path) -> None:
     for look in looks:
         look.result()
     assert [path.name for path in tmp_path.iterdir()] == [WHY]
+
+
+def test_nobody_finds_less_counted_than_waits(tmp_path: Path) -> None:
+    for number in range(20):
+        with (tmp_path / f"{number}.json").open("wb") as file:
+            file.truncate(2**30)
+    spool_files.settle(tmp_path)
+    counted = (tmp_path / TALLY).stat().st_size
+    assert counted == 20 * blocks(2**30)
+    with ThreadPoolExecutor() as pool:
+        looks = [pool.submit(spool_files.settle, tmp_path) for _ in range(300)]
+        while not all(look.done() for look in looks):
+            assert (tmp_path / TALLY).stat().st_size == counted
+    for look in looks:
+        look.result()
