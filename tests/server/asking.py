@@ -3,6 +3,8 @@
 import json
 from contextlib import asynccontextmanager
 
+import httpx
+
 from server.endpoint import MODEL, speaking
 from server.house import house, run
 from vademecum.settings import Secret
@@ -53,6 +55,29 @@ async def heard(person, query="What is the rent?", **more):
     assert [name for name, _ in events[:1]] == ["context"]
     assert {name for name, _ in events[1:-1]} <= {"delta"} and events[-1][0] in ("done", "failed")
     return events
+
+
+@asynccontextmanager
+async def reading(url, person, query="go on"):
+    """An answer that is read as it comes over a real connection. Yields its lines."""
+    headers = {"Authorization": person.client.headers["Authorization"]}
+    body = {"query": query, "sessionId": "s1"}
+    async with (
+        httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client,
+        client.stream("POST", "/v1/answer", json=body) as answer,
+    ):
+        assert answer.status_code == 200, await answer.aread()
+        yield answer.aiter_lines()
+
+
+async def first_word(lines):
+    async for line in lines:
+        if line.startswith('data: {"text"'):
+            return
+
+
+async def last_event(lines):
+    return events_of("\n".join([line async for line in lines]).strip())[-1]
 
 
 def text_of(events):

@@ -28,7 +28,7 @@ class Rule(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     """`without`: the rule is for questions whose body has no such field. `say`: the pieces of the answer; {question} and
     {system} stand for what was told. `raw`: a body in place of it. `cut`: bytes of each write, so that lines and
     characters arrive in parts. `ends`: with [DONE]; by closing in the middle; by silence; or never, saying the pieces
-    again and again."""
+    again and again. `held`: nothing is said until the test says `Model.go_on`, once for each question."""
 
     when: str = ""
     without: str = ""
@@ -39,6 +39,7 @@ class Rule(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     raw: str | None = None
     status: int = 200
     headers: dict[str, str] = {}
+    held: bool = False
     first_s: float = 0
     pause_s: float = 0
     cut: int = 0
@@ -66,7 +67,12 @@ class Model:
         self.models = [MODEL]
         self.asked: list[Asked] = []
         self.left = 0
+        self._held = asyncio.Semaphore(0)
         self.url = ""
+
+    def go_on(self) -> None:
+        """What the first of those who are held, or else the next one, has asked is answered."""
+        self._held.release()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request; the connection is closed after it."""
@@ -94,7 +100,7 @@ class Model:
         default = Rule()
         fitting = (one for one in self.rules if one.when in asked.question and one.without not in asked.body)
         rule = next(fitting, default)
-        speaking = asyncio.create_task(_speak(rule, asked, writer))
+        speaking = asyncio.create_task(self._speak(rule, asked, writer))
         leaving = asyncio.create_task(reader.read())  # ends when the other side closes
         try:
             await asyncio.wait({speaking, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -104,6 +110,11 @@ class Model:
             for task in (speaking, leaving):
                 task.cancel()
             await asyncio.gather(speaking, leaving, return_exceptions=True)
+
+    async def _speak(self, rule: Rule, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if rule.held:
+            await self._held.acquire()
+        await _speak(rule, asked, writer)
 
 
 async def _request(reader: asyncio.StreamReader) -> Asked:

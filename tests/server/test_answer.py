@@ -3,9 +3,10 @@
 import pytest
 
 from property.rows import session, turn
-from server.asking import CANARY, KEY, ask, events_of, heard, scenario_of, text_of
+from server.asking import CANARY, KEY, ask, events_of, heard, last_event, reading, scenario_of, text_of
 from server.endpoint import MODEL, Rule
 from server.house import house, refused, run
+from server.listening import listening
 from vademecum.model.prompt import NOT_FOUND
 
 
@@ -93,7 +94,7 @@ def test_turns_before_an_early_one_are_found_behind_many_later_ones(tmp_path):
         (Rule(status=302, headers={"Location": "/v1/elsewhere"}), 502, "ASSISTANT_FAILED", "address"),
         (Rule(status=500, raw=CANARY), 502, "ASSISTANT_FAILED", "500"),
         (Rule(raw="<html>", headers={"Content-Type": "text/html"}), 502, "ASSISTANT_FAILED", "no answer"),
-        (Rule(first_s=9), 502, "ASSISTANT_UNREACHABLE", "0.2 s"),
+        (Rule(first_s=120), 502, "ASSISTANT_UNREACHABLE", "0.2 s"),
     ],
 )
 def test_what_the_endpoint_refuses_at_once_is_a_problem_in_words(tmp_path, rule, status, code, words):
@@ -102,7 +103,7 @@ def test_what_the_endpoint_refuses_at_once_is_a_problem_in_words(tmp_path, rule,
         assert words in said and CANARY not in said
         assert len(model.asked) == 1, "no redirect is followed"
 
-    scenario_of(tmp_path, scenario, rule, assistant_silence_s=0.2)
+    scenario_of(tmp_path, scenario, rule, assistant_silence_s=0.2 if rule.first_s else 60)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +253,8 @@ def test_an_answer_that_fails_keeps_what_came_and_says_why_in_words_of_ours(tmp_
         assert CANARY not in failure["message"] and KEY not in failure["message"]
         assert text is None or text_of(events) == text
 
-    scenario_of(tmp_path, scenario, rule, assistant_silence_s=0.5, assistant_whole_s=2)
+    silence_s, whole_s = 1 if rule.ends == "silent" else 60, 2 if rule.ends == "never" else 60
+    scenario_of(tmp_path, scenario, rule, assistant_silence_s=silence_s, assistant_whole_s=whole_s)
 
 
 def test_what_is_known_is_told_before_a_model_that_is_loaded_first(tmp_path, monkeypatch):
@@ -260,21 +262,28 @@ def test_what_is_known_is_told_before_a_model_that_is_loaded_first(tmp_path, mon
     monkeypatch.setattr("vademecum.services.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
-        text = (await ask(ada)).text
+        async with listening(h.app) as url, reading(url, ada) as lines:
+            text = ""
+            async for line in lines:
+                text += line + "\n"
+                if line == ": hb":
+                    model.go_on()
         assert text.index("event: context") < text.index(": hb") < text.index("event: delta")
         assert text_of(events_of(text)) == "At last."
 
-    scenario_of(tmp_path, scenario, Rule(say=["At last."], first_s=1), heartbeat_s=0.2)
+    scenario_of(tmp_path, scenario, Rule(say=["At last."], held=True), heartbeat_s=0.2)
 
 
 def test_a_failure_after_the_head_start_is_an_event(tmp_path, monkeypatch):
     monkeypatch.setattr("vademecum.services.answer.HEAD_START_S", 0.2)
 
     async def scenario(h, model, ada):
-        events = await heard(ada)
-        assert events[-1][0] == "failed" and events[-1][1]["code"] == "ASSISTANT_KEY"
+        async with listening(h.app) as url, reading(url, ada) as lines:
+            model.go_on()
+            name, failure = await last_event(lines)
+        assert (name, failure["code"]) == ("failed", "ASSISTANT_KEY")
 
-    scenario_of(tmp_path, scenario, Rule(status=401, first_s=1))
+    scenario_of(tmp_path, scenario, Rule(status=401, held=True))
 
 
 def test_nothing_found_in_authoritative_mode_is_answered_without_asking_the_model(tmp_path):

@@ -11,11 +11,10 @@ from property.rows import day, episode, fact, project, session
 from server.endpoint import Rule
 from server.extracting import FOUND, REPLY, finished, listed, made, put_off, reply, scenario_of, talk, until
 from server.house import house, refused, run
+from soon import soon
 from vademecum.model import jobs
 from vademecum.model.limits import Limits
 from vademecum.services import backup as backups
-
-QUICK = {"assistant_silence_s": 0.3, "assistant_whole_s": 1.0}
 
 
 def test_a_turn_that_is_over_becomes_entities_relationships_memories_and_proposed_facts(tmp_path):
@@ -211,7 +210,7 @@ def test_what_was_recalled_and_secrets_are_not_told_and_secrets_not_kept(tmp_pat
         (Rule(raw="<html>", headers={"Content-Type": "text/html"}), "no answer", True),
         (Rule(status=500), "failed (500)", True),
         (Rule(status=401), "key", False),
-        (Rule(first_s=30), "0.3 s", True),
+        (Rule(first_s=120), "0.3 s", True),
         (Rule(ends="never", pause_s=0.05), "longer than 1 s", True),
     ],
 )
@@ -228,7 +227,8 @@ def test_a_model_that_fails_is_asked_again_later_and_its_failure_said_in_words(
         assert found["jobs"][0]["state"] == "done" and found["jobs"][0]["error"] == ""
         assert len((await made(ada))["memories"]) == 1
 
-    scenario_of(tmp_path, scenario, rule, **QUICK)
+    silence_s, whole_s = (0.3, 60) if rule.first_s else (60, 1) if rule.ends == "never" else (60, 60)
+    scenario_of(tmp_path, scenario, rule, assistant_silence_s=silence_s, assistant_whole_s=whole_s)
 
 
 def test_a_reply_that_was_cut_off_gives_what_was_whole(tmp_path):
@@ -294,16 +294,18 @@ def test_a_turn_that_is_deleted_or_edited_while_it_is_extracted_leaves_nothing(t
     async def scenario(h, model, ada):
         gone, edited = episode("e1", "s1"), episode("e2", "s1")
         await talk(ada, gone)
-        await until(ada, lambda found: found["counts"]["running"])
+        await soon(lambda: len(model.asked) == 1)
         await ada.push("episodes", {**gone, "_deleted": True})
         assert (await listed(ada))["jobs"] == []
         await ada.push("episodes", edited)
-        await until(ada, lambda found: found["counts"]["running"])
+        model.go_on()
+        await soon(lambda: len(model.asked) == 2)
         await ada.push("episodes", {**edited, "userMessage": "quick"}, assumed=edited)
+        model.go_on()
         await finished(ada)
         assert [row["text"] for row in (await ada.live("memories")).values()] == ["It is quick."]
 
-    slow = Rule(when="what?", say=[REPLY], first_s=0.5)
+    slow = Rule(when="what?", say=[REPLY], held=True)
     scenario_of(tmp_path, scenario, slow, Rule(say=reply(memories=["It is quick."])))
 
 
@@ -355,13 +357,14 @@ def test_jobs_that_a_stop_left_are_taken_up_at_the_next_start(tmp_path):
 def test_forgetting_everything_forgets_the_jobs_and_what_a_model_was_about_to_say(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
-        await until(ada, lambda found: found["counts"]["running"])
+        await soon(lambda: model.asked)
         receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
         assert receipt.json()["leftovers"] == 0
-        await asyncio.sleep(0.6)
+        model.go_on()
+        await soon(lambda: not h.parts.backstage.jobs["work"].is_asked(ada.id))
         assert (await listed(ada))["jobs"] == [] and not any((await made(ada)).values())
 
-    scenario_of(tmp_path, scenario, Rule(say=[REPLY], first_s=0.4))
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY], held=True))
 
 
 def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):

@@ -154,13 +154,14 @@ def test_a_session_deleted_while_it_is_summarised_gets_no_summary(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)
         await ada.call("POST", SESSION, params={"later": True})
-        await until(ada, lambda found: found["counts"]["running"] and model.asked)
+        await soon(lambda: model.asked)
         await ada.call("DELETE", "/v1/sessions/s1")
+        model.go_on()
         assert (await finished(ada))["jobs"] == []
         await h.settle(ada)
         assert await ada.live("summaries") == {}
 
-    scenario_of(tmp_path, scenario, Rule(say=["Too late."], first_s=0.4), **OFF)
+    scenario_of(tmp_path, scenario, Rule(say=["Too late."], held=True), **OFF)
 
 
 def test_secrets_go_neither_to_the_model_nor_into_a_summary(tmp_path):
