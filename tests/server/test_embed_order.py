@@ -67,18 +67,32 @@ def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, in
 
 def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(tmp_path, installed, monkeypatch):  # noqa: F811
     names = observed(monkeypatch)
+    both_here, seen = asyncio.Event(), asyncio.Event()
+    noted = Embedder.passages
+
+    async def held(embedder, texts):
+        vectors = await noted(embedder, texts)
+        await both_here.wait()
+        if names.count("large") == LARGE:
+            await seen.wait()
+        return vectors
+
+    monkeypatch.setattr(Embedder, "passages", held)
 
     async def scenario():
         async with house(tmp_path, model=installed) as h:
             ada = await h.person()
             await write(ada, "large", LARGE)
             await write(ada, "small", 1)
-            seen = set()
-            while (status := await statuses(ada))["large"] != "ready":
-                seen.add((status["small"], status["large"]))
-                await asyncio.sleep(0.01)
-            assert ("ready", "pending") in seen
-            assert len(names) == LARGE + 1
+
+            async def only_the_small_one_is_ready():
+                return await statuses(ada) == {"small": "ready", "large": "pending"}
+
+            both_here.set()
+            await soon(only_the_small_one_is_ready)
+            seen.set()
+            await h.settle(ada)
+            assert set((await statuses(ada)).values()) == {"ready"} and len(names) == LARGE + 1
 
     run(scenario)
 

@@ -182,7 +182,7 @@ def test_who_leaves_is_not_held_up_by_what_rests(tmp_path, resting):
             await ada.add("sessions", session("s1"))
             await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
             await soon(resting.is_set)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await accounts.remove(h.parts, accounts.by_id(h.parts, ada.id))
 
     on_the_wire(tmp_path, scenario)
@@ -197,7 +197,7 @@ def test_a_search_by_another_model_is_not_held_up_by_what_rests(tmp_path, instal
                 await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
                 await soon(resting.is_set)
                 await use(h, "new")
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     found = await ada.call("GET", "/v1/episodes/search?q=hello&sessionId=s1")
                 assert found.status_code == 200
 
@@ -211,7 +211,7 @@ def test_who_leaves_is_not_held_up_by_the_index_that_another_gets_with_a_model(t
             async with waiting(h):
                 await use(h, "new")
                 await soon(lambda: h.parts.inference.swapping and resting.is_set())
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     await accounts.remove(h.parts, accounts.by_id(h.parts, bob.id))
 
     run(scenario)

@@ -64,7 +64,7 @@ def test_a_push_is_answered_also_when_the_work_behind_it_cannot_be_noted(tmp_pat
         async with house(tmp_path) as h:
             ada = await h.person()
             shutil.rmtree(tmp_path / "jobs")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert await send(ada, "documents", (document(ada.id, "d", status="pending"), None)) == []
                 assert await send(ada, "sessions", (session("s"), None)) == []
             (tmp_path / "jobs" / "embed").mkdir(parents=True)

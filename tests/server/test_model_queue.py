@@ -214,7 +214,7 @@ def test_while_the_model_is_being_opened_nobody_waits_without_end(tmp_path, slow
             opened = h.parts.inference._opening
             h.parts.inference._opening = asyncio.create_task(asyncio.sleep(600))
             answers = [await ask(ada, "x"), await ada.upload("notes.txt", "Some words.", None)]
-            for answer in (*answers, await asyncio.wait_for(ada.call("GET", "/v1/models"), 30)):
+            for answer in (*answers, await asyncio.wait_for(ada.call("GET", "/v1/models"), 60)):
                 assert "still being opened" in refused(answer, 503, "BUSY")["detail"]
                 assert int(answer.headers["Retry-After"]) >= 1
             h.parts.inference._opening.cancel()

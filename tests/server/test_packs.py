@@ -242,7 +242,7 @@ def test_two_tidyings_at_once_both_come_to_an_end_also_while_a_row_is_edited(tmp
         async with h.parts.users.open(ada.id) as store:
             with held_up(h):
                 tasks = await in_line(h, store.tidy(), store.tidy(), edit(ada, made[1]))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await asyncio.gather(*tasks)
         assert len(await ada.pull("facts")) == 8
 

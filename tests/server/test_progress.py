@@ -150,7 +150,7 @@ def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
                 leaving = asyncio.create_task(
                     ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})
                 )
-                async with asyncio.timeout(20):
+                async with asyncio.timeout(60):
                     while ada.id in teller._told:
                         go_on.set()
                         await asyncio.sleep(0.01)

@@ -276,19 +276,19 @@ def test_what_is_compared_with_memories_waits_for_their_vectors_and_not_for_thos
     tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        async with opened(tmp_path, installed, search_wait_s=60) as h:
+        async with opened(tmp_path, installed, search_wait_s=600) as h:
             ada = await talked(h, 1)
             assert await ada.push("memories", memory("tea", text="Ada likes tea")) == []
             assert await cosines(h, ada, "Ada likes tea", "memories") == {"tea": pytest.approx(1.0, abs=1e-3)}
             await h.settle(ada)
             go_on = held_up(monkeypatch, 0)
             assert await ada.push("episodes", episode("e9", "s1", userMessage="Later")) == []
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 assert set(await cosines(h, ada, "Ada likes tea", "memories")) == {"tea"}
             assert h.parts.backstage.jobs["recall_vectors"].is_asked(ada.id)
             assert await ada.push("memories", memory("sea", text="Bob sails the sea")) == []
             waits = asyncio.create_task(cosines(h, ada, "Ada likes tea", "memories"))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while "memories/sea" not in await lacking(h, ada):
                     await asyncio.sleep(0.01)
             assert not waits.done()

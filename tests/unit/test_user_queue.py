@@ -5,6 +5,8 @@ import time
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
+import pytest
+
 from soon import soon
 from vademecum.services import user_queue
 from vademecum.services.user_queue import UserQueue
@@ -29,6 +31,15 @@ class Works:
         await self.gate.wait()
         self.under_way.clear()
         self.done += 1
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """What the time is to a queue: a test moves it on. Waits begin and end as ever, and look at it then."""
+    told = SimpleNamespace(now=time.monotonic(), time=time.time)
+    told.monotonic = lambda: told.now
+    monkeypatch.setattr(user_queue, "time", told)
+    return told
 
 
 @asynccontextmanager
@@ -106,17 +117,13 @@ def test_turns_are_kept_apart_but_for_whoever_hurries(tmp_path):
     asyncio.run(scenario())
 
 
-def test_an_ask_when_the_time_between_two_turns_is_nearly_over_begins_the_next(tmp_path, monkeypatch):
-    now = time.monotonic()
-    monkeypatch.setattr(user_queue, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))
-
+def test_an_ask_when_the_time_between_two_turns_is_nearly_over_begins_the_next(tmp_path, clock):
     async def scenario():
-        nonlocal now
         async with begun(tmp_path, 0, apart_s=LATE) as (job, works):
             job.ask("ada")
             await ended(job)
             for further, done in ((0.5, 1), (0.2, 2)):
-                now += further * LATE
+                clock.now += further * LATE
                 job.ask("ada")
                 await asyncio.sleep(0.05)
                 assert works.done == done
@@ -124,34 +131,41 @@ def test_an_ask_when_the_time_between_two_turns_is_nearly_over_begins_the_next(t
     asyncio.run(scenario())
 
 
-def test_one_that_was_asked_for_during_a_turn_comes_when_they_are_far_enough_apart(tmp_path):
+def test_one_that_was_asked_for_during_a_turn_comes_when_they_are_far_enough_apart(tmp_path, clock):
     async def scenario():
-        async with begun(tmp_path, 0, apart_s=0.5) as (job, works):
+        async with begun(tmp_path, 0, apart_s=0.1) as (job, works):
             works.gate.clear()
             job.ask("ada")
             await works.under_way.wait()
             job.ask("ada")
             works.gate.set()
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.3)
             assert works.done == 1 and job.is_asked("ada")
+            clock.now += 0.1
             await ended(job)
             assert works.done == 2
 
     asyncio.run(scenario())
 
 
-def test_what_is_asked_for_when_it_is_quiet_waits_for_that_but_not_for_ever_and_not_for_who_hurries(tmp_path):
+def test_what_is_asked_for_when_it_is_quiet_waits_for_that_but_not_for_ever_and_not_for_who_hurries(
+    tmp_path, clock
+):
     async def scenario():
         async with begun(tmp_path, LATE) as (job, works):
             for _ in range(5):
-                job.ask_when_quiet("ada", quiet_s=0.4, most_s=LATE)
-                await asyncio.sleep(0.2)
+                job.ask_when_quiet("ada", quiet_s=0.1, most_s=LATE)
+                await asyncio.sleep(0.01)
+                clock.now += 0.07
+            await asyncio.sleep(0.3)
             assert works.done == 0
+            clock.now += 0.04
             await ended(job)
             assert works.done == 1
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 while works.done == 1:
-                    job.ask_when_quiet("ada", quiet_s=0.4, most_s=0.5)
+                    job.ask_when_quiet("ada", quiet_s=0.1, most_s=0.5)
+                    clock.now += 0.01
                     await asyncio.sleep(0.01)
             job.hurry("ada")
             await ended(job)
@@ -210,7 +224,7 @@ def test_settling_leaves_nothing_to_do_also_when_more_was_asked_meanwhile(tmp_pa
             settling = asyncio.create_task(job.settle("ada"))
             await asyncio.sleep(0.05)
             works.gate.set()
-            await asyncio.wait_for(settling, 20)
+            await asyncio.wait_for(settling, 60)
             assert works.done == 2 and not job.is_asked("ada")
 
     asyncio.run(scenario())

@@ -3,6 +3,7 @@
 import asyncio
 
 from server.house import Person, browser, with_token
+from soon import soon
 from vademecum.services.accounts import ensure_owner
 from vademecum.services.sign_in import new_cookie
 
@@ -60,3 +61,8 @@ async def streaming(h, call):
     task = asyncio.create_task(call)
     await h.streams(1)
     return task
+
+
+async def passed_on(h, account_id):
+    """Wait until the streams of an account have sent all that they had, and wait for more."""
+    await soon(lambda: all(one._queue._getters for one in h.parts.hub._subscriptions[account_id]))

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from property.rows import fact
 from server.accounts.people import OTHER, PASSWORD, account, at_browser, bearer, owner, signed_in
 from server.house import browser, house, refused, run
+from soon import soon
 from vademecum.services import sign_in
 
 
@@ -22,19 +23,19 @@ async def held(client, method, path, body, **more):
         yield body[4:]
 
     task = asyncio.create_task(client.request(method, path, content=slowly(), **more))
-    await asyncio.wait_for(begun.wait(), 10)
+    await asyncio.wait_for(begun.wait(), 60)
     yield task
     rest.set()
-    await asyncio.wait_for(asyncio.wait([task]), 10)
+    await asyncio.wait_for(asyncio.wait([task]), 60)
 
 
 @asynccontextmanager
 async def no_hashing():
-    """What wants to hash a password waits until the end of the block."""
+    """What wants to hash a password waits until the end of the block. Yields what says whether somebody does."""
     before, sign_in._hashing = sign_in._hashing, asyncio.Semaphore(1)  # one of this loop
     try:
         async with sign_in._hashing:
-            yield
+            yield lambda: sign_in._hashing._waiters
     finally:
         sign_in._hashing = before
 
@@ -128,9 +129,9 @@ def test_a_password_that_is_taken_away_while_it_is_looked_at_lets_nobody_in(tmp_
             ada = (await account(boss, "ada@example.org"))["userId"]
             client = browser(h)
             body = {"email": "ada@example.org", "password": PASSWORD}
-            async with no_hashing():
+            async with no_hashing() as somebody_waits:
                 task = asyncio.create_task(client.post("/v1/sign-in", json=body))
-                await asyncio.sleep(0.05)
+                await soon(somebody_waits)
                 await boss.patch(f"/v1/accounts/{ada}", json={"resetPassword": True})
             refused(await task, 401, "SIGNED_OUT")
             refused(await client.get("/v1/me"), 401, "SIGNED_OUT")
@@ -149,9 +150,9 @@ def test_a_password_that_is_being_set_when_the_account_is_reset_is_not_set(tmp_p
             first = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
             stolen = browser(h)
             await stolen.post("/v1/sign-in/link", data={"link": first.partition("link=")[2]})
-            async with no_hashing():
+            async with no_hashing() as somebody_waits:
                 task = asyncio.create_task(stolen.post("/v1/password", json={"new": OTHER}))
-                await asyncio.sleep(0.05)
+                await soon(somebody_waits)
                 link = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
             refused(await task, 401, "SIGNED_OUT")
             assert h.parts.accounts.accounts[ada].password is None
@@ -169,13 +170,14 @@ def test_a_link_that_is_being_used_when_the_account_is_reset_lets_nobody_in(tmp_
             reset = {"resetPassword": True}
             link = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
             client = browser(h)
-            async with h.parts.accounts._turn:
+            turn = h.parts.accounts._turn
+            async with turn:
                 using = asyncio.create_task(
                     client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
                 )
-                await asyncio.sleep(0.05)
+                await soon(lambda: len(turn._waiters or ()) == 1)
                 resetting = asyncio.create_task(boss.patch(f"/v1/accounts/{ada}", json=reset))
-                await asyncio.sleep(0.05)
+                await soon(lambda: len(turn._waiters) == 2)
             await asyncio.gather(using, resetting)
             refused(await client.get("/v1/me"), 401, "SIGNED_OUT")
 

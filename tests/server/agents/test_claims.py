@@ -240,7 +240,7 @@ def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_pat
 
 
 def test_a_place_at_which_a_look_hangs_is_looked_at_again_when_it_has_answered(tmp_path, monkeypatch):
-    answers, asked = threading.Event(), []
+    answers, hangs_now, asked = threading.Event(), threading.Event(), []
     hung, near = (
         RootPlace(str(tmp_path / "hung"), this_machine()),
         RootPlace(str(tmp_path / "no"), this_machine()),
@@ -248,19 +248,26 @@ def test_a_place_at_which_a_look_hangs_is_looked_at_again_when_it_has_answered(t
 
     def hangs(place, here):
         asked.append(place)
-        return place == near or answers.wait(20)
+        if place == near:
+            return True
+        hangs_now.set()
+        return answers.wait(20)
 
     monkeypatch.setattr(roots, "is_gone", hangs)
     monkeypatch.setattr(roots, "LOOK_S", 0.2)
 
     async def scenario():
         try:
-            for _ in range(3):
+            # The loop has the other thread come to where it hangs before it sees that the time is over.
+            asyncio.get_running_loop().call_soon(hangs_now.wait, 20)
+            assert await roots.look([near, hung]) == {near: True, hung: False}
+            monkeypatch.setattr(roots, "LOOK_S", 60)
+            for _ in range(2):
                 assert await roots.look([near, hung]) == {near: True, hung: False}
             assert asked.count(hung) == 1
         finally:
             answers.set()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (await roots.look([hung]))[hung]:
                 await asyncio.sleep(0.01)
 

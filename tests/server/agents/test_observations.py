@@ -173,7 +173,7 @@ def test_to_devices_there_is_no_such_collection(collection, tmp_path):
                 answer = await ada.call(method, f"/v1/sync/{name}/0/{path}", json=[])
                 assert refused(answer, 404, "NOT_FOUND")["detail"] == said
             for path in (f"{name}/0/pullStream", f"stream?versions={name}:0"):
-                answer = await asyncio.wait_for(ada.call("GET", f"/v1/sync/{path}"), 20)
+                answer = await asyncio.wait_for(ada.call("GET", f"/v1/sync/{path}"), 60)
                 assert refused(answer, 404, "NOT_FOUND")["detail"] == said
 
     with_person(tmp_path, scenario)
@@ -186,7 +186,7 @@ def test_a_stream_of_all_collections_does_not_tell_of_observations(tmp_path):
         await take(ada, event("quite unmistakable"))
         await ada.push("projects", project("p9"))
         h.parts.hub.close_user(ada.id)
-        heard = (await asyncio.wait_for(stream, 20)).text
+        heard = (await asyncio.wait_for(stream, 60)).text
         assert "p9" in heard and '"app"' in heard
         assert "unmistakable" not in heard and "observations" not in heard and "roots" not in heard
 

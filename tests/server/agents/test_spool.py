@@ -150,7 +150,7 @@ def test_what_is_no_ordinary_file_is_set_aside_and_holds_up_nobody(tmp_path):
             (folder / "dangling.json").symlink_to(tmp_path / "nothing")
             (folder / "folder.json").mkdir()
             os.mkfifo(folder / "pipe.json")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await h.parts.spool.take_up()
             assert [row["content"] for row in await listed(ada)] == ["good"]
             assert [row["content"] for row in await listed(ben)] == ["his"]
