@@ -14,7 +14,16 @@ from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from unit.files import hostile, making, test_encodings, test_formats, test_honest, test_sniff, test_table
+from unit.files import (
+    hostile,
+    making,
+    test_encodings,
+    test_formats,
+    test_honest,
+    test_sniff,
+    test_table,
+    test_word,
+)
 from vademecum.engines.files.parsed import MESSAGES, Limits
 from vademecum.engines.files.worker import Task, read, refusal
 from vademecum.http.headers import content_policy
@@ -81,12 +90,12 @@ def formats() -> Iterator[tuple[str, bytes]]:
         yield f"{ending}-by-a-wrong-name.pdf", data
         if ending in ("docx", "pptx", "xlsx"):
             yield f"strict.{ending}", test_formats.strict(data)
-    for place, xml in test_formats.DOCX_SHOWN.items():
-        yield f"{place}.docx", test_formats.docx_with(xml)
+    for place, xml in test_word.DOCX_SHOWN.items():
+        yield f"{place}.docx", test_word.docx_with(xml)
     struck = '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>GONE</w:delText></w:r></w:del></w:p>'
     for kind in ("footnote", "endnote"):
-        yield f"{kind}.docx", test_formats.docx_noted(kind)
-    yield "struck.docx", test_formats.docx_with(struck)
+        yield f"{kind}.docx", test_word.docx_noted(kind)
+    yield "struck.docx", test_word.docx_with(struck)
     yield (
         "headings.docx",
         making.word(
@@ -106,7 +115,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "japanese.pdf", japanese_pdf()
     yield "deck.pptx", making.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May."))
     yield "chart.pptx", test_formats.charted()
-    yield "lost.docx", test_formats.docx_lost("NULL")
+    yield "lost.docx", test_word.docx_lost("NULL")
     yield "rows.xlsx", making.workbook(**SHEETS)
     yield "prices.xlsx", making.workbook(Prices=test_table.PRICES)
     remarked = [[*row, "sold" if n % 40 == 0 else None] for n, row in enumerate(test_table.PRICES)]
