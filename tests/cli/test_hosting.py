@@ -56,17 +56,18 @@ def test_the_port_is_the_servers_before_anything_is_opened(home):
     """Whoever comes too early waits."""
     home.data.mkdir()
     os.mkfifo(home.data / "accounts.duckdb")  # the start stops here
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process, log = home.spawn("--port", str(port))
-    try:
-        soon_outside(lambda: process.poll() is not None or is_taken(port))
-        assert process.poll() is None, log.read_text()
-        assert not (home.data / "server.json").exists()
-    finally:
-        process.kill()
-        process.wait(60)
+    with socket.socket() as kept:  # to the end, so that nobody else is given its port
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        port = kept.getsockname()[1]
+        process, log = home.spawn("--port", str(port))
+        try:
+            soon_outside(lambda: process.poll() is not None or is_taken(port))
+            assert process.poll() is None, log.read_text()
+            assert not (home.data / "server.json").exists()
+        finally:
+            process.kill()
+            process.wait(60)
 
 
 def test_a_server_that_cannot_say_where_it_listens_ends_in_order(home):

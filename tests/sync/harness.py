@@ -32,10 +32,12 @@ START_S = 60  # on cores that many tests share
 TOLD_LINES = 100
 
 
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return int(s.getsockname()[1])
+def kept_port() -> socket.socket:
+    """A port that nobody else is given, up or down; the server may listen on it all the same (SO_REUSEADDR)."""
+    kept = socket.socket()
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    return kept
 
 
 class Harness:
@@ -43,7 +45,8 @@ class Harness:
         self.data = Path(tempfile.mkdtemp(prefix="vademecum-sync-"))
         fd, name = tempfile.mkstemp(prefix="vademecum-sync-", suffix=".log")
         self.log, self.log_path = os.fdopen(fd, "ab"), Path(name)
-        self.port = free_port()
+        self.kept = kept_port()
+        self.port = int(self.kept.getsockname()[1])
         self.process: asyncio.subprocess.Process | None = None
         self.lose: str | None = None
         self.dies: str | None = None
