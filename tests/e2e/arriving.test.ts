@@ -18,7 +18,7 @@ beforeAll(async () => {
   await device.modelReady();
   await device.offline(true);
   await device.reopen();
-  device.page.setDefaultTimeout(30_000);
+  device.page.setDefaultTimeout(60_000);
 });
 
 test("the answer to a question that is asked at once is from the file", async () => {
@@ -54,7 +54,7 @@ test("a page that is closed while a question waits leaves it to the next, which 
   await page.getByText("Reading voyage.txt. The answer waits for it.").waitFor();
   const selector = { sessionId: page.url().split("/s/")[1]! };
   await device.reopen();
-  device.page.setDefaultTimeout(30_000);
+  device.page.setDefaultTimeout(60_000);
   await device.until(async () => (await device.rows("episodes", { selector }))[0]!.status === "done");
   const [turn, ...others] = await device.rows("episodes", { selector });
   expect(others).toEqual([]);

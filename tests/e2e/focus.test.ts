@@ -20,7 +20,7 @@ beforeAll(async () => {
   await push(user, "episodes", turn("e1", "s-rent", 1, "What is the rent?", "900 euros."));
   device = await Device.of(user);
   page = device.page;
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(60_000);
   await page.evaluate(() => history.pushState(null, "", "/s/s-rent"));
   await page.getByText("900 euros.").waitFor();
 });

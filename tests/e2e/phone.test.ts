@@ -19,7 +19,7 @@ beforeAll(async () => {
   await push(user, "facts", fact("f1", "a flat in Harbour Street"));
   device = await Device.of(user, { phone: true });
   page = device.page;
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(60_000);
   await go("/s/s-long");
   await page.getByRole("heading", { name: LONG }).waitFor();
 });

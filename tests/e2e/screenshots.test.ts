@@ -27,7 +27,7 @@ beforeAll(async () => {
   await furnish(user);
   device = await Device.of(user);
   page = device.page;
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   await device.modelReady();
   await device.embedded(8);
 });

@@ -100,7 +100,7 @@ test("a push that goes through after it failed makes it live again, each time", 
     await device.insert("sessions", session(`s${n}`));
     await eventually("it failed", () => kind() === "offline");
     gate.refuses = () => undefined;
-    await eventually("it is live again", () => kind() === "live", 5_000);
+    await eventually("it is live again", () => kind() === "live", 15_000);
   }
 });
 
