@@ -98,7 +98,7 @@ def test_a_reply_of_malice_takes_no_time_and_no_room():
     entities = [{"name": f"N{n}", "type": "person", "notes": "x" * 1000} for n in range(5000)]
     memories = [f"memory {n} " + "y" * 1000 for n in range(100)]
     facts = [{"key": f"k{n}", "value": "z" * 1000, "confidence": 1e300} for n in range(100)]
-    began = time.monotonic()
+    began = time.thread_time()
     found = parse(json.dumps({"memories": memories[:10], "facts": facts[:15], "entities": entities}))
     for bad in (
         "{" * 100_000,
@@ -108,7 +108,7 @@ def test_a_reply_of_malice_takes_no_time_and_no_room():
         "{}" * 100_000,
     ):
         assert parse(bad) is None
-    assert time.monotonic() - began < 10, "a second, on a machine that does nothing else"
+    assert time.thread_time() - began < 10, "a second of a processor"
     assert (
         len(found.entities) == extraction.ENTITIES_MAX
         and len(found.entities[0].notes) == extraction.NOTES_MAX

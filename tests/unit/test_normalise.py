@@ -93,10 +93,10 @@ def test_surrogates_as_javascript_mends_them() -> None:
 
 
 def test_a_million_marks_cost_no_more_than_a_million_letters() -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     text = normalise("e" + "\u0301\u0327" * 500_000)
     assert len(text) <= MARK_RUN + 1
-    assert time.perf_counter() - began < 5, "without the bound this takes a quarter of an hour"
+    assert time.thread_time() - began < 15, "without the bound this takes a quarter of an hour"
 
 
 def as_pieces(source: Text, change: Callable[[str], str], wanted: str) -> Text:
