@@ -22,7 +22,13 @@ PREPARED.set_forkserver_preload(["prepared"])
 PREPARING = threading.Lock()
 
 
-def _command(words: list[str], environment: dict[str, str], streams: list[Path], cwd: Path) -> None:
+def _command(
+    words: list[str],
+    environment: dict[str, str],
+    streams: list[Path],
+    cwd: Path,
+    first: Callable[[], None] | None,
+) -> None:
     """What the new process does."""
     for number, path in enumerate(streams):  # pipes with a name, too: their ends are one-way
         descriptor = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_APPEND)
@@ -36,12 +42,21 @@ def _command(words: list[str], environment: dict[str, str], streams: list[Path],
     importlib.reload(vademecum)  # what it does to the environment first of all
     from vademecum.cli.main import main
 
+    if first is not None:
+        first()
     main(words, prog_name="vademecum")
 
 
-def forked(words: list[str], environment: dict[str, str], streams: list[Path], cwd: Path) -> BaseProcess:
-    """The command in a process of its own, from the one that is prepared. `streams`: files or pipes with a name."""
-    return begun(_command, words, environment, streams, cwd)
+def forked(
+    words: list[str],
+    environment: dict[str, str],
+    streams: list[Path],
+    cwd: Path,
+    first: Callable[[], None] | None = None,
+) -> BaseProcess:
+    """The command in a process of its own, from the one that is prepared. `streams`: files or pipes with a name.
+    `first`: what that process does to itself before."""
+    return begun(_command, words, environment, streams, cwd, first)
 
 
 def begun(does: Callable[..., None], *given: object) -> BaseProcess:

@@ -15,6 +15,7 @@ import ssl
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ class Served:
     data: Path
     models: Path
     settings: dict[str, str] = field(default_factory=dict)
+    first: Callable[[], None] | None = None  # what a forked process does to itself before it serves
     process: Process | None = None
     door: Door | None = None
     first_answer_s: list[float] = field(default_factory=list)
@@ -66,7 +68,7 @@ class Served:
         if not anew:
             self.log.touch()
             streams = [Path(os.devnull), self.log, self.log]
-            self.process = Forked(forked(words, environment, streams, Path.cwd()))
+            self.process = Forked(forked(words, environment, streams, Path.cwd(), self.first))
             return self.process
         with self.log.open("ab") as log:
             command = [sys.executable, "-m", "vademecum.cli.main", *words]

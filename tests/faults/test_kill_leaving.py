@@ -13,11 +13,12 @@ import httpx
 import pytest
 
 from faults.served import Served
+from faults.slowly import unlink_slowly
 from server.agents.acting import event
 from vademecum.services.left import has_left
 
 EMAIL = "ada@example.org"
-EVENTS = 3000  # so that to remove them takes a while
+EVENTS = 300  # to remove them takes a while, slowly
 DONE_S = 60.0
 # When the removal has been noted; some time later, while the account and its records go; when its events begin to go.
 MOMENTS = ["noted", "soon after", "half-way"]
@@ -29,7 +30,9 @@ def test_a_kill_while_an_account_is_removed_leaves_none_of_its_events(tmp_path: 
 
 
 async def besiege(data: Path, moment: str) -> None:
-    served = Served(data, data.with_name("no-models"), {"tiers": '{"FREE": {"storageBytes": 1}}'})
+    served = Served(
+        data, data.with_name("no-models"), {"tiers": '{"FREE": {"storageBytes": 1}}'}, unlink_slowly
+    )
     spool = data / "spool" / quote(EMAIL, safe="")
     aside = data / "spool" / "rejected" / spool.name
     try:
@@ -49,6 +52,7 @@ async def besiege(data: Path, moment: str) -> None:
         left = sum(1 for folder in (spool, aside) for _ in folder.glob("*.json"))
         assert left > 0, "nothing was half-way"
         await client.aclose()
+        served.first = None
         client = await served.start()
         await client.aclose()
     finally:

@@ -47,7 +47,8 @@ async def besiege(tmp_path: Path) -> None:
         await check(client, token)
         await client.aclose()
     finally:
-        writer.join()
+        if writer.ident is not None:  # it has begun
+            writer.join()
         served.kill()
     assert not (tmp_path / "data" / "spool" / "rejected").exists()
 

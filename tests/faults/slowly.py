@@ -1,0 +1,16 @@
+"""What a server does to itself before it serves, so that it can be killed in the middle of something quick."""
+
+import os
+import time
+
+UNLINK_S = 0.01
+
+
+def unlink_slowly() -> None:
+    unlink = os.unlink
+
+    def slow(*given: object, **more: object) -> None:
+        time.sleep(UNLINK_S)
+        unlink(*given, **more)  # type: ignore[arg-type]
+
+    os.unlink = slow  # type: ignore[assignment]
