@@ -46,7 +46,7 @@ ROUNDS, ANEW, DEAD_MAX = (200, 50, 2000) if SOAK else (20, 3, 500)  # the last: 
 WRITERS = ("talk", "collect", "borrow", "upload")
 READERS = ("pull", "follow")
 WORD = re.compile("zq[0-9a-f]{12}")
-SETTLE_S = 20.0
+SETTLE_S = 60.0
 
 
 def test_twenty_kills_lose_nothing_double_nothing_and_leave_nothing_by_half(tmp_path):
