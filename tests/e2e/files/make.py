@@ -23,6 +23,7 @@ from unit.files import (
     test_sniff,
     test_table,
     test_word,
+    test_workbook,
 )
 from vademecum.engines.files.parsed import MESSAGES, Limits
 from vademecum.engines.files.worker import Task, read, refusal
@@ -127,6 +128,11 @@ def formats() -> Iterator[tuple[str, bytes]]:
         yield f"row {number}.xlsx", making.sheet_of((number, "Ada"), (2, "Grace"))
     blanks = ("\x85", "\ufeff", "\xa0", "\u2028", "\u200b", "\u3000", "a\x85", "a\ufeff")
     yield "blanks.xlsx", making.sheet_of(*((None, "Ada", blank) for blank in blanks), (None, "\ufeff"))
+    for kind, (cell, _) in test_workbook.CELLS.items():
+        yield f"{kind}.xlsx", test_workbook.with_cell(cell)
+    yield "odd looks.xlsx", test_workbook.with_odd_looks()
+    for state in ("hidden", "veryHidden", "visible"):
+        yield f"{state}.xlsx", test_workbook.with_hidden(state)
     yield "large.xlsx", making.workbook(Rent=[[f"tenant {n}", n, "paid", n / 8] for n in range(4000)])
     yield "text.odt", making.odt(ODT_BODY)
     yield "spine.epub", epub()

@@ -1,8 +1,25 @@
-"""XLSX in reading order: a sheet is a section, a row a line."""
+"""XLSX in reading order: a sheet is a section, a row a line. A sheet that is hidden is not read: nobody who opens the
+workbook sees it. Rows and columns that are hidden are: a filter hides them, and shows them again.
+
+A cell that says what cannot be (a date outside of the calendar, letters for a number) is left as it is written. How the
+workbook looks, and what it says of itself, is not asked: programs write it in many ways.
+"""
 
 from __future__ import annotations
 
-import openpyxl
+import datetime
+import math
+import posixpath
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar
+
+from openpyxl.styles.numbers import builtin_format_code, is_date_format, is_timedelta_format
+from openpyxl.utils import column_index_from_string
+from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel, from_ISO8601
+from openpyxl.xml.functions import iterparse
 
 from vademecum.engines.files import archive
 from vademecum.engines.files.parsed import XLSX, Limits, Parsed, Part, Unreadable
@@ -10,26 +27,164 @@ from vademecum.engines.files.table import Row, table
 
 CELLS_MAX = 2_000_000
 ROWS_MAX = 1_048_576  # Excel has no more
+_MAIN = "xl/workbook.xml"
+_STRING, _RUN, _LETTERS, _ROW, _VALUE, _INLINE = (
+    f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{name}"
+    for name in ("si", "r", "t", "row", "v", "is")
+)
+_SAID = (_RUN, _LETTERS)
+_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_PLACE = re.compile("([A-Za-z]{1,3})[0-9]+")
+_INDEX = re.compile("[0-9]{1,9}")
+_ESCAPED = re.compile(
+    "_x(?!D[89A-F])([0-9A-F]{4})_", re.IGNORECASE
+)  # what XML cannot hold; half a letter stays so
+_Thing = TypeVar("_Thing")
+
+
+class _Date(Enum):
+    POINT = "point"
+    DURATION = "duration"
+
+
+class _Book(NamedTuple):
+    """What the cells of all sheets refer to. `dates`: what a cell's style makes of a number, if it is one of them."""
+
+    strings: Sequence[str]
+    dates: Sequence[_Date | None]
+    epoch: datetime.datetime
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
-    book = openpyxl.load_workbook(archive.office(data, limits), read_only=True, data_only=True)
-    parts: list[Part] = []
-    cells = 0
-    for sheet in book.worksheets:
-        rows = []
-        sheet.reset_dimensions()  # a file may claim a million rows that it does not have
-        for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-            values = ["" if value is None else str(value) for value in row]
-            if values:  # some programs write the last row of a sheet, however empty those above it
-                cells += len(values) + 1
-            if cells > CELLS_MAX:
-                raise Unreadable("TOO_EXPANSIVE")
-            if number > ROWS_MAX:
-                raise Unreadable("DAMAGED")
-            line = "\t".join(values).rstrip()
-            if line:
-                rows.append(Row(number, line))
-        whole = Part("\n".join(row.text for row in rows), section=sheet.title)
-        parts += table(whole, rows, "\t")
+    with zipfile.ZipFile(archive.office(data, limits)) as opened:
+        main = archive.xml(archive.member(opened, _MAIN, limits))
+        related = dict(_related(opened, limits))
+        book = _book(opened, main, dict(related.values()), limits)
+        parts: list[Part] = []
+        cells = 0
+        for sheet in main.iterfind("{*}sheets/{*}sheet"):
+            kind, place = related.get(sheet.get(_ID), ("", ""))
+            if kind != "worksheet" or sheet.get("state", "visible") != "visible":
+                continue
+            rows = []
+            for number, values in _rows(opened, place, book):
+                if values:  # some programs write the last row of a sheet, however empty those above it
+                    cells += len(values) + 1
+                if cells > CELLS_MAX:
+                    raise Unreadable("TOO_EXPANSIVE")
+                line = "\t".join(values).rstrip()
+                if line:
+                    rows.append(Row(number, line))
+            whole = Part("\n".join(row.text for row in rows), section=sheet.get("name"))
+            parts += table(whole, rows, "\t")
     return Parsed(XLSX, parts)
+
+
+def _related(opened: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[str, tuple[str, str]]]:
+    """By its id, the kind and the place of each member of the archive that the workbook names."""
+    names = set(opened.namelist())
+    for relation in archive.xml(archive.member(opened, "xl/_rels/workbook.xml.rels", limits)):
+        place = posixpath.normpath(posixpath.join("/xl", relation.get("Target", ""))).lstrip("/")
+        if place in names:
+            yield relation.get("Id"), (relation.get("Type", "").rpartition("/")[2], place)
+
+
+def _book(opened: zipfile.ZipFile, main: Any, places: dict[str, str], limits: Limits) -> _Book:
+    strings = _strings(opened, places["sharedStrings"]) if "sharedStrings" in places else ()
+    styles = archive.xml(archive.member(opened, places["styles"], limits)) if "styles" in places else None
+    properties = main.find("{*}workbookPr")
+    since_1904 = properties is not None and properties.get("date1904") in ("1", "true")
+    dates = () if styles is None else _dates(styles)
+    return _Book(list(strings), list(dates), MAC_EPOCH if since_1904 else WINDOWS_EPOCH)
+
+
+def _strings(opened: zipfile.ZipFile, place: str) -> Iterator[str]:
+    with opened.open(place) as source:
+        for _, node in iterparse(source):
+            if node.tag == _STRING:
+                yield _string(node)
+                node.clear()
+
+
+def _dates(styles: Any) -> Iterator[_Date | None]:
+    own = {said.get("numFmtId"): said.get("formatCode") for said in styles.iterfind("{*}numFmts/{*}numFmt")}
+    for style in styles.iterfind("{*}cellXfs/{*}xf"):
+        number = style.get("numFmtId", "0")
+        known = builtin_format_code(int(number)) if _INDEX.fullmatch(number) else None
+        form = own.get(number, known)
+        duration = _Date.DURATION if is_timedelta_format(form) else _Date.POINT
+        yield duration if is_date_format(form) else None
+
+
+def _rows(opened: zipfile.ZipFile, place: str, book: _Book) -> Iterator[tuple[int, list[str]]]:
+    """With their numbers, which grow: a row that was there is passed over."""
+    last, number = 0, 0
+    with opened.open(place) as source:
+        for _, element in iterparse(source):
+            if element.tag == _ROW:
+                number = _number(element.get("r"), number + 1)
+                if number > last:
+                    last = number
+                    yield number, _values(element, book)
+                element.clear()
+
+
+def _number(claimed: str | None, otherwise: int) -> int:
+    number = otherwise if claimed is None else float(claimed)
+    if number != int(number) or number > ROWS_MAX:
+        raise Unreadable("DAMAGED")
+    return int(number)
+
+
+def _values(row: Any, book: _Book) -> list[str]:
+    values: list[str] = []
+    for cell in row:
+        place = _PLACE.fullmatch(cell.get("r", ""))
+        at = column_index_from_string(place[1]) - 1 if place else len(values)
+        values += [""] * (at + 1 - len(values))
+        values[at] = _value(cell, book)
+    return values
+
+
+def _value(cell: Any, book: _Book) -> str:
+    kind, said = cell.get("t", "n"), cell.findtext(_VALUE) or ""
+    if kind == "inlineStr":
+        return "".join(map(_string, cell.iterfind(_INLINE)))
+    if kind == "s":
+        return _at(book.strings, said) or ""
+    try:
+        return str(_meant(kind, said, cell.get("s", "0"), book)) if said else ""
+    except (ValueError, OverflowError):
+        return said
+
+
+def _meant(kind: str, said: str, style: str, book: _Book) -> object:
+    if kind == "b":
+        return bool(int(said))
+    if kind == "d":
+        return from_ISO8601(said)
+    if kind != "n":
+        return said
+    number = float(said) if set(said) & set(".eE") else int(said)
+    if not math.isfinite(number):
+        raise ValueError(said)
+    date = _at(book.dates, style)
+    return number if date is None else from_excel(number, book.epoch, date is _Date.DURATION)
+
+
+def _at(things: Sequence[_Thing], written: str) -> _Thing | None:
+    at = int(written) if _INDEX.fullmatch(written) else len(things)
+    return things[at] if at < len(things) else None
+
+
+def _string(node: Any) -> str:
+    """Plain, or in runs of different looks; not how it is pronounced."""
+    runs = (
+        child.findtext(_LETTERS) if child.tag == _RUN else child.text for child in node if child.tag in _SAID
+    )
+    return _ESCAPED.sub(_unescaped, "".join(filter(None, runs)))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    letter = chr(int(found[1], 16))
+    return letter if letter >= " " or letter in "\t\n\r" else ""

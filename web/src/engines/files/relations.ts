@@ -4,7 +4,7 @@ import type { Archive } from "./archive.ts";
 import { Unreadable } from "./parsed.ts";
 import { elements } from "./xml.ts";
 
-interface Relation {
+export interface Relation {
   id: string;
   type: string;
   place: string;

@@ -1,14 +1,22 @@
-/** XLSX: a sheet is a section, a row a line, a value as it was last calculated. */
+/**
+ * XLSX: a sheet is a section, a row a line, a value as it was last calculated. A sheet that is hidden is not read; rows
+ * and columns are. A cell that says what cannot be is left as it is written.
+ */
 
 import { Archive } from "./archive.ts";
-import { dateFormats, spelledDate, type DateKind } from "./dates.ts";
+import { dateFormats, spelledDate, spelledTime, type DateKind } from "./dates.ts";
 import { LIMITS, part, Unreadable, XLSX, type Part, type Read } from "./parsed.ts";
-import { byId, byType, relationsOf } from "./relations.ts";
+import { byType, relationsOf, type Relation } from "./relations.ts";
 import { table, type Row } from "./table.ts";
 import { elements, find, letters, parseXml, type XmlNode } from "./xml.ts";
 
 const MAIN = "xl/workbook.xml";
 const ROWS_MAX = 1_048_576; // Excel has no more
+const ESCAPED = /_x(?!D[89A-F])([0-9A-F]{4})_/giu; // what XML cannot hold; half a letter stays so
+const PLACE = /^([A-Za-z]{1,3})\d+$/u;
+const INDEX = /^\d{1,9}$/u;
+const WHOLE = /^\s*\+?(-?\d+)\s*$/u;
+const NUMBER = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/iu;
 const BLANK = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/u; // Python's
 
 /** What the cells of all sheets refer to. */
@@ -21,19 +29,19 @@ interface Book {
 export function parse(data: Uint8Array): Read {
   const archive = new Archive(data);
   const main = archive.xml(MAIN);
-  const relations = relationsOf(archive, MAIN);
-  const worksheets = new Set(byType(relations, "worksheet"));
-  const book = bookOf(archive, main);
+  const related = relationsOf(archive, MAIN).filter(({ place }) => archive.has(place));
+  const book = bookOf(archive, main, related);
   const sheets = find(main, "x:sheets");
   const parts: Part[] = [];
   let cells = 0;
   for (const { attributes } of sheets ? elements(sheets) : []) {
-    const place = byId(relations, attributes.get("r:id"));
-    if (!worksheets.has(place)) continue; // a sheet that is a diagram
+    const relation = related.find(({ id }) => id === attributes.get("r:id"));
+    if (!relation?.type.endsWith("/worksheet")) continue; // a sheet that is a diagram
+    if ((attributes.get("state") ?? "visible") !== "visible") continue;
     const rows: Row[] = [];
     let number = 0;
     let last = 0;
-    parseXml(archive.bytes(place), "x:row", (row) => {
+    parseXml(archive.bytes(relation.place), "x:row", (row) => {
       const values = valuesOf(row, book);
       number = numberOf(row, number + 1);
       if (number <= last) return; // a row that was there: the server passes over it
@@ -49,24 +57,25 @@ export function parse(data: Uint8Array): Read {
   return { mimeType: XLSX, parts };
 }
 
-function bookOf(archive: Archive, main: XmlNode): Book {
-  const shared = archive.has("xl/sharedStrings.xml") ? archive.xml("xl/sharedStrings.xml") : undefined;
-  const styles = archive.has("xl/styles.xml") ? archive.xml("xl/styles.xml") : undefined;
+function bookOf(archive: Archive, main: XmlNode, related: readonly Relation[]): Book {
+  const [strings, styles] = ["sharedStrings", "styles"].map((type) => byType(related, type).at(-1));
   const since1904 = find(main, "x:workbookPr")?.attributes.get("date1904") ?? "0";
   return {
-    strings: shared ? elements(shared).map(stringOf) : [],
-    dates: styles ? dateFormats(styles) : [],
+    strings: strings ? elements(archive.xml(strings)).map(stringOf) : [],
+    dates: styles ? dateFormats(archive.xml(styles)) : [],
     since1904: since1904 === "1" || since1904 === "true",
   };
 }
 
 /** Plain, or in runs of different looks; not how it is pronounced. */
 function stringOf(node: XmlNode): string {
-  return elements(node)
-    .map((child) =>
-      letters(child.name === "x:t" ? child : child.name === "x:r" ? find(child, "x:t") : undefined),
-    )
-    .join("");
+  const runs = elements(node).map((child) =>
+    letters(child.name === "x:t" ? child : child.name === "x:r" ? find(child, "x:t") : undefined),
+  );
+  return runs.join("").replace(ESCAPED, (_, code: string) => {
+    const letter = String.fromCharCode(Number.parseInt(code, 16));
+    return letter >= " " || "\t\n\r".includes(letter) ? letter : "";
+  });
 }
 
 function numberOf(row: XmlNode, otherwise: number): number {
@@ -86,7 +95,6 @@ function valuesOf(row: XmlNode, book: Book): string[] {
   const values: string[] = [];
   for (const cell of elements(row)) {
     const at = columnOf(cell.attributes.get("r")) ?? values.length;
-    if (at >= 16_384) throw new Unreadable("DAMAGED"); // more columns than Excel has
     while (values.length < at) values.push("");
     values[at] = valueOf(cell, book);
   }
@@ -95,27 +103,35 @@ function valuesOf(row: XmlNode, book: Book): string[] {
 
 /** Of "AB12", counted from 0. */
 function columnOf(reference: string | undefined): number | undefined {
-  const column = /^[A-Za-z]+/u.exec(reference ?? "")?.[0].toUpperCase();
+  const column = PLACE.exec(reference ?? "")?.[1]!.toUpperCase();
   if (column === undefined) return undefined;
   return [...column].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1;
 }
 
 function valueOf(cell: XmlNode, { strings, dates, since1904 }: Book): string {
   const type = cell.attributes.get("t") ?? "n";
-  if (type === "inlineStr") return stringOf(find(cell, "x:is") ?? cell);
+  if (type === "inlineStr") return elements(cell).filter(isInline).map(stringOf).join("");
   const value = letters(find(cell, "x:v"));
-  if (!value) return "";
-  if (type === "s") return strings[Number(value)] ?? "";
-  if (type === "b") return value === "0" ? "False" : "True";
-  if (type === "d") return value.replace("T", " ").replace(/Z$/u, "");
-  if (type !== "n") return value;
-  const kind = dates[Number(cell.attributes.get("s") ?? 0)];
-  return kind ? spelledDate(Number(value), kind, since1904) : spelledNumber(value);
+  if (type === "s") return at(strings, value) ?? "";
+  if (type === "b") return WHOLE.test(value) ? (Number(value) ? "True" : "False") : value;
+  if (type === "d") return spelledTime(value);
+  if (type !== "n" || !NUMBER.test(value) || !Number.isFinite(Number(value))) return value;
+  const kind = at(dates, cell.attributes.get("s") ?? "0");
+  return kind ? (spelledDate(Number(value), kind, since1904) ?? value) : spelledNumber(value);
+}
+
+function isInline({ name }: XmlNode): boolean {
+  return name === "x:is";
+}
+
+function at<Thing>(things: readonly Thing[], written: string): Thing | undefined {
+  return INDEX.test(written) ? things[Number(written)] : undefined;
 }
 
 /** As the server says it: a fraction keeps its point. */
 function spelledNumber(value: string): string {
-  if (!/[.eE]/u.test(value)) return value;
+  const whole = WHOLE.exec(value)?.[1];
+  if (whole) return String(BigInt(whole));
   const number = String(Number(value));
   return /^-?\d+$/u.test(number) ? `${number}.0` : number;
 }

@@ -1,0 +1,111 @@
+"""Workbooks: what a person sees in them is read, and one cell that cannot be costs no other."""
+
+import datetime
+import io
+import zipfile
+
+import openpyxl
+import pytest
+
+from unit.files.making import saved, with_members, workbook
+from unit.files.reading import read, sections, text_of
+
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
+_RELATIONS, _TYPES = "xl/_rels/workbook.xml.rels", "[Content_Types].xml"
+# What is written between two sound cells, and what is read there. Style 1 is a date.
+CELLS = {
+    "a date": ('<c r="B2" s="1"><v>45000</v></c>', "2023-03-15 00:00:00"),
+    "a day after all days": ('<c r="B2" s="1"><v>99999999999</v></c>', "99999999999"),
+    "a day of letters": ('<c r="B2" s="1"><v>May</v></c>', "May"),
+    "a day without end": ('<c r="B2" s="1"><v>1e400</v></c>', "1e400"),
+    "a number of letters": ('<c r="B2"><v>five</v></c>', "five"),
+    "a number with two points": ('<c r="B2"><v>1.2.3</v></c>', "1.2.3"),
+    "a number without end": ('<c r="B2"><v>1e400</v></c>', "1e400"),
+    "a number with zeros": ('<c r="B2"><v>007</v></c>', "7"),
+    "a string that is not there": ('<c r="B2" t="s"><v>99</v></c>', ""),
+    "a string before the first": ('<c r="B2" t="s"><v>-1</v></c>', ""),
+    "a string of no number": ('<c r="B2" t="s"><v>x</v></c>', ""),
+    "a string": ('<c r="B2" t="s"><v>0</v></c>', "x"),
+    "neither true nor false": ('<c r="B2" t="b"><v>maybe</v></c>', "maybe"),
+    "true": ('<c r="B2" t="b"><v>1</v></c>', "True"),
+    "a written day": ('<c r="B2" t="d"><v>2026-05-01</v></c>', "2026-05-01"),
+    "a written time": ('<c r="B2" t="d"><v>2026-05-01T13:30:05.5Z</v></c>', "2026-05-01 13:30:05.500000"),
+    "a written day in no calendar": ('<c r="B2" t="d"><v>2026-02-30</v></c>', "2026-02-30"),
+    "a written day of letters": ('<c r="B2" t="d"><v>THE FIRST</v></c>', "THE FIRST"),
+    "an error": ('<c r="B2" t="e"><v>#REF!</v></c>', "#REF!"),
+    "a style of no number": ('<c r="B2" s="bold"><v>5</v></c>', "5"),
+    "a style that is not there": ('<c r="B2" s="99"><v>5</v></c>', "5"),
+    "no place": ('<c r="?"/><c r="2B"><v>5</v></c>', "5"),
+    "a font that nobody knows": (
+        '<c r="B2" t="inlineStr"><is><r><rPr><family val="99"/></rPr><t>in </t></r><r><t>May</t></r></is></c>',
+        "in May",
+    ),
+    "a line end": (
+        '<c r="B2" t="inlineStr"><is><t>one_x0020_two_x005F_x0041_</t></is></c>',
+        "one two_x0041_",
+    ),
+}
+
+
+def with_cell(xml):
+    sheet = (
+        f'<worksheet xmlns="{_MAIN}"><sheetData><row r="1"><c r="A1" t="inlineStr"><is><t>Ada</t></is></c></row>'
+        f'<row r="2">{xml}<c r="C2"><v>7</v></c></row></sheetData></worksheet>'
+    )
+    return with_strings({"xl/worksheets/sheet1.xml": sheet}, '<r><rPr><family val="99"/></rPr><t>x</t></r>')
+
+
+def with_strings(members, *strings):
+    data = workbook(Sheet=[["x", datetime.datetime(2026, 5, 1)]])
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        relations, types = (archive.read(name).decode() for name in (_RELATIONS, _TYPES))
+    related = (
+        f'<Relationship Id="rIdS" Type="{_OFFICE}/relationships/sharedStrings" Target="SharedStrings.xml"/>'
+    )
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    typed = f'<Override PartName="/xl/SharedStrings.xml" ContentType="{kind}"/>'
+    more = {
+        _RELATIONS: relations.replace("</Relationships>", f"{related}</Relationships>"),
+        _TYPES: types.replace("</Types>", f"{typed}</Types>"),
+        "xl/SharedStrings.xml": f'<sst xmlns="{_MAIN}">{"".join(f"<si>{one}</si>" for one in strings)}</sst>',
+    }
+    return with_members(data, members | more)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_xlsx_one_cell_costs_no_other(kind):
+    written, meant = CELLS[kind]
+    assert text_of(with_cell(written)) == f"Ada\n\t{meant}\t7"
+
+
+def with_odd_looks():
+    """A font family, a colour and a day of making that the standard does not know."""
+    data = workbook(Sheet=[["The lease ends", datetime.datetime(2026, 5, 1)]])
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        styles = archive.read("xl/styles.xml").decode()
+        core = archive.read("docProps/core.xml").decode()
+    assert '<family val="2"' in styles
+    odd = styles.replace('<family val="2"', '<family val="99"').replace("<fill>", '<fill count="x">')
+    return with_members(data, {"xl/styles.xml": odd, "docProps/core.xml": core.replace("20", "the year ")})
+
+
+def test_xlsx_odd_looks_cost_no_words():
+    assert text_of(with_odd_looks()) == "The lease ends\t2026-05-01 00:00:00"
+
+
+def with_hidden(state):
+    book = openpyxl.Workbook()
+    book.active.append(["Rent", 500])
+    book.active.append(["Heating", 60])
+    book.active.row_dimensions[2].hidden = True
+    other = book.create_sheet("Other")
+    other.append(["UNSEEN"])
+    other.sheet_state = state
+    return saved(book)
+
+
+@pytest.mark.parametrize("state", ["hidden", "veryHidden"])
+def test_xlsx_a_sheet_that_is_hidden_is_not_read_and_a_row_is(state):
+    assert sections(read(with_hidden(state))) == [("Sheet", "Rent\t500\nHeating\t60")]
+    assert sections(read(with_hidden("visible")))[1] == ("Other", "UNSEEN")
