@@ -93,10 +93,13 @@ def formats() -> Iterator[tuple[str, bytes]]:
             yield f"strict.{ending}", test_formats.strict(data)
     for place, xml in test_word.DOCX_SHOWN.items():
         yield f"{place}.docx", test_word.docx_with(xml)
-    struck = '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>GONE</w:delText></w:r></w:del></w:p>'
+    for how, xml in (test_word.DOCX_UNSEEN | test_word.DOCX_SEEN).items():
+        yield f"{how}.docx", test_word.docx_styled(xml)
+    yield "boxed.docx", test_word.docx_boxed()
+    yield "headed.docx", test_word.docx_headed()
+    yield "headed otherwise.docx", test_word.docx_headed(first=True, even=True)
     for kind in ("footnote", "endnote"):
         yield f"{kind}.docx", test_word.docx_noted(kind)
-    yield "struck.docx", test_word.docx_with(struck)
     yield (
         "headings.docx",
         making.word(

@@ -135,3 +135,94 @@ def test_docx_a_merged_cell_is_said_once():
     text = text_of(saved(document))
     assert in_order(text, "wide", "narrow")
     assert text.count("wide") == 1
+
+
+def _words(look="", paragraph=""):
+    return f"<w:p><w:pPr>{paragraph}</w:pPr><w:r><w:rPr>{look}</w:rPr><w:t>WORDS</w:t></w:r></w:p>"
+
+
+_UNSEEN_STYLE = '<w:rStyle w:val="Unseen"/>'
+_UNSEEN_PARAGRAPH = '<w:pStyle w:val="Unseen"/>'
+_ROW_START = "<w:tbl><w:tblPr/><w:tblGrid><w:gridCol/></w:tblGrid><w:tr>"
+DOCX_UNSEEN = {
+    "hidden": _words("<w:vanish/>"),
+    "hidden in a box": f"<w:p><w:r><w:pict><w:txbxContent>{_words('<w:vanish/>')}</w:txbxContent></w:pict></w:r></w:p>",
+    "hidden by its style": _words(_UNSEEN_STYLE),
+    "hidden by what its style is based on": _words('<w:rStyle w:val="Based"/>'),
+    "hidden by the paragraph's style": _words(paragraph=_UNSEEN_PARAGRAPH),
+    "a hidden row": f"{_ROW_START}<w:trPr><w:hidden/></w:trPr><w:tc>{_words()}</w:tc></w:tr></w:tbl>",
+    "how it is pronounced": "<w:p><w:r><w:ruby><w:rt><w:r><w:t>WORDS</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>x</w:t></w:r>"
+    "</w:rubyBase></w:ruby></w:r></w:p>",
+    "struck out": '<w:p><w:del w:id="1" w:author="a"><w:r><w:delText>WORDS</w:delText></w:r></w:del></w:p>',
+}
+DOCX_SEEN = {
+    "not hidden after all": _words('<w:vanish w:val="0"/>'),
+    "shown in a hidden style": _words(f'{_UNSEEN_STYLE}<w:vanish w:val="false"/>'),
+    "hidden on the web alone": _words("<w:webHidden/>"),
+    "hidden twice": _words(_UNSEEN_STYLE, _UNSEEN_PARAGRAPH),
+    "a hidden end of a paragraph": _words(paragraph="<w:rPr><w:vanish/></w:rPr>"),
+}
+_STYLES = (
+    '<w:style w:type="character" w:styleId="Unseen"><w:rPr><w:vanish/></w:rPr></w:style>'
+    '<w:style w:type="character" w:styleId="Based"><w:basedOn w:val="Unseen"/></w:style>'
+    '<w:style w:type="character" w:styleId="Round"><w:basedOn w:val="Round"/></w:style></w:styles>'
+)
+
+
+def docx_styled(xml):
+    data = docx_with(xml)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        styles = archive.read("word/styles.xml").decode()
+    return with_members(data, {"word/styles.xml": styles.replace("</w:styles>", _STYLES)})
+
+
+@pytest.mark.parametrize("how", DOCX_UNSEEN)
+def test_docx_words_that_word_does_not_show_are_not_read(how):
+    text = text_of(docx_styled(DOCX_UNSEEN[how]))
+    assert "WORDS" not in text
+    assert in_order(text, "Before.", "After.")
+
+
+@pytest.mark.parametrize("how", DOCX_SEEN)
+def test_docx_words_that_only_seem_hidden_are_read(how):
+    assert in_order(text_of(docx_styled(DOCX_SEEN[how])), "Before.", "WORDS", "After.")
+
+
+def docx_boxed():
+    """As Word writes it: the words, and the same words for older programs."""
+    box = "<w:txbxContent><w:p><w:r><w:t>In a</w:t></w:r></w:p><w:p><w:r><w:t>box.</w:t></w:r></w:p></w:txbxContent>"
+    names = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" xmlns:wps="wps"'
+    return docx_with(
+        f'<w:p><w:r><w:t>Paid</w:t></w:r><w:r><mc:AlternateContent {names}><mc:Choice Requires="wps"><w:drawing>'
+        f"<wps:txbx>{box}</wps:txbx></w:drawing></mc:Choice><mc:Fallback><w:pict>{box}</w:pict></mc:Fallback>"
+        "</mc:AlternateContent></w:r><w:r><w:t>monthly.</w:t></w:r></w:p>"
+    )
+
+
+def test_docx_a_text_box_is_read_once_on_lines_of_its_own():
+    assert text_of(docx_boxed()) == "Before.\n\nPaid\nIn a\nbox.\nmonthly.\n\nAfter."
+
+
+def docx_headed(first=False, even=False):
+    document = docx.Document()
+    document.add_heading("Rent")
+    section = document.sections[0]
+    section.header.paragraphs[0].text = "Lease of the flat"
+    section.footer.paragraphs[0].text = "Ada Lovelace"
+    section.first_page_header.paragraphs[0].text = "FIRST"
+    section.even_page_footer.paragraphs[0].text = "EVEN"
+    section.even_page_header.paragraphs[0].text = "2"
+    section.different_first_page_header_footer = first
+    document.settings.odd_and_even_pages_header_footer = even
+    document.add_section().header.paragraphs[0].text = "Lease of the flat"
+    document.add_paragraph("Paid monthly.")
+    return saved(document)
+
+
+def test_docx_what_stands_around_the_pages_is_read_once():
+    body = ("Rent", "Rent\n\n\n\nPaid monthly.")
+    assert sections(read(docx_headed())) == [(None, "Lease of the flat"), body, (None, "Ada Lovelace")]
+    above, again, below = sections(read(docx_headed(first=True, even=True)))
+    assert again == body
+    assert sorted(above[1].split("\n\n")) == ["FIRST", "Lease of the flat"]
+    assert sorted(below[1].split("\n\n")) == ["Ada Lovelace", "EVEN"]

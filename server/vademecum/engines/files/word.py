@@ -1,11 +1,13 @@
-"""DOCX, as Word shows it: what was inserted is read and what was struck out is not; headings become sections.
+"""DOCX, as Word shows it: what was inserted is read; what was struck out or hidden is not, nor what is said about the text.
+Headings become sections.
 
-A note stands below the paragraph or table that refers to it.
+A note stands below the paragraph or table that refers to it; what stands above the pages is read once, before all of
+them, and what stands below them after all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 import docx
@@ -18,8 +20,10 @@ _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr"
 # Those of a formula, too.
 _LETTERS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
 _STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
-# Struck out, or moved away; properties (whose tabs are stops and not signs); a second copy for older programs.
-_GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr")} | {
+_RUN, _BOX, _LOOK, _VALUE = qn("w:r"), qn("w:txbxContent"), qn("w:rPr"), qn("w:val")
+# Struck out, or moved away; properties (whose tabs are stops and not signs); how a sign is pronounced; a second copy for
+# older programs.
+_GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr", "rt")} | {
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 }
 _NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
@@ -29,7 +33,7 @@ _SIGNS = {
     qn("w:br"): "\n",
     qn("w:cr"): "\n",
     qn("w:noBreakHyphen"): "-",
-    _PARAGRAPH: "\n",  # of a text box, within the paragraph that holds it
+    qn("w:ptab"): "\t",
 }
 
 
@@ -38,31 +42,96 @@ def parse(data: bytes, limits: Limits) -> Parsed:
     headings = {
         style.style_id for style in document.styles if (style.name or "").startswith(("Heading", "Title"))
     }
-    notes = _notes(document.part)
-    parts: list[Part] = []
+    hidden = _hidden_styles(document.styles.element)
+    _take_hidden(document.element.body, hidden)
+    notes = _notes(document.part, hidden)
+    parts = _around(document, "header", hidden)
     section: str | None = None
     for block in archive.topmost(document.element.body, {_PARAGRAPH, _TABLE}, _GONE):
         text = _text(block)
         style = block.find(_STYLE)
-        if style is not None and style.get(qn("w:val")) in headings and text.strip():
+        if style is not None and style.get(_VALUE) in headings and text.strip():
             section = text.strip()
         referring = archive.topmost(block, set(_NOTES.values()), _GONE)
         below = (
             notes.pop((mark.tag, mark.get(_ID)), "") for mark in referring
         )  # each once, however often named
         parts.append(Part("\n".join([text, *filter(None, below)]), section=section))
-    return Parsed(DOCX, joined(parts))
+    return Parsed(DOCX, joined(parts + _around(document, "footer", hidden)))
 
 
-def _notes(part: Any) -> dict[tuple[str, str], str]:
+def _hidden_styles(root: Any) -> set[str]:
+    """Those that hide what is written in them, by themselves or because of the one that they are based on."""
+    styles = {style.get(qn("w:styleId")): style for style in root.iterchildren(qn("w:style"))}
+    found = set()
+    for name, style in styles.items():
+        above, seen = style, 0
+        while above is not None and (hides := _switch(above.find(_LOOK), "vanish")) is None and seen < 20:
+            based, seen = above.find(qn("w:basedOn")), seen + 1
+            above = None if based is None else styles.get(based.get(_VALUE))
+        if above is not None and hides:
+            found.add(name)
+    return found
+
+
+def _switch(properties: Any, name: str) -> bool | None:
+    """Whether a property is on; None if nothing is said of it."""
+    found = None if properties is None else properties.find(qn(f"w:{name}"))
+    return None if found is None else found.get(_VALUE) not in ("0", "false", "off")
+
+
+def _take_hidden(root: Any, styles: Set[str]) -> None:
+    """Out of a tree what Word does not show."""
+    hidden = [run for run in root.iter(_RUN) if _is_hidden(run, styles)]
+    hidden += [row for row in root.iter(_ROW) if _switch(row.find(qn("w:trPr")), "hidden")]
+    for node in hidden:
+        node.getparent().remove(node)
+
+
+def _is_hidden(run: Any, styles: Set[str]) -> bool:
+    look = run.find(_LOOK)
+    own = _switch(look, "vanish")
+    if own is not None or not styles:
+        return bool(own)
+    named = None if look is None else look.find(qn("w:rStyle"))
+    paragraph = next(run.iterancestors(_PARAGRAPH), None)
+    around = None if paragraph is None else paragraph.find(_STYLE)
+    # Hidden by both, it is shown again.
+    return sum(style is not None and style.get(_VALUE) in styles for style in (named, around)) == 1
+
+
+def _around(document: Any, place: str, hidden: Set[str]) -> list[Part]:
+    """What stands above or below the pages, each once. A number alone is that of the page."""
+    odd_and_even = _switch(document.settings.element, "evenAndOddHeaders")
+    found: dict[str, Part] = {}
+    for section in document.element.body.iter(qn("w:sectPr")):
+        is_shown = {"default": True, "first": _switch(section, "titlePg"), "even": odd_and_even}
+        for reference in section.iterchildren(qn(f"w:{place}Reference")):
+            relation = document.part.rels.get(reference.get(qn("r:id")))
+            is_ours = relation is not None and not relation.is_external
+            root = getattr(relation.target_part, "element", None) if is_ours else None
+            if root is not None and is_shown.get(reference.get(qn("w:type"), "default")):
+                _take_hidden(root, hidden)
+                said = _blocks(root).strip()
+                if any(map(str.isalpha, said)):
+                    found[said] = Part(said)
+    return list(found.values())
+
+
+def _notes(part: Any, hidden: Set[str]) -> dict[tuple[str, str], str]:
     """What each note says, by what refers to it."""
     found = {}
     for relation in part.rels.values():
         if not relation.is_external and relation.reltype.endswith(("/footnotes", "/endnotes")):
-            for note in archive.xml(relation.target_part.blob).iterchildren(*_NOTES):
-                said = "\n".join(map(_text, archive.topmost(note, {_PARAGRAPH, _TABLE}, _GONE)))
-                found[_NOTES[note.tag], note.get(_ID)] = said.strip()
+            root = archive.xml(relation.target_part.blob)
+            _take_hidden(root, hidden)
+            for note in root.iterchildren(*_NOTES):
+                found[_NOTES[note.tag], note.get(_ID)] = _blocks(note).strip()
     return found
+
+
+def _blocks(node: Any) -> str:
+    return "\n".join(map(_text, archive.topmost(node, {_PARAGRAPH, _TABLE}, _GONE)))
 
 
 def _text(block: Any) -> str:
@@ -81,6 +150,8 @@ def _words(node: Any) -> Iterator[str]:
     for child in node.iterchildren("*"):
         if child.tag in _LETTERS:
             yield child.text or ""
+        elif child.tag == _BOX:
+            yield f"\n{_blocks(child)}\n"
         elif child.tag not in _GONE:
             yield _SIGNS.get(child.tag, "")
             yield from _words(child)

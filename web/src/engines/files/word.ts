@@ -1,6 +1,7 @@
 /**
- * DOCX, as Word shows it: what was inserted is read and what was struck out is not; headings become sections. A note
- * stands below the paragraph or table that refers to it.
+ * DOCX, as Word shows it: what was inserted is read; what was struck out or hidden is not. Headings become sections. A
+ * note stands below the paragraph or table that refers to it; what stands above the pages is read once, before all of
+ * them, and what stands below them after all.
  */
 
 import { Archive } from "./archive.ts";
@@ -12,14 +13,14 @@ const BLOCKS = new Set(["w:p", "w:tbl"]);
 const LETTERS = new Set(["w:t", "m:t"]); // those of a formula, too
 const ROW = new Set(["w:tr"]);
 const CELL = new Set(["w:tc"]);
-/** Struck out, or moved away; properties (whose tabs are stops and not signs); a second copy for older programs. */
-const GONE = new Set(["w:del", "w:moveFrom", "w:pPr", "w:rPr", "w:sectPr", "mc:Fallback"]);
+/** Struck out, or moved away; properties (whose tabs are stops and not signs); how a sign is pronounced; a second copy. */
+const GONE = new Set(["w:del", "w:moveFrom", "w:pPr", "w:rPr", "w:sectPr", "w:rt", "mc:Fallback"]);
 const SIGNS: Record<string, string> = {
   "w:tab": "\t",
   "w:br": "\n",
   "w:cr": "\n",
   "w:noBreakHyphen": "-",
-  "w:p": "\n", // of a text box, within the paragraph that holds it
+  "w:ptab": "\t",
 };
 const HEADING = /^(heading [1-9]$|Heading|Title)/u;
 
@@ -30,9 +31,12 @@ export function parse(data: Uint8Array): Read {
   const archive = new Archive(data);
   const body = find(archive.xml(MAIN), "w:body");
   if (!body) throw new Unreadable("DAMAGED");
-  const headings = archive.has("word/styles.xml") ? headingsOf(archive.xml("word/styles.xml")) : new Set();
-  const notes = notesOf(archive);
-  const parts: Part[] = [];
+  const styles = archive.has("word/styles.xml") ? archive.xml("word/styles.xml") : undefined;
+  const headings = styles ? headingsOf(styles) : new Set();
+  const hidden = styles ? hiddenStyles(styles) : new Set<string>();
+  takeHidden(body, hidden);
+  const notes = notesOf(archive, hidden);
+  const parts = around(archive, body, "header", hidden);
   let section: string | undefined;
   for (const block of topmost(body, BLOCKS, GONE)) {
     const text = textOf(block);
@@ -41,7 +45,7 @@ export function parse(data: Uint8Array): Read {
     const below = [...topmost(block, REFERENCES, GONE)].map((mark) => taken(notes, keyOf(mark)));
     parts.push(part([text, ...below.filter(Boolean)].join("\n"), { section }));
   }
-  return { mimeType: DOCX, parts: joined(parts) };
+  return { mimeType: DOCX, parts: joined([...parts, ...around(archive, body, "footer", hidden)]) };
 }
 
 function headingsOf(styles: XmlNode): Set<string | undefined> {
@@ -51,15 +55,78 @@ function headingsOf(styles: XmlNode): Set<string | undefined> {
   );
 }
 
+/** Those that hide what is written in them, by themselves or because of the one that they are based on. */
+function hiddenStyles(root: XmlNode): Set<string> {
+  const named = elements(root).filter(({ name }) => name === "w:style");
+  const styles = new Map(named.map((style) => [style.attributes.get("w:styleId") ?? "", style]));
+  const hides = (style: XmlNode | undefined, seen = 0): boolean => {
+    if (!style || seen > 20) return false;
+    const own = isOn(find(style, "w:rPr"), "w:vanish");
+    return own ?? hides(styles.get(find(style, "w:basedOn")?.attributes.get("w:val") ?? ""), seen + 1);
+  };
+  return new Set([...styles].filter(([, style]) => hides(style)).map(([name]) => name));
+}
+
+/** Whether a property is on; undefined if nothing is said of it. */
+function isOn(properties: XmlNode | undefined, name: string): boolean | undefined {
+  const found = find(properties, name);
+  return found && !["0", "false", "off"].includes(found.attributes.get("w:val") ?? "");
+}
+
+/** Out of a tree what Word does not show. */
+function takeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHidden = false): void {
+  const style = node.name === "w:p" ? find(node, "w:pPr", "w:pStyle")?.attributes.get("w:val") : undefined;
+  const inHidden = node.name === "w:p" ? styles.has(style ?? "") : isParagraphHidden;
+  const isHidden = (child: XmlNode) => {
+    if (child.name === "w:tr") return isOn(find(child, "w:trPr"), "w:hidden") ?? false;
+    if (child.name !== "w:r") return false;
+    const look = find(child, "w:rPr");
+    const named = styles.has(find(look, "w:rStyle")?.attributes.get("w:val") ?? "");
+    return isOn(look, "w:vanish") ?? named !== inHidden; // hidden by both, it is shown again
+  };
+  node.children = node.children.filter((child) => typeof child === "string" || !isHidden(child));
+  for (const child of elements(node)) takeHidden(child, styles, inHidden);
+}
+
+/** What stands above or below the pages, each once. A number alone is that of the page. */
+function around(archive: Archive, body: XmlNode, place: string, hidden: ReadonlySet<string>): Part[] {
+  const relations = relationsOf(archive, MAIN).filter((relation) => archive.has(relation.place));
+  const settings = byType(relations, "settings")[0];
+  const oddAndEven = settings && isOn(archive.xml(settings), "w:evenAndOddHeaders");
+  const found = new Set<string>();
+  for (const section of every(body, "w:sectPr")) {
+    const shown: Record<string, unknown> = {
+      default: true,
+      first: isOn(section, "w:titlePg"),
+      even: oddAndEven,
+    };
+    for (const { name, attributes } of elements(section)) {
+      const relation = relations.find(({ id }) => id === attributes.get("r:id"));
+      if (name !== `w:${place}Reference` || !relation || !shown[attributes.get("w:type") ?? "default"])
+        continue;
+      const root = archive.xml(relation.place);
+      takeHidden(root, hidden);
+      const said = blocksOf(root).trim();
+      if (/\p{L}/u.test(said)) found.add(said);
+    }
+  }
+  return [...found].map((said) => part(said));
+}
+
 /** What each note says, by what refers to it. */
-function notesOf(archive: Archive): Map<string, string> {
+function notesOf(archive: Archive, hidden: ReadonlySet<string>): Map<string, string> {
   const found = new Map<string, string>();
   const relations = relationsOf(archive, MAIN);
   for (const place of [...byType(relations, "footnotes"), ...byType(relations, "endnotes")]) {
-    for (const note of elements(archive.xml(place)))
-      found.set(keyOf(note), [...topmost(note, BLOCKS, GONE)].map(textOf).join("\n").trim());
+    const root = archive.xml(place);
+    takeHidden(root, hidden);
+    for (const note of elements(root)) found.set(keyOf(note), blocksOf(note).trim());
   }
   return found;
+}
+
+function blocksOf(node: XmlNode): string {
+  return [...topmost(node, BLOCKS, GONE)].map(textOf).join("\n");
 }
 
 /** Each once, however often it is named. */
@@ -89,6 +156,10 @@ function cellOf(cell: XmlNode): string {
 function wordsOf(node: XmlNode): string {
   return elements(node)
     .filter(({ name }) => !GONE.has(name))
-    .map((child) => (LETTERS.has(child.name) ? letters(child) : (SIGNS[child.name] ?? "") + wordsOf(child)))
+    .map((child) => {
+      if (LETTERS.has(child.name)) return letters(child);
+      if (child.name === "w:txbxContent") return `\n${blocksOf(child)}\n`;
+      return (SIGNS[child.name] ?? "") + wordsOf(child);
+    })
     .join("");
 }
