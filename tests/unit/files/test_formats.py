@@ -180,6 +180,13 @@ def test_epub_with_one_empty_chapter_keeps_the_others():
     assert text_of(epub({"cover.xhtml": "", "a.xhtml": xhtml("<p>first</p>")})) == "first"
 
 
+# As Word writes it: what it draws, the words, and the same words for older programs.
+BOX = (
+    rb"Paid{\shp{\*\shpinst\shpleft0{\sp{\sn shapeType}{\sv 202}}{\shptxt \pard In a box.}}{\shprslt{\*\do\dptxbx"
+    rb"{\dptxbxtext\pard In a box.}}}} monthly."
+)
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
@@ -192,6 +199,14 @@ def test_epub_with_one_empty_chapter_keeps_the_others():
         (rb"\{braces\} and \\", "{braces} and \\"),
         (rb"Paid{\footnote In May.} monthly.", "Paid\nIn May. monthly."),
         (rb"Paid{\*\footnote\pard In May.}", "Paid\nIn May."),
+        (rb"Paid {\v\'41ll {\i UNSEEN}\u22909?\{\~}monthly\v , GONE\v0 .\v X\plain !", "Paid monthly.!"),
+        (rb"Paid {\deleted weekly }{\revised monthly}. {\v {\*\x y}\par}", "Paid monthly."),
+        (BOX, "Paid\nIn a box.\n monthly."),
+        (
+            rb"{\header Lease}{\headerf UNSEEN}{\footer \pard Page{\v X}}Paid monthly.",
+            "Lease\n\nPage\nPaid monthly.",
+        ),
+        (rb"\titlepg\facingp {\headerf First}{\headerl Left}Paid.", "First\n\nLeft\nPaid."),
         (rb"before{\pict\bin6 }}{}}{}{\object\objdata\bin4 }}}}} after \\bin9", r"before after \bin9"),
     ],
 )

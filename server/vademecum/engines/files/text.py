@@ -14,8 +14,22 @@ from vademecum.engines.files.table import Row, quoted, table
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)")
 _LINE_END = re.compile("\r\n|[\r\n]")
-_BINARY = re.compile(rb"\\(?:bin([0-9]{1,9}) ?|.)", re.DOTALL)
-_NOTE = re.compile(rb"(?<!\\)\{(?:\\\*)?\\footnote(?![a-z]) ?")
+_TOKEN = re.compile(
+    rb"\\bin([0-9]{1,9}) ?"
+    rb"|(?:\\\*)?\\(footnote|shptxt|shpinst|shpgrp|shp|(?:header|footer)[lrf]?)(?![A-Za-z])(?:-?[0-9]+)? ?"
+    rb"|\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?"
+    rb"|(\\'[0-9A-Fa-f]{2}|\\[^A-Za-z*\r\n]|[^\\{}]+)"
+    rb"|\\[*\r\n]|.",
+    re.DOTALL,
+)
+_HIDING = {b"v", b"deleted"}
+_FRAMES = {b"shp", b"shpinst", b"shpgrp"}  # around the text of a box
+# On the first page, and on those to the left and to the right, if the document has it so.
+_SHOWN_BY = {
+    place + side: said
+    for place in (b"header", b"footer")
+    for side, said in ((b"l", b"\\facingp"), (b"r", b"\\facingp"), (b"f", b"\\titlepg"))
+}
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$")
 
 
@@ -92,22 +106,44 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def parse_rtf(data: bytes, limits: Limits) -> Parsed:
-    read = _NOTE.sub(
-        rb"{\\line ", _without_binary(data)
-    )  # a note is read where it stands, as a line of its own
-    text: str = rtf_to_text(read.decode("latin-1"), errors="ignore")  # type: ignore[no-untyped-call]
+    read = _shown(data).decode("latin-1")
+    text: str = rtf_to_text(read, errors="ignore")  # type: ignore[no-untyped-call]
     # Letters beyond the first 65,536 are written in two halves, which come out unjoined.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Parsed("text/rtf", [Part(whole)])
 
 
-def _without_binary(data: bytes) -> bytes:
-    """Pictures and objects may stand in it as bare bytes, braces among them, and then say how many these are."""
+def _shown(data: bytes) -> bytes:
+    """What a reader of it sees, for a library that passes over boxes, notes and what stands above and below the pages,
+    and knows of no hidden letters. Pictures and objects may stand in it as bare bytes, braces among them, and then say
+    how many these are.
+    """
+    unseen = {place for place, said in _SHOWN_BY.items() if said not in data}
     kept = bytearray()
-    at, end = 0, 0
-    while found := _BINARY.search(data, end):
-        end = found.end()
-        if found[1] is not None:
-            kept += data[at : found.start()]
-            at = end = end + int(found[1])
-    return bytes(kept) + data[at:]
+    around: list[tuple[set[bytes], bool]] = []
+    hiding: set[bytes] = set()  # why nothing is shown
+    is_line = False  # is this group one that ends a line?
+    at = 0
+    while found := _TOKEN.match(data, at):
+        at = found.end()
+        binary, own_line, word, argument, letters = found.groups()
+        if binary is not None:
+            at += int(binary)
+        elif own_line in _FRAMES:
+            pass
+        elif own_line is not None and own_line not in unseen:
+            kept += b"\\line "
+            is_line = own_line != b"footnote"
+        elif word in _HIDING:
+            hiding = hiding - {word} if argument == b"0" else hiding | {word}
+        elif found[0] == b"{":
+            around.append((hiding, is_line))
+            is_line = False
+            kept += b"{"
+        elif found[0] == b"}":
+            kept += b"\\line }" if is_line else b"}"
+            hiding, is_line = around.pop() if around else (hiding, False)
+        elif not hiding or not (letters or word == b"u"):
+            hiding = set() if word == b"plain" else hiding
+            kept += found[0]
+    return bytes(kept)

@@ -9,8 +9,8 @@ const DESTINATIONS = new Set(
     "atrfstart author background bkmkend bkmkstart blipuid buptim category colorschememapping colortbl " +
     "comment company creatim datafield datastore defchp defpap do doccomm docvar dptxbxtext ebcend " +
     "ebcstart factoidname falt fchars ffdeftext ffentrymcr ffexitmcr ffformat ffhelptext ffl ffname " +
-    "ffstattext file filetbl fldinst fldtype fname fontemb fontfile fonttbl footer footerf footerl " +
-    "footerr footnote formfield ftncn ftnsep ftnsepc g generator gridtbl header headerf headerl headerr " +
+    "ffstattext file filetbl fldinst fldtype fname fontemb fontfile fonttbl " +
+    "formfield ftncn ftnsep ftnsepc g generator gridtbl " +
     "hl hlfr hlinkbase hlloc hlsrc hsv htmltag info keycode keywords latentstyles lchars levelnumbers " +
     "leveltext lfolevel linkval list listlevel listname listoverride listoverridetable listpicture " +
     "liststylename listtable lsdlockedexcept macc maccPr mailmerge maln malnScr manager margPr mbar " +
@@ -27,7 +27,7 @@ const DESTINATIONS = new Set(
     "nonesttables objalias objclass objdata object objname objsect objtime oldcprops oldpprops oldsprops " +
     "oldtprops oleclsid operator panose password passwordhash pgp pgptbl picprop pict pn pnseclvl pntext " +
     "pntxta pntxtb printim private propname protend protstart protusertbl pxe result revtbl revtim " +
-    "rsidtbl rxe shp shpgrp shpinst shppict shprslt shptxt sn sp staticval stylesheet subject sv svb tc " +
+    "rsidtbl rxe shppict shprslt sn sp staticval stylesheet subject sv svb tc " +
     "template themedata title txe ud upr userprops wgrffmtfilter windowcaption writereservation " +
     "writereservhash xe xform xmlattrname xmlattrvalue xmlclose xmlname xmlnstbl xmlopen"
   ).split(" "),
@@ -87,32 +87,46 @@ const CODE_PAGES: Record<string, string> = {
 };
 const TOKEN =
   /\\([a-z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-f]{2})|\\([^a-z])|([{}])|[\r\n]+|([^\\{}\r\n]+|\\)/giu;
-const NOTE = /(?<!\\)\{(?:\\\*)?\\footnote(?![a-z]) ?/gu; // read where it stands, as a line of its own
+/** Programs that do not know these pass over them; they are read where they stand. */
+const SEEN = /\\\*(?=\\(?:footnote|shptxt|shpinst|shpgrp|shp|(?:header|footer)[lrf]?)(?![a-z]))/giu;
+/** What is a line of its own, and what the document must say for it to be shown. */
+const LINES: Record<string, string> = { footnote: "", shptxt: "", header: "", footer: "" };
+for (const place of ["header", "footer"])
+  Object.assign(LINES, {
+    [`${place}l`]: "\\facingp",
+    [`${place}r`]: "\\facingp",
+    [`${place}f`]: "\\titlepg",
+  });
+const UNSHOWN = new Set([..."{}\\~-_"]); // signs of a hidden text
 const FONT = /\\f(\d+)[^;{}]*?\\fcharset(\d+)/giu;
 
 export function parse(data: Uint8Array): Read {
-  return { mimeType: RTF, parts: [part(new Reader(latin1(data).replace(NOTE, "{\\line ")).text())] };
+  return { mimeType: RTF, parts: [part(new Reader(latin1(data).replace(SEEN, "")).text())] };
 }
 
 /** What holds until the group ends. */
 interface State {
   skip: number; // letters after a \u that say the same for old programs
   unseen: boolean;
+  hiding: ReadonlySet<string>; // why its letters are not shown
+  isLine: boolean; // one that ends with it
   font: string;
 }
 
 class Reader {
   readonly #source: string;
+  readonly #lines: ReadonlyMap<string, boolean>; // whether each of LINES is shown
   readonly #fonts = new Map<string, string>();
   readonly #pieces: string[] = [];
   readonly #around: State[] = [];
-  #state: State = { skip: 1, unseen: false, font: "" };
+  #state: State = { skip: 1, unseen: false, hiding: new Set(), isLine: false, font: "" };
   #encoding = "windows-1252";
   #bytes: number[] = []; // of letters in the font's encoding, which may take two
   #left = 0; // letters that are still to be skipped
 
   constructor(source: string) {
     this.#source = source;
+    this.#lines = new Map(Object.entries(LINES).map(([word, said]) => [word, source.includes(said)]));
     for (const [, font, charset] of source.matchAll(FONT))
       if (CHARSETS[charset!]) this.#fonts.set(font!, CHARSETS[charset!]!);
   }
@@ -136,31 +150,50 @@ class Reader {
   /** False: the document ends; what follows is no part of it. */
   #group(brace: string): boolean {
     this.#left = 0;
-    if (brace === "{") this.#around.push({ ...this.#state });
-    else this.#state = this.#around.pop() ?? this.#state;
+    if (brace === "{") {
+      this.#around.push({ ...this.#state });
+      this.#state.isLine = false;
+    } else {
+      if (this.#state.isLine && !this.#state.unseen) this.#pieces.push("\n");
+      this.#state = this.#around.pop() ?? this.#state;
+    }
     return this.#around.length > 0;
   }
 
   #control(word: string, argument: string | undefined): void {
     this.#left = 0;
-    if (word === "*" || DESTINATIONS.has(word)) this.#state.unseen = true;
+    const isLine = this.#lines.get(word);
+    if (word === "*" || DESTINATIONS.has(word) || isLine === false) this.#state.unseen = true;
+    else if (word === "v" || word === "deleted") this.#hide(word, argument);
+    else if (word === "plain") this.#state.hiding = new Set();
     else if (word === "ansicpg") this.#encoding = codePage(argument ?? "");
     if (this.#state.unseen) return;
     if (word === "uc") this.#state.skip = Number(argument ?? 1);
     else if (word === "f") this.#state.font = argument ?? "";
     else if (word === "u") this.#numbered(argument);
+    else if (isLine) {
+      this.#pieces.push("\n");
+      this.#state.isLine = word !== "footnote";
+    } else if (this.#state.hiding.size && UNSHOWN.has(word)) return;
     else this.#pieces.push(Object.hasOwn(SIGNS, word) ? SIGNS[word]! : "");
+  }
+
+  #hide(word: string, argument: string | undefined): void {
+    const hiding = new Set(this.#state.hiding).add(word);
+    if (argument === "0") hiding.delete(word);
+    this.#state.hiding = hiding;
   }
 
   /** Letters beyond the first 32,767 are written as negative numbers. */
   #numbered(argument: string | undefined): void {
-    if (argument) this.#pieces.push(String.fromCharCode(Number(argument) & 0xffff));
+    if (argument && !this.#state.hiding.size)
+      this.#pieces.push(String.fromCharCode(Number(argument) & 0xffff));
     this.#left = this.#state.skip;
   }
 
   #byte(digits: string): void {
     if (this.#left > 0) this.#left--;
-    else if (!this.#state.unseen) this.#bytes.push(Number.parseInt(digits, 16));
+    else if (this.#isSeen()) this.#bytes.push(Number.parseInt(digits, 16));
   }
 
   #endBytes(): void {
@@ -173,7 +206,11 @@ class Reader {
   #letters(letters: string): void {
     const skipped = Math.min(this.#left, letters.length);
     this.#left -= skipped;
-    if (!this.#state.unseen) this.#pieces.push(letters.slice(skipped));
+    if (this.#isSeen()) this.#pieces.push(letters.slice(skipped));
+  }
+
+  #isSeen(): boolean {
+    return !this.#state.unseen && !this.#state.hiding.size;
   }
 }
 
