@@ -20,6 +20,7 @@ from unit.files import (
     test_encodings,
     test_formats,
     test_honest,
+    test_odt,
     test_sniff,
     test_table,
     test_word,
@@ -138,6 +139,9 @@ def formats() -> Iterator[tuple[str, bytes]]:
         yield f"{state}.xlsx", test_workbook.with_hidden(state)
     yield "large.xlsx", making.workbook(Rent=[[f"tenant {n}", n, "paid", n / 8] for n in range(4000)])
     yield "text.odt", making.odt(ODT_BODY)
+    for how in test_odt.SHOWN:
+        yield f"{how}.odt", test_odt.shown(how)
+    yield "headed.odt", test_odt.headed()
     yield "spine.epub", epub()
     yield "page.html", test_formats.HTML
     yield "main.html", test_formats.MAIN

@@ -27,9 +27,13 @@ KINDS = {
     "py": "text/plain",
     "txt": "text/plain",
 }
+_ODT_SPACES = (
+    *((name, name) for name in ("office", "text", "table", "style")),
+    ("draw", "drawing"),
+    ("svg", "svg-compatible"),
+)
 _ODT_NAMES = " ".join(
-    f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{full}:1.0"'
-    for short, full in (("office", "office"), ("text", "text"), ("table", "table"), ("draw", "drawing"))
+    f'xmlns:{short}="urn:oasis:names:tc:opendocument:xmlns:{full}:1.0"' for short, full in _ODT_SPACES
 )
 
 
@@ -137,12 +141,16 @@ def with_members(data, members):
     return zipped(content | members)
 
 
-def odt(body, doctype="", **more):
+def odt(body, doctype="", styles="", **more):
     content = (
         f'<?xml version="1.0" encoding="UTF-8"?>{doctype}<office:document-content {_ODT_NAMES}>'
-        f"<office:body><office:text>{body}</office:text></office:body></office:document-content>"
+        f"<office:automatic-styles>{styles}</office:automatic-styles><office:body><office:text>{body}</office:text></office:body></office:document-content>"
     )
     return zipped({"mimetype": ODT, "content.xml": content, **more})
+
+
+def odt_styles(inner):
+    return f"<office:document-styles {_ODT_NAMES}>{inner}</office:document-styles>"
 
 
 def xhtml(body, title="A book"):

@@ -23,6 +23,9 @@ const PREFIXES: [RegExp, string][] = [
   [/^urn:oasis:names:tc:opendocument:xmlns:text:1\.0$/u, "text"],
   [/^urn:oasis:names:tc:opendocument:xmlns:table:1\.0$/u, "table"],
   [/^urn:oasis:names:tc:opendocument:xmlns:office:1\.0$/u, "office"],
+  [/^urn:oasis:names:tc:opendocument:xmlns:style:1\.0$/u, "style"],
+  [/^urn:oasis:names:tc:opendocument:xmlns:drawing:1\.0$/u, "draw"],
+  [/^urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1\.0$/u, "svg"],
 ];
 const DEPTH = 1000; // what walks the tree calls itself
 
