@@ -58,6 +58,9 @@ def plain() -> Iterator[tuple[str, bytes]]:
     yield "latin.txt", paragraphs.encode("latin-1")
     yield "marked.txt", paragraphs.encode("utf-16")
     yield "other-end.txt", b"\xfe\xff" + paragraphs.encode("utf-16-be")
+    for language, said in test_encodings.WIDE.items():
+        for end in ("utf-16-le", "utf-16-be"):
+            yield f"{language} {end}.txt", said.encode(end)
     yield "bom.txt", paragraphs.encode("utf-8-sig")
     yield "japanese.txt", (test_encodings.JAPANESE * 200).encode()
     yield "mail.txt", (test_encodings.JAPANESE * 200).encode("iso-2022-jp")

@@ -110,16 +110,51 @@ def test_utf_32_is_read_right_or_refused():
         assert text == GERMAN
 
 
+WIDE = {
+    "english": "The lease ends in May.",
+    "german": GERMAN,
+    "russian": "Договор заканчивается в мае, и мы должны решить.",
+    "greek": "Το συμβόλαιο λήγει τον Μάιο του 2026.",
+    "hebrew": "חוזה השכירות מסתיים בחודש מאי, ב-2026.",
+    "arabic": "ينتهي عقد الإيجار في شهر مايو 2026.",
+    "hindi": "किराया हर महीने की तीसरी तारीख तक देना है।",
+    "thai": "สัญญาเช่าสิ้นสุดในเดือนพฤษภาคม 2026",
+    "japanese": JAPANESE,
+    "chinese": "租房合同五月到期，房租每个月三号以前付。\n我们要决定是不是继续住在这里。\n",
+    "korean": "임대 계약은 오월에 끝나므로 이 집에서 계속 살지 결정해야 합니다.",
+    "smiling": "Paid in May \U0001f600, as ever.",
+}
+
+
+@pytest.mark.parametrize("end", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("language", WIDE)
+def test_utf_16_that_does_not_say_so(language, end):
+    assert text_of(WIDE[language].encode(end)) == WIDE[language]
+    assert text_of((WIDE[language] * 99).encode(end)) == WIDE[language] * 99
+
+
 @pytest.mark.parametrize(
     "data",
     [
         b"\0" * 1000,
         b"a\0b\0c\0",
         b"\xe9\0" + b"words " * 99,
-        GERMAN.encode("utf-16-le"),
         b"\xff\xfe" + b"\0\0" * 500,
+        GERMAN.encode("utf-16-le")[:-1],
+        b"\0\1\0\2" * 200,
+        bytes(range(256)) * 8,
+        "\xe9\0 1000 2000 3000 4000".encode("latin-1") * 20,
     ],
-    ids=["only", "many", "not in UTF-8", "utf-16 that does not say so", "marked as utf-16"],
+    ids=[
+        "only",
+        "many",
+        "not in UTF-8",
+        "marked as utf-16",
+        "half a letter",
+        "marks",
+        "all bytes",
+        "numbers",
+    ],
 )
 def test_bytes_of_zero_are_no_text(data):
     assert refused(data) in ("UNSUPPORTED_TYPE", "EMPTY")

@@ -24,6 +24,20 @@ const ALPHABETS = [
 ] as const;
 const SIGNS = "\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£";
 const FOREIGN = /[\xa1-\xff]{4,}/gu; // no Latin script has so many accents in a row
+/** UTF-16 that does not say so is the writing of one of these families, with Latin letters and signs in it. */
+const LATIN =
+  "\\t\\n\\f\\r -~\\xa0-\\u024f\\u0300-\\u036f\\u1e00-\\u1eff\\u2000-\\u2bff\\ufeff\\u{1f000}-\\u{1faff}";
+const WIDE = [
+  "\\u0370-\\u058f\\u1f00-\\u1fff", // Greek, Cyrillic, Armenian
+  "\\u0590-\\u06ff\\ufb1d-\\ufdff\\ufe70-\\ufefc", // Hebrew, Arabic
+  "\\u0900-\\u10ff", // India, South-East Asia, Georgia
+  "\\u3000-\\u30ff\\u3400-\\u9fff\\uac00-\\ud7a3\\uf900-\\ufaff\\uff00-\\uffef", // China, Japan, Korea
+].map((letters) => new RegExp(`[^${LATIN}${letters}]`, "gu"));
+const SELDOM = /[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]/gu; // no text is made of them
+const IDEOGRAPH = /[\u3400-\u9fff]/gu;
+const NO_IDEOGRAPH = /[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]/gu;
+const WIDE_MIN = 8; // letters; fewer show nothing
+const ZEROS = /\0/gu;
 const NAMED = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
 const JAPANESE = /\x1b\$[@B]/u; // of ISO-2022-JP, as mail is: two letters of ASCII are one of its own
 const ESCAPE = 0x1b;
@@ -83,8 +97,15 @@ function unmarked(data: Uint8Array): string {
   const text =
     (data.includes(ESCAPE) && JAPANESE.test(latin1(data)) ? attempt(data, "iso-2022-jp") : null) ??
     attempt(data, "utf-8");
-  if (text !== null) return text;
-  if (data.includes(0)) throw new Unreadable("UNSUPPORTED_TYPE"); // sound, drawings and programs
+  if (text !== null) {
+    const many = count(ZEROS, text) > Math.max(1, text.length * MARKS_SHARE);
+    return (many ? wide(data) : null) ?? text;
+  }
+  if (data.includes(0)) {
+    const found = wide(data);
+    if (found === null) throw new Unreadable("UNSUPPORTED_TYPE"); // sound, drawings and programs
+    return found;
+  }
   const said = named(data);
   if (said && said !== "utf-8") return new TextDecoder(said).decode(data);
   const broken = new TextDecoder().decode(data);
@@ -93,6 +114,42 @@ function unmarked(data: Uint8Array): string {
   if (encoding) return inCodePage(data, encoding);
   const raw = latin1(data.subarray(0, HEAD));
   throw new Unreadable(isNoText(raw, raw.length) ? "UNSUPPORTED_TYPE" : "NEEDS_SERVER");
+}
+
+/**
+ * UTF-16 that does not say so. Its letters are of one part of Unicode; the other way round they are of many, or of none
+ * that belong together.
+ */
+function wide(data: Uint8Array): string | null {
+  let [found, fewest] = [null as string | null, Infinity];
+  for (const [encoding, half] of [
+    ["utf-16be", 0],
+    ["utf-16le", 1],
+  ] as const) {
+    const text = attempt(data, encoding);
+    if (text === null || text.length < WIDE_MIN || !isWriting(text.slice(0, HEAD))) continue;
+    const parts = new Set(data.subarray(0, 2 * HEAD).filter((_, at) => at % 2 === half)).size;
+    if (parts <= fewest) [found, fewest] = [text, parts];
+  }
+  return found;
+}
+
+/**
+ * Two letters of ASCII make an ideograph, but hardly one of the signs that stand between real ones; and the halves of
+ * these are not of ASCII alone.
+ */
+function isWriting(text: string): boolean {
+  const few = Math.floor(text.length / 50);
+  if (count(SELDOM, text) * 2 > text.length) return false;
+  if (Math.min(...WIDE.map((strangers) => count(strangers, text))) > few) return false;
+  const ideographs = text.match(IDEOGRAPH) ?? [];
+  if (ideographs.length <= few) return true;
+  const high = ideographs.filter((sign) => sign.charCodeAt(0) & 0x80).length;
+  return count(NO_IDEOGRAPH, text) * 50 >= text.length && high * 4 >= ideographs.length;
+}
+
+function count(pattern: RegExp, text: string): number {
+  return text.match(pattern)?.length ?? 0;
 }
 
 /** The encoding that a page or a source file says it has. */
