@@ -123,6 +123,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "japanese.pdf", japanese_pdf()
     yield "deck.pptx", making.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May."))
     yield "chart.pptx", test_formats.charted()
+    yield "changed.pptx", test_formats.changed_deck()
     yield "lost.docx", test_word.docx_lost("NULL")
     yield "rows.xlsx", making.workbook(**SHEETS)
     yield "prices.xlsx", making.workbook(Prices=test_table.PRICES)
@@ -147,6 +148,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "headed.odt", test_odt.headed()
     yield "spine.epub", epub()
     yield "page.html", test_formats.HTML
+    yield "apart.html", test_formats.APART
     yield "main.html", test_formats.MAIN
     yield (
         "lazy.html",

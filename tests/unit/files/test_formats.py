@@ -4,11 +4,13 @@ import io
 import json
 import re
 import zipfile
+from copy import deepcopy
 
 import pptx
 import pytest
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
+from pptx.oxml import parse_xml
 from reportlab.pdfgen import canvas
 
 from unit.files.making import (
@@ -116,6 +118,32 @@ def charted():
 
 def test_pptx_what_a_chart_draws_is_a_table():
     assert text_of(charted()) == "Paid in May\n\tEast\tWest\nRent\t1.5\t2.5\nHeating\t3\t4"
+
+
+def changed_deck():
+    """A box with a formula in it, as PowerPoint writes it; a hidden box; a hidden slide."""
+    deck = pptx.Presentation()
+    slide = deck.slides.add_slide(deck.slide_layouts[6])
+    for words in ("With a formula.", "UNSEEN", "Seen."):
+        slide.shapes.add_textbox(0, 0, 9, 9).text_frame.text = words
+    box, unseen, _ = (shape._element for shape in slide.shapes)
+    unseen.nvSpPr.cNvPr.set("hidden", "1")
+    names = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    either = parse_xml(
+        f'<mc:AlternateContent {names}><mc:Choice Requires="a14"/><mc:Fallback/></mc:AlternateContent>'
+    )
+    box.addprevious(either)
+    either[1].append(deepcopy(box))
+    either[0].append(box)
+    other = deck.slides.add_slide(deck.slide_layouts[6])
+    other.shapes.add_textbox(0, 0, 9, 9).text_frame.text = "Kept for questions."
+    other._element.set("show", "0")
+    return saved(deck)
+
+
+def test_pptx_is_read_as_who_opens_it_sees_it():
+    texts = [(part.page, part.text) for part in read(changed_deck()).parts]
+    assert texts == [(1, "With a formula.\n\nSeen."), (2, "Kept for questions.")]
 
 
 def test_odt_headings_lists_blanks_and_tables():
@@ -241,6 +269,16 @@ def test_html_words_in_order_with_headings_as_sections():
         "two",
     )
     assert parsed.parts[2].text == "Deposit\n\nTwo months."
+
+
+APART = (
+    b"<!doctype html><form><fieldset><legend>Town</legend><select><option>K\xc3\xb6ln</option><option>Bonn</option></select>"
+    b'</fieldset></form><table><caption>Rent</caption><tr><td>500</td></tr></table><p style="display:\n none">UNSEEN</p>'
+)
+
+
+def test_html_what_stands_apart_is_not_one_word():
+    assert text_of(APART).split() == ["Town", "K\xf6ln", "Bonn", "Rent", "500"]
 
 
 MAIN = b"""<!DOCTYPE html><title>Lease</title><h2>Keys of this page</h2><nav>Home</nav><main><p>It begins in May.</p>

@@ -23,6 +23,7 @@ _BLOCKS = {
     *("section", "article", "header", "footer", "nav", "aside", "main", "figure", "figcaption", "form"),
     *("details", "summary", "body", "html"),
 }
+_LINES = {"caption", "legend", "option"}  # no blocks, but no words of what is beside them
 _BLANKS = re.compile(r"[ \t\n\f\r]+")
 _ANCHORS = " ¶"  # many manuals put a link to itself behind a heading
 _HIDDEN_STYLES = ("display:none", "visibility:hidden")
@@ -68,7 +69,7 @@ class _Page:
         elif tag in _BLOCKS:
             self._pieces.append("\n\n" if tag in ("p", "table", "pre", "section") else "\n")
             self._verbatim += tag == "pre"
-        elif tag == "br":
+        elif tag == "br" or tag in _LINES:
             self._pieces.append("\n")
 
     def data(self, text: str) -> None:
@@ -84,6 +85,8 @@ class _Page:
             self._unseen.pop()
         elif tag in ("td", "th"):
             self._pieces.append("\t")
+        elif tag in _LINES:
+            self._pieces.append("\n")
         elif tag == "main":
             self._leave_section()
         elif tag in _BLOCKS:
@@ -118,7 +121,7 @@ class _Page:
 def _is_hidden(attributes: Mapping[str, str]) -> bool:
     if "hidden" in attributes or attributes.get("aria-hidden") == "true":
         return True
-    style = attributes.get("style", "").replace(" ", "").lower()
+    style = "".join(attributes.get("style", "").split()).lower()
     return any(hidden in style for hidden in _HIDDEN_STYLES)
 
 

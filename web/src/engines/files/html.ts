@@ -15,6 +15,7 @@ const BLOCKS = words(
   "h1 h2 h3 h4 h5 h6 p div li ul ol dl dt dd table tr pre blockquote hr address section article header " +
     "footer nav aside main figure figcaption form details summary body html",
 );
+const LINES = words("caption legend option"); // no blocks, but no words of what is beside them
 /** What ends by itself where one of these begins, unless one of the last column lies between. */
 const IMPLIED: [begins: Set<string>, ends: Set<string>, within: Set<string>][] = [
   [BLOCKS, words("p"), words("td th li dd table button object")],
@@ -92,6 +93,7 @@ class Page implements Listener {
       this.close();
       this.#inHeading = true;
     } else if (name === "main") this.#leaveSection();
+    else if (LINES.has(name)) this.#pieces.push("\n");
     else if (BLOCKS.has(name)) this.#pieces.push(PARAGRAPHS.has(name) ? "\n\n" : "\n");
   }
 
@@ -105,6 +107,7 @@ class Page implements Listener {
     if (this.#isUnseen()) {
       if (this.#open.length <= this.#unseenFrom) this.#unseenFrom = Infinity;
     } else if (name === "td" || name === "th") this.#pieces.push("\t");
+    else if (LINES.has(name)) this.#pieces.push("\n");
     else if (name === "main") this.#leaveSection();
     else if (BLOCKS.has(name)) {
       if (HEADINGS.has(name)) this.#nameSection();
@@ -145,7 +148,7 @@ function isHidden(written: string): boolean {
   for (const [name, value] of attributesOf(written)) {
     const key = name.toLowerCase();
     if (key === "hidden" || (key === "aria-hidden" && value === "true")) return true;
-    const style = key === "style" ? value.replaceAll(" ", "").toLowerCase() : "";
+    const style = key === "style" ? value.replace(/\s/gu, "").toLowerCase() : "";
     if (HIDDEN_STYLES.some((hidden) => style.includes(hidden))) return true;
   }
   return false;

@@ -1,4 +1,4 @@
-/** PPTX, in reading order: a slide is a page and its title the section. */
+/** PPTX, in reading order: a slide, also a hidden one, is a page and its title the section. A hidden shape is not read. */
 
 import { Archive } from "./archive.ts";
 import { part, PPTX, type Part, type Read } from "./parsed.ts";
@@ -19,7 +19,7 @@ export function parse(data: Uint8Array): Read {
 
 function slideOf(archive: Archive, place: string, page: number): Part {
   const tree = find(archive.xml(place), "p:cSld", "p:spTree");
-  const shapes = tree ? elements(tree) : [];
+  const shapes = shapesOf(tree);
   const relations = relationsOf(archive, place);
   const chart = (id: string | undefined) => chartOf(archive, relations.find((one) => one.id === id)?.place);
   const texts = shapes.flatMap((shape) => textsOf(shape, 0, chart));
@@ -30,6 +30,17 @@ function slideOf(archive: Archive, place: string, page: number): Part {
   );
   const section = title && frameOf(title).trim();
   return part(texts.filter((text) => text.trim()).join("\n\n"), { page, section: section || undefined });
+}
+
+/** What is drawn in one way by newer programs and in another by older ones is there once; what is hidden, not. */
+function shapesOf(tree: XmlNode | undefined): XmlNode[] {
+  const shapes = (tree ? elements(tree) : []).flatMap((shape) =>
+    shape.name === "mc:AlternateContent" ? shapesOf(find(shape, "mc:Choice")) : [shape],
+  );
+  return shapes.filter((shape) => {
+    const about = elements(shape).map((child) => find(child, "p:cNvPr"))[0];
+    return !["1", "true"].includes(about?.attributes.get("hidden") ?? "");
+  });
 }
 
 function notesOf(notes: XmlNode): string {
@@ -46,7 +57,7 @@ function placeholder(shape: XmlNode): XmlNode | undefined {
 function textsOf(shape: XmlNode, depth: number, chart: (id: string | undefined) => string): string[] {
   if (shape.name === "p:sp") return [frameOf(shape)];
   if (shape.name === "p:grpSp" && depth < DEPTH)
-    return elements(shape).flatMap((inner) => textsOf(inner, depth + 1, chart));
+    return shapesOf(shape).flatMap((inner) => textsOf(inner, depth + 1, chart));
   const data = find(shape, "a:graphic", "a:graphicData");
   const [table, drawn] = [find(data, "a:tbl"), find(data, "c:chart")];
   if (drawn) return [chart(drawn.attributes.get("r:id"))];
