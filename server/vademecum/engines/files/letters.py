@@ -1,0 +1,107 @@
+"""The encoding of a text that names none, by the letters of the language that it would be written in.
+
+Statistics need more than the few accents of a sentence, and take Western text for Eastern even when it is long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Set
+
+# What a language writes beyond ASCII. Of two that fit equally well, the first is taken.
+_ALPHABETS = (
+    ("cp1252", "äöüßéà"),
+    ("cp1252", "àâæçéèêëîïôœùûüÿ"),
+    ("cp1252", "áéíïóúüñçªº"),
+    ("cp1252", "áàâãçéêíóôõúüªº"),
+    ("cp1252", "àèéìòùî"),
+    ("cp1252", "äáàâéèêëïíîóöôüúû"),
+    ("cp1252", "åäöéàü"),
+    ("cp1252", "æøåéèêóòôöäü"),
+    ("cp1252", "áðéíóúýþæö"),
+    ("cp1250", "ąćęłńóśźż"),
+    ("cp1250", "áäčďéěíĺľňóôŕřšťúůýž"),
+    ("cp1250", "áéíóöőúüű"),
+    ("cp1250", "čćđšž"),
+    ("cp1254", "çğıİöşüâîû"),
+)
+# Letters of languages that write no Latin ones, the commonest first, and the encodings that they had before UTF-8.
+_SCRIPTS = (
+    (("cp1251", "koi8-r", "cp866", "iso8859-5", "mac-cyrillic"), "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё"),
+    (("cp1251", "koi8-u"), "оаинтіевркслудмпязьбгйчхжїцєшюфщґ"),
+    (("cp1253", "iso8859-7"), "αοιετσνηυρπκμλςίωάγόδέχθύήφβώξζψϊϋΐΰ"),
+    (("cp1255",), "יולהאמרתבשןנםכדחעקפטגסזצךףץ"),
+    (("cp1256", "iso8859-6"), "اليمونرتبةعدسفهكقحجشطصخأإذىءثزضغظئؤآ"),
+    (("cp874",), "านรกเองยมวลีดท่ต้ัสะปคิบขหุแไ์ใจชผโถพธำ็ซูศณฐึษญภ๊ฎฏฉฝฟฆ๋ฬืๆฯ"),
+)
+# Of the same languages before Windows, and on other machines: only what Windows does not explain is one of these.
+_OLDER = [
+    [(older, letters.strip("ªº")) for encoding, letters in _ALPHABETS if encoding == windows]
+    for windows, older in (
+        ("cp1252", "cp850"),
+        ("cp1252", "mac-roman"),
+        ("cp1250", "cp852"),
+        ("cp1250", "iso8859-2"),
+    )
+]
+_OLDER_SIGNS = set("«»¿¡°§£½")  # others are letters elsewhere
+_KANA = re.compile("[\u3041-\u30ff]")
+_SIGNS = set("\u00a0\u00ad€„“”‘’…–—•‹›«»¿¡°§©®™·´²³½¼¾×±£")
+_FOREIGN = re.compile(rb"[\xa1-\xff]{4,}")  # no Latin script has so many accents in a row
+_CAPITAL_WITHIN = re.compile("[а-яёіїєґα-ωά-ώ][А-ЯЁІЇЄҐΑ-ΩΆ-Ώ]")
+LIKELY = 0.55  # words are above 0.65, and the same bytes in another encoding below 0.4
+
+
+def by_letters(data: bytes, *, is_plain: bool) -> str | None:
+    """The encoding, or None where several could be, or none. `is_plain`: there are no control marks in it, which the older
+    encodings have signs for."""
+    encoding = _by_alphabet(data, _ALPHABETS, _SIGNS) or _by_script(data)
+    if encoding is not None or not is_plain:
+        return encoding
+    told = {_by_alphabet(data, alphabets, _OLDER_SIGNS) for alphabets in _OLDER} - {None}
+    return told.pop() if len(told) == 1 else None
+
+
+def _by_alphabet(data: bytes, alphabets: Iterable[tuple[str, str]], signs: Set[str]) -> str | None:
+    """The encoding in which these are the letters of one language that writes Latin ones, or None."""
+    high = Counter(byte for byte in data if byte > 0x7F)
+    few = high.total() // 50  # a foreign name does not make a text foreign
+    if sum(map(len, _FOREIGN.findall(data))) > few:
+        return None
+
+    def strange(encoding: str, alphabet: str) -> int:
+        known = signs | set(alphabet + alphabet.upper())
+        return sum(n for byte, n in high.items() if bytes([byte]).decode(encoding, "replace") not in known)
+
+    found, strangers = min(((a[0], strange(*a)) for a in alphabets), key=lambda pair: pair[1])
+    return found if strangers <= few else None
+
+
+def _by_script(data: bytes) -> str | None:
+    """The encoding in which these are words of a language that writes no Latin letters, or None.
+
+    In another one the same bytes are rare letters, or capitals within words.
+    """
+    high = sum(byte > 0x7F for byte in data)
+    if sum(map(len, _FOREIGN.findall(data))) * 2 < high:
+        return None
+    japanese = data.decode("euc-jp", "replace")
+    is_whole = japanese.count("\ufffd") < 2  # the sample may end within a letter
+    if is_whole and len(_KANA.findall(japanese)) * 6 > high:  # two bytes a letter, and a third of the letters
+        return "euc-jp"
+    best, found = LIKELY, None
+    for encodings, letters in _SCRIPTS:
+        for encoding in encodings:
+            likely = _likeness(data.decode(encoding, "replace"), letters)
+            if likely > best:
+                best, found = likely, encoding
+    return found
+
+
+def _likeness(text: str, letters: str) -> float:
+    """How common the letters beyond ASCII are, 1 for the commonest alone; less for each that is none of them."""
+    value = {letter: 1 - at / len(letters) for at, letter in enumerate(letters)}
+    beyond = Counter(c for c in text if c > "\x7f")
+    worth = sum(n * value.get(c.lower(), 0 if c in _SIGNS else -1) for c, n in beyond.items())
+    return (worth - 2 * len(_CAPITAL_WITHIN.findall(text))) / max(1, beyond.total())

@@ -1,0 +1,53 @@
+"""UTF-16 that does not say so, told from what is no text."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+# UTF-16 that does not say so is the writing of one of these families, with Latin letters and signs in it.
+_WIDE_SAMPLE = 100_000
+_LATIN = "\t\n\f\r -~\xa0-\u024f\u0300-\u036f\u1e00-\u1eff\u2000-\u2bff\ufeff\U0001f000-\U0001faff"
+_WIDE = [
+    re.compile(f"[^{_LATIN}{letters}]")
+    for letters in (
+        "\u0370-\u058f\u1f00-\u1fff",  # Greek, Cyrillic, Armenian
+        "\u0590-\u06ff\ufb1d-\ufdff\ufe70-\ufefc",  # Hebrew, Arabic
+        "\u0900-\u10ff",  # India, South-East Asia, Georgia
+        "\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff00-\uffef",  # China, Japan, Korea
+    )
+]
+_SELDOM = re.compile("[\u0100-\u024f\u0300-\u036f\u2000-\u2bff]")  # no text is made of them
+_IDEOGRAPH = re.compile("[\u3400-\u9fff]")
+_NO_IDEOGRAPH = re.compile("[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]")
+WIDE_MIN = 8  # letters; fewer show nothing
+
+
+def wide(data: bytes) -> str | None:
+    """The text, or None. Its letters are of one part of Unicode; the other way round they are of many, or of none
+    that belong together."""
+    found: dict[int, str] = {}
+    for encoding, half in (("utf-16-be", 0), ("utf-16-le", 1)):
+        with suppress(UnicodeDecodeError):
+            text = data.decode(encoding)
+            if len(text) >= WIDE_MIN and _is_writing(text[:_WIDE_SAMPLE]):
+                found[len(set(data[half : 2 * _WIDE_SAMPLE : 2]))] = text
+    return found[min(found)] if found else None
+
+
+def _is_writing(text: str) -> bool:
+    """Two letters of ASCII make an ideograph, but hardly one of the signs that stand between real ones; and the halves of
+    these are not of ASCII alone."""
+    few = len(text) // 50
+    if (
+        len(_SELDOM.findall(text)) * 2 > len(text)
+        or min(len(strangers.findall(text)) for strangers in _WIDE) > few
+    ):
+        return False
+    ideographs = _IDEOGRAPH.findall(text)
+    if len(ideographs) <= few:
+        return True
+    others = len(_NO_IDEOGRAPH.findall(text))
+    return others * 50 >= len(text) and sum(ord(sign) & 0x80 > 0 for sign in ideographs) * 4 >= len(
+        ideographs
+    )
