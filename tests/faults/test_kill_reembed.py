@@ -23,7 +23,7 @@ import pytest
 from faults.served import Served
 from property.rows import session
 from unit.onnx.bert import write_source
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.engines.lance import MatrixCache, VectorIndex
 from vademecum.engines.lance import state as states
 from vademecum.engines.onnx import fetch

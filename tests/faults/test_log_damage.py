@@ -19,7 +19,7 @@ import pytest
 
 from faults.devices import Json, User, session
 from faults.served import PLAIN, Served
-from vademecum.engines.duckdb.users import RECORDS, user_folder
+from vademecum.engines.duckdb.folders import RECORDS, user_folder
 
 KEPT, LOGGED = 5, 8
 Damage = Callable[[bytes, list[int]], bytes]  # (the log, its length after each commit) -> what is left of it

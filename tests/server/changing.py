@@ -13,7 +13,7 @@ from below import paths_below
 from property.rows import session
 from server.house import House, Person, house
 from soon import soon
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.model import vectors
 

@@ -14,22 +14,6 @@ from vademecum.model import vectors
 from vademecum.services import index
 
 
-def test_the_log_of_a_file_that_nobody_uses_is_folded(tmp_path):
-    async def scenario():
-        async with house(tmp_path) as h:
-            ada = await h.person()
-            for number in range(8):
-                rows = [fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)]
-                assert await send(ada, "facts", *((row, None) for row in rows)) == []
-            [log] = tmp_path.glob("users/*/*/records.duckdb.wal")
-            assert log.stat().st_size > 4 * 2**20
-            await h.parts.users.checkpoint_idle()
-            assert not log.exists() or log.stat().st_size < 100_000
-            assert len(await ada.pull("facts")) == 80
-
-    run(scenario)
-
-
 def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypatch):
     """The real model, but for one text that breaks it."""
     whole = Embedder.passages

@@ -12,8 +12,8 @@ import pytest
 
 from property.rows import fact
 from server.house import house, refused, run
+from vademecum.engines.duckdb.folders import user_folder, user_ledger
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
-from vademecum.engines.duckdb.users import user_folder, user_ledger
 from vademecum.errors import Broken
 from vademecum.services.backup import backup, restore
 

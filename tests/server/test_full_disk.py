@@ -71,7 +71,7 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
             before = await seq(h, ada)
             log = log_of(tmp_path, ada)
             with full():
-                await h.parts.users.checkpoint_idle()
+                await h.parts.users.fold_idle()
                 assert log.stat().st_size > FULL
                 status, store = await ready(h)
                 assert status == 503 and "the disk did not take what 2 accounts" in store
@@ -83,7 +83,7 @@ def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_writte
                 await bob.add("facts", fact("b"))
             await ada.add("facts", fact("late"))
             assert await seq(h, ada) == before + 1, "it was no crash"
-            await h.parts.users.checkpoint_idle()
+            await h.parts.users.fold_idle()
             assert not log.exists() or log.stat().st_size < 100_000
             assert await ready(h) == (200, "ok")
         async with house(tmp_path) as h:

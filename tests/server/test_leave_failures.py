@@ -19,7 +19,7 @@ from server.agents.test_spool import spooled
 from server.house import house, refused, run
 from soon import soon
 from vademecum.cli.doctor import _examine_left
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.errors import Broken, Conflict
 from vademecum.model.limits import Limits
 from vademecum.services import spool_files

@@ -16,8 +16,8 @@ from property.rows import (
 )
 from property.wire import forget, send, stored
 from server.house import house, run
+from vademecum.engines.duckdb.folders import user_ledger
 from vademecum.engines.duckdb.ledger import newest
-from vademecum.engines.duckdb.users import user_ledger
 from vademecum.services import backup as backups
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from property.rows import dead, entity, episode, memory, project, session, summary
 from server.house import House, Person, house, run
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.model.recollection import kind_of
 from vademecum.services import backup as backups
 from vademecum.services.erase import scan

@@ -17,7 +17,7 @@ from server.changing import (
 from server.house import house, refused, run
 from soon import soon
 from vademecum.engines.duckdb.accounts import Account
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.services import models
 from vademecum.services.erase import scan

@@ -25,7 +25,7 @@ from server.changing import (
 from server.house import run
 from soon import soon
 from unit.onnx.bert import write_source
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.engines.onnx import fetch
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.errors import Broken, Conflict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from server.changing import opened, use, with_document
 from server.house import refused, run
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.engines.onnx.embedder import Embedder
 
 QUESTION = {"query": "a letter about the boiler", "sessionId": "s1", "mode": "meaning"}

@@ -60,7 +60,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("data folder", os.access(data, os.W_OK), str(data))
     if not (data / "accounts.duckdb").exists():
-        from vademecum.engines.duckdb.users import without_accounts  # with all that it needs
+        from vademecum.engines.duckdb.folders import without_accounts  # with all that it needs
 
         lost = without_accounts(data)
         yield Finding("accounts", False, lost or "none yet: `vademecum serve` begins this folder")
@@ -125,7 +125,7 @@ def _examine_users(settings: Settings) -> Finding:
 
 
 def _examine_left(data: Path, running: bool) -> Finding:
-    from vademecum.engines.duckdb.users import user_folder  # half of the server, for the doctor alone
+    from vademecum.engines.duckdb.folders import user_folder  # half of the server, for the doctor alone
     from vademecum.services.left import look
 
     left = look(data)

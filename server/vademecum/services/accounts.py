@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.accounts import Account
-from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
+from vademecum.engines.duckdb.folders import RECORDS, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.defaults import OWNER
 from vademecum.model.limits import Limits, Tier, Usage

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from vademecum.engines.duckdb.users import RECORDS, user_folder
+from vademecum.engines.duckdb.folders import RECORDS, user_folder
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model import causes
 from vademecum.model.draft import Change

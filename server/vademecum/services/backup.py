@@ -18,9 +18,9 @@ from pathlib import Path
 import msgspec
 
 from vademecum.durable import sync_folder
+from vademecum.engines.duckdb.folders import RECORDS, user_folder, user_ledger
 from vademecum.engines.duckdb.ledger import LedgerLine, newest
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
-from vademecum.engines.duckdb.users import RECORDS, user_folder, user_ledger
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, Broken
 from vademecum.model import cascade

@@ -12,7 +12,8 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from vademecum.engines.duckdb.users import Users, user_folder
+from vademecum.engines.duckdb.folders import user_folder
+from vademecum.engines.duckdb.users import Users
 from vademecum.model.draft import Change
 from vademecum.services.index import Indexer
 from vademecum.services.user_queue import UserQueue

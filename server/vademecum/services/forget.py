@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from vademecum.engines.duckdb.users import Users, user_folder
+from vademecum.engines.duckdb.folders import user_folder
+from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model.collections import Collection, Json
 from vademecum.model.draft import WAITING, Draft

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from vademecum.engines import lance
-from vademecum.engines.duckdb.users import Users, user_folder
+from vademecum.engines.duckdb.folders import user_folder
+from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, Pace
 from vademecum.errors import Broken, NotFound

@@ -12,9 +12,10 @@ import structlog
 
 from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.accounts import Accounts
+from vademecum.engines.duckdb.folders import without_accounts
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
-from vademecum.engines.duckdb.users import Users, without_accounts
+from vademecum.engines.duckdb.users import Users
 from vademecum.engines.lance import MatrixCache
 from vademecum.errors import Broken
 from vademecum.model.collections import Registry
@@ -23,7 +24,6 @@ from vademecum.model.limits import Limits
 from vademecum.services import local, reembed
 from vademecum.services.answer import endpoint_of, open_answers
 from vademecum.services.backstage import Backstage
-from vademecum.services.checkpoint import checkpointing
 from vademecum.services.clock import now_iso
 from vademecum.services.context import Contexts
 from vademecum.services.embed import EmbedJob
@@ -47,6 +47,7 @@ from vademecum.services.search import Searcher
 from vademecum.services.seek import Seeker
 from vademecum.services.spool import Spool
 from vademecum.services.summarise import Summaries
+from vademecum.services.upkeep import upkeep
 from vademecum.services.user_queue import UserQueue
 from vademecum.services.work import Doer, Worker
 from vademecum.settings import Settings
@@ -232,7 +233,7 @@ async def open_parts(
         backstage.start(settings.data)
         stack.push_async_callback(backstage.close)
         await reembedding.start()
-        await stack.enter_async_context(checkpointing(users))
+        await stack.enter_async_context(upkeep(users))
         searcher = Searcher(users, Seeker(indexes, indexer, index_job, settings.search_wait_s), inference)
         contexts = Contexts(users, searcher, Reminder(users, recalling, settings.search_wait_s), inference)
         answers = await stack.enter_async_context(open_answers(settings, contexts, users, questions))

@@ -16,7 +16,8 @@ import msgspec
 import structlog
 
 from vademecum.engines import lance
-from vademecum.engines.duckdb.users import RECORDS, Users, user_folder
+from vademecum.engines.duckdb.folders import RECORDS, user_folder
+from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import ModelError

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from vademecum.durable import sync_folder
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.model.vectors import Vectors
 
 FOLDER = "reembed"

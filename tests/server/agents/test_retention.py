@@ -12,7 +12,7 @@ import pytest
 from property.wire import forget
 from server.agents.acting import event, listed, swept, take
 from server.house import House, Person, house, run
-from vademecum.engines.duckdb.users import user_ledger
+from vademecum.engines.duckdb.folders import user_ledger
 from vademecum.model.observation import Event, days_before
 from vademecum.services import backup as backups
 from vademecum.services import observe, roots

@@ -16,7 +16,7 @@ from server.agents.acting import event, listed, take
 from server.agents.test_spool import SMALL_ROOM, email, emptied, filled, spooled
 from server.house import House, Person, house, refused, run
 from soon import soon
-from vademecum.engines.duckdb.users import user_folder
+from vademecum.engines.duckdb.folders import user_folder
 from vademecum.model.defaults import OWNER
 from vademecum.model.spool import TALLY, WHY, blocks
 from vademecum.services import accounts, backstage, spool, spool_files, spool_leftovers

@@ -16,6 +16,7 @@ import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,6 +32,11 @@ _log = structlog.get_logger("vademecum.duckdb")
 # Statements here are few and simple: what the optimizer's other fifty passes cost is a quarter of a push.
 OPTIMIZERS = ("expression_rewriter", "filter_pushdown", "in_clause", "row_group_pruner", "statistics_propagation",
               "unused_columns")  # fmt: skip
+
+
+CACHED_MAX = (
+    8 * 2**20
+)  # bytes of files that stay in memory behind those who asked for them; the system caches them, too
 
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -66,15 +72,66 @@ class Instance:
         self._pool = ThreadPoolExecutor(
             threads or min(8, 4 + (os.cpu_count() or 2)), thread_name_prefix="duckdb"
         )
+        self._running = 0
+        self._has_run = False  # since it was looked at how much is cached
+        self._is_shrink_due = False
+        self._shrinking: asyncio.Future[None] | None = None
 
     async def run(self, work: Callable[[Cursor], T]) -> T:
         """Run blocking `work` with this engine's cursor of some thread. Not cancelled half-way. Raises Busy when it is the
         disk that failed, and not the statement."""
+        while self._shrinking is not None:
+            await asyncio.wait([self._shrinking])
+        self._running += 1
+        self._has_run = True
+        task = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(self.cursor()))
+        task.add_done_callback(self._ran)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(self.cursor()))
+            return await task
         except duckdb.OperationalError as error:
             _log.error("a statement failed", exc_info=error)
             raise not_now() from error
+
+    def _ran(self, _: asyncio.Future[T]) -> None:
+        self._running -= 1
+        if self._is_shrink_due:
+            self._begin_to_shrink()
+
+    # -- memory -------------------------------------------------------------------------------------------------
+
+    def shrink(self) -> None:
+        """Drop what was read and is cached, but for the `CACHED_MAX` bytes asked for last: DuckDB keeps all it has read, up
+        to its limit. Only a lower limit makes it let go, and a statement under way could fail of that: it is done as soon
+        as none is, and one that comes meanwhile waits."""
+        self._is_shrink_due = self._has_run
+        if self._is_shrink_due:
+            self._begin_to_shrink()
+
+    def _begin_to_shrink(self) -> None:
+        if self._running or self._shrinking is not None:
+            return
+        self._is_shrink_due = self._has_run = False
+        self._shrinking = asyncio.get_running_loop().run_in_executor(self._pool, self._shrink)
+        self._shrinking.add_done_callback(self._shrunk)
+
+    def _shrunk(self, ended: asyncio.Future[None]) -> None:
+        self._shrinking = None
+        if not ended.cancelled() and (error := ended.exception()) is not None:
+            _log.error("what is cached was not dropped", exc_info=error)
+
+    def _shrink(self) -> None:
+        cursor = self.cursor()
+        used = dict(cursor.execute("SELECT tag, memory_usage_bytes FROM duckdb_memory()").fetchall())
+        excess = used["BASE_TABLE"] - CACHED_MAX
+        if excess <= 0:
+            return
+        try:
+            with suppress(
+                duckdb.OutOfMemoryException
+            ):  # what is in use is more than was counted: it has let go of the rest
+                cursor.execute(f"SET memory_limit = '{sum(used.values()) - excess}B'")
+        finally:
+            cursor.execute(f"SET memory_limit = '{CONFIG['memory_limit']}'")
 
     def cursor(self) -> Cursor:
         cursor: Cursor | None = getattr(self._local, "cursor", None)
@@ -129,6 +186,7 @@ class Instance:
         self.cursor().execute(f"COPY FROM DATABASE {source} TO {target}")
 
     def close(self) -> None:
+        self._is_shrink_due = False
         self._pool.shutdown(wait=True)
         self._connection.close()
 

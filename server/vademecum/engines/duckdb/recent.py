@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from vademecum.model.draft import Change, Heads
 
-MOST_BYTES = 64 * 2**10  # of a user: 256 of them may be attached
+MOST_BYTES = 16 * 2**10  # of a user: 256 of them may be attached
 
 
 class Recent:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import secrets
 import shutil
 from collections import OrderedDict
@@ -20,72 +19,31 @@ from typing import TypeVar
 
 import structlog
 
+from vademecum.engines.duckdb.folders import RECORDS, on_disk, remove_tree, user_folder, user_ledger
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.userfile import Files, Opened, new_id_key, publish_file, rewrite_file, staged
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
-from vademecum.errors import Broken, NotFound, is_full, not_now
+from vademecum.errors import Broken, NotFound
 from vademecum.model import causes
 from vademecum.model.collections import Registry
 from vademecum.model.draft import Draft
 
 T = TypeVar("T")
-RECORDS = "records.duckdb"
 PATIENCE_S = 30
 LOG_MAX = 4 * 2**20  # bytes of a write-ahead log that are left for later
+LOGS_MAX = 8 * 2**20  # bytes of all of them
 _log = structlog.get_logger("vademecum.users")
 
 
-def user_folder(data: Path, user_id: str) -> Path:
-    return data / "users" / hashlib.sha256(user_id.encode()).hexdigest()[:2] / user_id
-
-
-def _has_long_log(store: UserStore | None) -> bool:
-    log = store.folder / f"{RECORDS}.wal" if store is not None else None
-    return log is not None and log.exists() and log.stat().st_size > LOG_MAX
-
-
-def user_ledger(data: Path, user_id: str) -> Ledger:
-    return Ledger(data / "ledger" / f"{user_id}.jsonl")
-
-
-def without_accounts(data: Path) -> str:
-    """What to say of records whose accounts' file is gone: a new one would lock everybody out. Empty: there are none."""
-    if not any((data / "users").glob(f"*/*/{RECORDS}")):
-        return ""
-    return (
-        f"{data / 'accounts.duckdb'} is gone, and there are records of people in {data / 'users'}. Nothing was changed: "
-        "a new one would lock them all out. Put it back, or move that folder away and restore a backup with "
-        "`vademecum restore`; without it, `vademecum serve` begins anew."
-    )
-
-
-@contextmanager
-def _on_disk(user_id: str, what: str, folder: Path) -> Iterator[None]:
-    """Raises Broken, or Busy when the disk is full, for what the disk does not take or give."""
+def _log_bytes(store: UserStore | None) -> int:
+    """Length of its write-ahead log."""
+    if store is None:
+        return 0
     try:
-        yield
-    except OSError as error:
-        if is_full(error):
-            raise not_now() from error
-        raise Broken(
-            f"The account {user_id} cannot be {what}: {error.filename or folder} cannot be used ({error.strerror}). "
-            "Nothing was changed, and other accounts go on. It must be its folder or file again, which the server can "
-            "read and write."
-        ) from error
-
-
-def _remove_tree(folder: Path) -> None:
-    """Also when the folder is a link to another disk. Raises Broken when something is left of it."""
-    try:
-        if folder.exists():
-            shutil.rmtree(folder.resolve())
-        folder.unlink(missing_ok=True)
-    except OSError as error:
-        raise Broken(
-            f"The folder {folder.name} could not be erased ({error.strerror}). Nobody gets in any more; the rest is "
-            "erased at the next start of the server."
-        ) from error
+        return (store.folder / f"{RECORDS}.wal").stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 async def _to_the_end(work: Awaitable[T]) -> T:
@@ -140,9 +98,10 @@ class Users:
         self._knows = knows
 
     @asynccontextmanager
-    async def open(self, user_id: str) -> AsyncIterator[UserStore]:
+    async def open(self, user_id: str, *, counts: bool = True) -> AsyncIterator[UserStore]:
+        """`counts`: as a use, behind which the file stays attached longer than those used before."""
         with self._held(user_id):
-            store = await self._acquire(user_id)
+            store = await self._acquire(user_id, counts=counts)
             try:
                 yield store
             finally:
@@ -162,14 +121,15 @@ class Users:
         finally:
             self._holders.discard(holder)
 
-    async def _acquire(self, user_id: str) -> UserStore:
+    async def _acquire(self, user_id: str, *, counts: bool) -> UserStore:
         while True:
             if not self._knows(user_id):  # it has left; who holds its file by now may finish
                 raise NotFound("There is no such account.")
             entry = self._entries.get(user_id)
             if entry is None:
                 entry = self._entries[user_id] = _Entry()
-            self._entries.move_to_end(user_id)
+            if counts:
+                self._entries.move_to_end(user_id)
             if entry.store is not None and not entry.store.lost and not entry.lock.locked():
                 entry.store.pin()
                 return entry.store
@@ -188,7 +148,7 @@ class Users:
     async def _attach(self, user_id: str, known: int) -> UserStore:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
-        with _on_disk(user_id, "opened", folder):
+        with on_disk(user_id, "opened", folder):
             opened = await self._opened(folder / RECORDS, ledger, known)
         if opened.notice:
             self._on_notice(opened.notice)
@@ -282,7 +242,7 @@ class Users:
         async with self.open(user_id) as store:
             await store.tidy()
         async with self.detached(user_id) as folder:
-            with _on_disk(user_id, "written anew", folder):
+            with on_disk(user_id, "written anew", folder):
                 await _to_the_end(
                     self.files.instance.run(lambda _: rewrite_file(self.files.instance, folder / RECORDS))
                 )
@@ -350,21 +310,27 @@ class Users:
     async def remove(self, user_id: str) -> None:
         """Erase a user's whole folder and ledger, when those who hold it are done."""
         async with self.detached(user_id) as folder:
-            await _to_the_end(asyncio.to_thread(_remove_tree, folder))
+            await _to_the_end(asyncio.to_thread(remove_tree, folder))
             await asyncio.to_thread(user_ledger(self._data, user_id).drop)
         self._entries.pop(user_id, None)
 
-    async def checkpoint_idle(self) -> None:
-        """Shorten the logs of files that nobody uses now: a long one makes the start after a crash slow."""
-        for user_id, entry in list(self._entries.items()):
-            in_use = entry.lock.locked() or (entry.store is not None and entry.store.pins)
-            if not in_use and (entry.unfolded or _has_long_log(entry.store)):
+    async def fold_idle(self) -> None:
+        """Fold the logs of files that nobody uses now: a long one makes the start after a crash slow, and until it is folded
+        its rows are in memory. Short ones, too, when there are many, those of who came last before longest ago first."""
+        logs = {user_id: _log_bytes(entry.store) for user_id, entry in self._entries.items()}
+        total = sum(logs.values())
+        for user_id, log in logs.items():
+            entry = self._entries.get(user_id)
+            if entry is None or entry.lock.locked() or (entry.store is not None and entry.store.pins):
+                continue
+            if entry.unfolded or log > LOG_MAX or (log and total > LOGS_MAX):
                 await self._fold(user_id, entry)
+                total -= log
 
     async def _fold(self, user_id: str, entry: _Entry) -> None:
         """A disk that does not take it costs the file its place; whoever opens it next gives it back."""
         try:
-            async with self.open(user_id) as store:
+            async with self.open(user_id, counts=False) as store:
                 try:
                     await store.checkpoint()
                 finally:

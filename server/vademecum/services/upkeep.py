@@ -1,0 +1,44 @@
+"""Upkeep of the store, when nobody uses it just now: memory is given back, and the logs of files are folded into them, so
+that a start after a crash has little to replay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.users import Users
+
+_log = structlog.get_logger("vademecum.upkeep")
+FOLD_EVERY_S = 15
+SHRINK_EVERY_S = 0.25
+
+
+@asynccontextmanager
+async def upkeep(users: Users) -> AsyncIterator[None]:
+    """Goes on in the background for as long as the block runs."""
+    tasks = [asyncio.create_task(_fold(users)), asyncio.create_task(_shrink(users.files.instance))]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _fold(users: Users) -> None:
+    while True:
+        await asyncio.sleep(FOLD_EVERY_S)
+        try:
+            await users.fold_idle()
+        except Exception as error:
+            _log.error("logs are not folded", exc_info=error)
+
+
+async def _shrink(instance: Instance) -> None:
+    while True:
+        await asyncio.sleep(SHRINK_EVERY_S)
+        instance.shrink()
