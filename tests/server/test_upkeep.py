@@ -122,6 +122,32 @@ def test_it_waits_for_a_statement_under_way_and_others_wait_for_it(long_file, mo
     run(scenario)
 
 
+def test_it_waits_for_a_statement_whose_caller_has_given_up(long_file, monkeypatch):
+    async def scenario():
+        instance = Instance(2)
+        may_end, looks = threading.Event(), []
+        monkeypatch.setattr(instance, "_shrink", lambda: looks.append(may_end.is_set()))
+        begun = threading.Event()
+
+        def slow(_):
+            begun.set()
+            assert may_end.wait(20)
+
+        caller = asyncio.create_task(instance.run(slow))
+        await asyncio.to_thread(begun.wait, 20)
+        caller.cancel()
+        await asyncio.wait([caller])
+        instance.shrink()
+        await asyncio.sleep(0.05)
+        assert looks == []
+        may_end.set()
+        await shrunk(instance)
+        assert looks == [True]
+        instance.close()
+
+    run(scenario)
+
+
 def test_nobody_looks_while_nobody_reads(long_file, monkeypatch):
     async def scenario():
         instance = Instance(1)

@@ -87,7 +87,7 @@ class Instance:
         task = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(self.cursor()))
         task.add_done_callback(self._ran)
         try:
-            return await task
+            return await asyncio.shield(task)  # who gives up leaves it running
         except duckdb.OperationalError as error:
             _log.error("a statement failed", exc_info=error)
             raise not_now() from error
