@@ -215,3 +215,24 @@ def test_of_many_short_logs_the_oldest_are_folded_and_stay_the_first_to_be_detac
             assert len(await people[0].pull("facts")) == 1
 
     run(scenario)
+
+
+def test_a_folder_that_is_none_any_more_keeps_no_other_log_from_being_folded(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            for person in (ada, bob):
+                rows = [fact(f"f{i}", value="x" * 500_000) for i in range(10)]
+                assert await send(person, "facts", *((row, None) for row in rows)) == []
+            folder = next(tmp_path.glob(f"users/*/{ada.id}"))
+            log = next(tmp_path.glob(f"users/*/{bob.id}")) / "records.duckdb.wal"
+            away = folder.rename(folder.with_name("away"))
+            folder.write_text("no folder")
+            try:
+                await h.parts.users.fold_idle()
+                assert not log.exists() or log.stat().st_size < 100_000
+            finally:
+                folder.unlink()
+                away.rename(folder)
+
+    run(scenario)

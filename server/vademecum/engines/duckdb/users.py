@@ -37,12 +37,12 @@ _log = structlog.get_logger("vademecum.users")
 
 
 def _log_bytes(store: UserStore | None) -> int:
-    """Length of its write-ahead log."""
+    """Length of its write-ahead log; 0 as well where the disk does not tell: one account's trouble is nobody else's."""
     if store is None:
         return 0
     try:
         return (store.folder / f"{RECORDS}.wal").stat().st_size
-    except FileNotFoundError:
+    except OSError:
         return 0
 
 
