@@ -138,6 +138,8 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "blanks.xlsx", making.sheet_of(*((None, "Ada", blank) for blank in blanks), (None, "\ufeff"))
     for kind, (cell, _) in test_workbook.CELLS.items():
         yield f"{kind}.xlsx", test_workbook.with_cell(cell)
+    for how, data in test_workbook.ODDLY_NAMED.items():
+        yield f"{how}.xlsx", data
     yield "odd looks.xlsx", test_workbook.with_odd_looks()
     for state in ("hidden", "veryHidden", "visible"):
         yield f"{state}.xlsx", test_workbook.with_hidden(state)
@@ -241,6 +243,8 @@ def refused() -> Iterator[tuple[str, bytes]]:
     yield "many-pages.pdf", hostile.raw_pdf(*many_pages())
     for number in ("1.5", "x", 1_048_577):
         yield f"row {number}.xlsx", making.sheet_of((number, "Ada"))
+    for what, data in test_workbook.LOST.items():
+        yield f"without {what}.xlsx", data
 
 
 def flipped(data: bytes) -> bytes:

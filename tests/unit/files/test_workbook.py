@@ -7,8 +7,8 @@ import zipfile
 import openpyxl
 import pytest
 
-from unit.files.making import saved, with_members, workbook
-from unit.files.reading import read, sections, text_of
+from unit.files.making import saved, with_members, workbook, zipped
+from unit.files.reading import read, refused, sections, text_of
 
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006"
@@ -77,6 +77,50 @@ def with_strings(members, *strings):
 def test_xlsx_one_cell_costs_no_other(kind):
     written, meant = CELLS[kind]
     assert text_of(with_cell(written)) == f"Ada\n\t{meant}\t7"
+
+
+def renamed(relations=None, members=None):
+    """A workbook with one string, "x", and one sheet; `relations`: what is written otherwise in the list of its members,
+    `members`: which of these have another name, or, None, are gone."""
+    whole = with_cell('<c r="B2" t="s"><v>0</v></c>')
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    listed = contents[_RELATIONS].decode()
+    for old, new in (relations or {}).items():
+        assert old in listed
+        listed = listed.replace(old, new)
+    named = {name: (members or {}).get(name, name) for name in contents}
+    contents[_RELATIONS] = listed.encode()
+    return zipped({new: contents[old] for old, new in named.items() if new is not None})
+
+
+SHEET, STRINGS = "xl/worksheets/sheet1.xml", "xl/SharedStrings.xml"
+ODDLY_NAMED = {
+    "as it is": renamed(),
+    "small letters": renamed({"SharedStrings.xml": "sharedstrings.xml"}),
+    "large letters": renamed(members={SHEET: "xl/Worksheets/SHEET1.XML"}),
+    "a blank spelled": renamed({"sheet1": "my%20sheet"}, {SHEET: "xl/worksheets/my sheet.xml"}),
+    "a blank unspelled": renamed({"sheet1": "my sheet"}, {SHEET: "xl/worksheets/my%20sheet.xml"}),
+    "letters spelled": renamed({"sheet1": "%C3%84rger"}, {SHEET: "xl/worksheets/Ärger.xml"}),
+    "no spelling": renamed({"sheet1": "100%sheet"}, {SHEET: "xl/worksheets/100%sheet.xml"}),
+    "a remark": renamed({"</Relationships>": "<!-- the end --></Relationships>"}),
+}
+LOST = {
+    "the strings": renamed(members={STRINGS: None}),
+    "the relation to the strings": renamed({"/sharedStrings": "/others"}),
+    "the sheet": renamed(members={SHEET: None}),
+    "the relation to the sheet": renamed({'Id="rId1"': 'Id="another"'}),
+}
+
+
+@pytest.mark.parametrize("how", ODDLY_NAMED)
+def test_xlsx_a_member_is_found_by_the_name_that_is_meant(how):
+    assert text_of(ODDLY_NAMED[how]) == "Ada\n\tx\t7"
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_xlsx_one_whose_words_are_lost_is_refused(what):
+    assert refused(LOST[what]) == "DAMAGED"
 
 
 def with_odd_looks():

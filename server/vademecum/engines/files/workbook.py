@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import unquote
 
 from openpyxl.styles.numbers import builtin_format_code, is_date_format, is_timedelta_format
 from openpyxl.utils import column_index_from_string
@@ -27,7 +28,7 @@ from vademecum.engines.files.table import Row, table
 
 CELLS_MAX = 2_000_000
 ROWS_MAX = 1_048_576  # Excel has no more
-_MAIN = "xl/workbook.xml"
+_MAIN, _RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 _STRING, _RUN, _LETTERS, _ROW, _VALUE, _INLINE = (
     f"{{http://schemas.openxmlformats.org/spreadsheetml/2006/main}}{name}"
     for name in ("si", "r", "t", "row", "v", "is")
@@ -48,9 +49,10 @@ class _Date(Enum):
 
 
 class _Book(NamedTuple):
-    """What the cells of all sheets refer to. `dates`: what a cell's style makes of a number, if it is one of them."""
+    """What the cells of all sheets refer to. `strings`: None, there is no list of them. `dates`: what a cell's style makes
+    of a number, if it is one of them."""
 
-    strings: Sequence[str]
+    strings: Sequence[str] | None
     dates: Sequence[_Date | None]
     epoch: datetime.datetime
 
@@ -63,11 +65,11 @@ def parse(data: bytes, limits: Limits) -> Parsed:
         parts: list[Part] = []
         cells = 0
         for sheet in main.iterfind("{*}sheets/{*}sheet"):
-            kind, place = related.get(sheet.get(_ID), ("", ""))
+            kind, place = related.get(sheet.get(_ID), ("worksheet", None))
             if kind != "worksheet" or sheet.get("state", "visible") != "visible":
                 continue
             rows = []
-            for number, values in _rows(opened, place, book):
+            for number, values in _rows(opened, _there(place), book):
                 if values:  # some programs write the last row of a sheet, however empty those above it
                     cells += len(values) + 1
                 if cells > CELLS_MAX:
@@ -80,22 +82,36 @@ def parse(data: bytes, limits: Limits) -> Parsed:
     return Parsed(XLSX, parts)
 
 
-def _related(opened: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[str, tuple[str, str]]]:
-    """By its id, the kind and the place of each member of the archive that the workbook names."""
-    names = set(opened.namelist())
-    for relation in archive.xml(archive.member(opened, "xl/_rels/workbook.xml.rels", limits)):
+def _related(opened: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[str, tuple[str, str | None]]]:
+    """By its id, the kind of each member of the archive that the workbook names, and where it is; None: nowhere."""
+    names = {_plain(name): name for name in opened.namelist()}
+    for relation in archive.xml(archive.member(opened, _RELATIONS, limits)).iterchildren("*"):
         place = posixpath.normpath(posixpath.join("/xl", relation.get("Target", ""))).lstrip("/")
-        if place in names:
-            yield relation.get("Id"), (relation.get("Type", "").rpartition("/")[2], place)
+        yield relation.get("Id"), (relation.get("Type", "").rpartition("/")[2], names.get(_plain(place)))
 
 
-def _book(opened: zipfile.ZipFile, main: Any, places: dict[str, str], limits: Limits) -> _Book:
-    strings = _strings(opened, places["sharedStrings"]) if "sharedStrings" in places else ()
-    styles = archive.xml(archive.member(opened, places["styles"], limits)) if "styles" in places else None
+def _plain(name: str) -> str:
+    """Programs do not agree with themselves on large letters, nor on what an address spells otherwise."""
+    return unquote(name).lower()
+
+
+def _there(thing: _Thing | None) -> _Thing:
+    """Raises Unreadable: with what is missing words would be, and nobody would be told."""
+    if thing is None:
+        raise Unreadable("DAMAGED")
+    return thing
+
+
+def _book(opened: zipfile.ZipFile, main: Any, places: dict[str, str | None], limits: Limits) -> _Book:
+    strings, looks = places.get("sharedStrings"), places.get("styles")
+    styles = archive.xml(archive.member(opened, looks, limits)) if looks is not None else None
     properties = main.find("{*}workbookPr")
     since_1904 = properties is not None and properties.get("date1904") in ("1", "true")
-    dates = () if styles is None else _dates(styles)
-    return _Book(list(strings), list(dates), MAC_EPOCH if since_1904 else WINDOWS_EPOCH)
+    return _Book(
+        None if strings is None else list(_strings(opened, strings)),
+        () if styles is None else list(_dates(styles)),
+        MAC_EPOCH if since_1904 else WINDOWS_EPOCH,
+    )
 
 
 def _strings(opened: zipfile.ZipFile, place: str) -> Iterator[str]:
@@ -117,7 +133,7 @@ def _dates(styles: Any) -> Iterator[_Date | None]:
 
 
 def _rows(opened: zipfile.ZipFile, place: str, book: _Book) -> Iterator[tuple[int, list[str]]]:
-    """With their numbers, which grow: a row that was there is passed over."""
+    """With their numbers, which grow: a row that is not below the one before it is passed over."""
     last, number = 0, 0
     with opened.open(place) as source:
         for _, element in iterparse(source):
@@ -151,7 +167,7 @@ def _value(cell: Any, book: _Book) -> str:
     if kind == "inlineStr":
         return "".join(map(_string, cell.iterfind(_INLINE)))
     if kind == "s":
-        return _at(book.strings, said) or ""
+        return _at(_there(book.strings), said) or ""
     try:
         return str(_meant(kind, said, cell.get("s", "0"), book)) if said else ""
     except (ValueError, OverflowError):

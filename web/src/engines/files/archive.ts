@@ -40,6 +40,12 @@ export class Archive {
     return this.#members.has(name);
   }
 
+  /** The member that is meant: programs do not agree with themselves on large letters, nor on what an address spells. */
+  named(name: string): string | undefined {
+    const wanted = plain(name);
+    return [...this.#members.keys()].findLast((member) => plain(member) === wanted);
+  }
+
   bytes(name: string): Uint8Array {
     const member = this.#members.get(name);
     if (!member) throw new Unreadable("DAMAGED");
@@ -54,6 +60,15 @@ export class Archive {
   xml(name: string): XmlNode {
     return parseXml(this.bytes(name));
   }
+}
+
+function plain(name: string): string {
+  return name.replace(/(?:%[0-9a-f]{2})+/giu, unquoted).toLowerCase();
+}
+
+function unquoted(written: string): string {
+  const bytes = written.split("%").slice(1);
+  return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => Number.parseInt(byte, 16)));
 }
 
 /** The members by their names, from the table at the archive's end. */

@@ -21,7 +21,7 @@ const BLANK = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205
 
 /** What the cells of all sheets refer to. */
 interface Book {
-  strings: string[];
+  strings: string[] | undefined; // there is no list of them
   dates: (DateKind | undefined)[]; // by the number of the style
   since1904: boolean;
 }
@@ -29,22 +29,23 @@ interface Book {
 export function parse(data: Uint8Array): Read {
   const archive = new Archive(data);
   const main = archive.xml(MAIN);
-  const related = relationsOf(archive, MAIN).filter(({ place }) => archive.has(place));
+  const related = relationsOf(archive, MAIN);
   const book = bookOf(archive, main, related);
   const sheets = find(main, "x:sheets");
   const parts: Part[] = [];
   let cells = 0;
   for (const { attributes } of sheets ? elements(sheets) : []) {
     const relation = related.find(({ id }) => id === attributes.get("r:id"));
-    if (!relation?.type.endsWith("/worksheet")) continue; // a sheet that is a diagram
+    if (relation && !relation.type.endsWith("/worksheet")) continue; // a sheet that is a diagram
     if ((attributes.get("state") ?? "visible") !== "visible") continue;
+    const place = there(relation && archive.named(relation.place));
     const rows: Row[] = [];
     let number = 0;
     let last = 0;
-    parseXml(archive.bytes(relation.place), "x:row", (row) => {
+    parseXml(archive.bytes(place), "x:row", (row) => {
       const values = valuesOf(row, book);
       number = numberOf(row, number + 1);
-      if (number <= last) return; // a row that was there: the server passes over it
+      if (number <= last) return; // not below the one before it: the server passes over it
       last = number;
       cells += values.length && values.length + 1;
       if (cells > LIMITS.cells) throw new Unreadable("TOO_EXPANSIVE");
@@ -58,13 +59,22 @@ export function parse(data: Uint8Array): Read {
 }
 
 function bookOf(archive: Archive, main: XmlNode, related: readonly Relation[]): Book {
-  const [strings, styles] = ["sharedStrings", "styles"].map((type) => byType(related, type).at(-1));
+  const [strings, styles] = ["sharedStrings", "styles"].map((type) => {
+    const place = byType(related, type).at(-1);
+    return place === undefined ? undefined : archive.named(place);
+  });
   const since1904 = find(main, "x:workbookPr")?.attributes.get("date1904") ?? "0";
   return {
-    strings: strings ? elements(archive.xml(strings)).map(stringOf) : [],
+    strings: strings === undefined ? undefined : elements(archive.xml(strings)).map(stringOf),
     dates: styles ? dateFormats(archive.xml(styles)) : [],
     since1904: since1904 === "1" || since1904 === "true",
   };
+}
+
+/** Refuses: with what is missing words would be, and nobody would be told. */
+function there<Thing>(thing: Thing | undefined): Thing {
+  if (thing === undefined) throw new Unreadable("DAMAGED");
+  return thing;
 }
 
 /** Plain, or in runs of different looks; not how it is pronounced. */
@@ -112,7 +122,7 @@ function valueOf(cell: XmlNode, { strings, dates, since1904 }: Book): string {
   const type = cell.attributes.get("t") ?? "n";
   if (type === "inlineStr") return elements(cell).filter(isInline).map(stringOf).join("");
   const value = letters(find(cell, "x:v"));
-  if (type === "s") return at(strings, value) ?? "";
+  if (type === "s") return at(there(strings), value) ?? "";
   if (type === "b") return WHOLE.test(value) ? (Number(value) ? "True" : "False") : value;
   if (type === "d") return spelledTime(value);
   if (type !== "n" || !NUMBER.test(value) || !Number.isFinite(Number(value))) return value;
