@@ -34,11 +34,8 @@ OPTIMIZERS = ("expression_rewriter", "filter_pushdown", "in_clause", "row_group_
               "unused_columns")  # fmt: skip
 
 
-CACHED_MAX = (
-    8 * 2**20
-)  # bytes of files that stay in memory behind those who asked for them; the system caches them, too
-
-
+# Bytes of files that stay in memory behind those who asked for them. The system caches files, too.
+CACHED_MAX = 8 * 2**20
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,  # a statement runs where it is called; users beside each other are the parallel ones
     "default_block_size": 16_384,  # bytes; a quarter of the default's footprint for a small user, and no slower
@@ -126,9 +123,8 @@ class Instance:
         if excess <= 0:
             return
         try:
-            with suppress(
-                duckdb.OutOfMemoryException
-            ):  # what is in use is more than was counted: it has let go of the rest
+            # It fails when more is in use than was counted, and has let go of all the rest by then.
+            with suppress(duckdb.OutOfMemoryException):
                 cursor.execute(f"SET memory_limit = '{sum(used.values()) - excess}B'")
         finally:
             cursor.execute(f"SET memory_limit = '{CONFIG['memory_limit']}'")
