@@ -17,6 +17,7 @@ test.each([
   ["a quotation", "> # Said\n> > so", "Said\nso"],
   ["a table", "| a | b |\n|---|:-:|\n| 1 |  |\n| x \\| y | 2 |", "a · b\n1\nx | y · 2"],
   ["links and pictures", '[the lease](a_b.md "A") ![a plan](p.png) [![ok](b.svg)](c)', "the lease a plan ok"],
+  ["a link that is told elsewhere", "Read [the lease][1] or [the plan][]", "Read the lease or the plan"],
   ["a link with brackets in it", "[tide](https://en.wikipedia.org/wiki/Tide_(sea))", "tide"],
   ["an address", "<https://example.org/a_b_c>", "https://example.org/a_b_c"],
   ["tags", 'One<br>two <img src="a" /> <!-- not\nsaid -->three', "One two  three"],
@@ -27,7 +28,8 @@ test.each([
 test.each([
   ["what is reckoned", "2 * 3 * 4 and 5*6*7, a ** b ** c"],
   ["names", "snake_case_name, __init__ and C#, #1"],
-  ["a number in brackets", "See [1] and [2]."],
+  ["a number in brackets", "See [1] and [2], or [1][2]."],
+  ["what an index is of", "a[i][j] and rows[0][name]"],
   ["less and more", "1 < 2 and 3 > 2, a<T>c</T>"],
   ["paths", "C:\\Users\\ada"],
   ["a list's last dash, and a dash", "- \nhe said - no"],

@@ -28,7 +28,9 @@ const INLINE: [RegExp, string][] = [
   [/<\/?(?:a|b|code|div|em|i|img|kbd|p|span|strong|sub|sup)(?:[\s/][^<>]*)?>/giu, ""],
   [/<((?:https?:\/\/|mailto:)[^<>\s]+)>/gu, "$1"],
   [new RegExp(String.raw`!\[([^\]]*)\]${TARGET}`, "gu"), "$1"],
-  [new RegExp(String.raw`\[([^\]]+)\](?:${TARGET}|\[[^\]]*\])`, "gu"), "$1"],
+  [new RegExp(String.raw`\[([^\]]+)\]${TARGET}`, "gu"), "$1"],
+  // Two numbers are references of a paper, and what follows a name is its index.
+  [/(?<![\p{L}\p{N}\]])\[(?!\d+\])([^\]]+)\]\[[^\]]*\]/gu, "$1"],
   [/\*{3}(?=\S)([^*]*[^*\s])\*{3}/gu, "$1"],
   [/\*\*(?=\S)([^]*?\S)\*\*/gu, "$1"],
   [/(?<![*\p{L}\p{N}])\*(?=\S)([^*]*[^*\s])\*(?![*\p{L}\p{N}])/gu, "$1"],

@@ -72,14 +72,13 @@ export class Uploads {
     house.forgotten$.subscribe((moment) => void this.#dropForgotten(moment));
   }
 
-  /** Files that were chosen: each is safe on this device when this resolves. */
+  /** Files that were chosen, behind those chosen before: each is safe on this device when this resolves. */
   add(files: readonly File[], sessionId: string | null): Promise<void> {
     const halts = this.#halts;
-    const add = async () => {
+    const adding = this.#adding.then(async () => {
       for (const file of files) if (halts === this.#halts) await this.#add(file, sessionId);
-    };
-    const adding = add();
-    this.#adding = Promise.allSettled([this.#adding, adding]);
+    });
+    this.#adding = adding.catch(() => {});
     return adding;
   }
 
@@ -120,12 +119,13 @@ export class Uploads {
     arrived.subscribe(() => void deleteDocuments(this.#house, [id]));
   }
 
-  /** What waits for its turn, whether it is a task by now or not. What is worked on goes on. */
+  /** What waits for its turn, whether it is a task by now or not. What is worked on goes on, also if that begins just now;
+   *  and so does what is chosen from now on: that becomes a task only behind what was being added. */
   async cancelWaiting(): Promise<void> {
     this.#halts++;
     await this.#adding;
-    const waiting = this.tasks$.value.filter(({ stage }) => stage === "waiting");
-    for (const { id } of waiting) await this.cancel(id);
+    for (const { id } of this.tasks$.value)
+      if (this.#tasks.of(id)?.stage === "waiting") await this.cancel(id);
   }
 
   /** Takes finished tasks out of the list. */
