@@ -3,7 +3,6 @@
 import base64
 import hashlib
 
-from litestar.datastructures import MutableScopeHeaders
 from litestar.types import Message, Scope
 
 _POLICY = {
@@ -43,11 +42,12 @@ _EVERYWHERE = {
     # Not `no-referrer`: a form would then be sent with `Origin: null` and be taken for another site's.
     "Referrer-Policy": "same-origin",
 }
+_EVERYWHERE_ON_THE_WIRE = [(name.lower().encode(), value.encode()) for name, value in _EVERYWHERE.items()]
 
 
 async def protect(message: Message, _: Scope) -> None:
     """Before an answer goes out. What a route says itself stays."""
     if message["type"] == "http.response.start":
-        headers = MutableScopeHeaders.from_message(message)
-        for name, value in _EVERYWHERE.items():
-            headers.setdefault(name, value)
+        headers = list(message.get("headers", ()))
+        said = {name.lower() for name, _ in headers}
+        message["headers"] = headers + [both for both in _EVERYWHERE_ON_THE_WIRE if both[0] not in said]

@@ -155,6 +155,8 @@ def welcome(draft: Draft, parent: str) -> None:
     collection, _, row_id = parent.partition("/")
     if collection == "projects":
         kill(draft, f"merged/{row_id}")
+    if not draft.dependents(parent):
+        return
     todo = [parent]
     while todo:
         arrived = todo.pop()

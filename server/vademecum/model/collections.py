@@ -360,10 +360,14 @@ COLLECTIONS: tuple[Collection, ...] = (
 
 
 class Registry(Mapping[str, Collection]):
-    """The collections a server serves, by name. An argument of the app factory, so tests may add their own."""
+    """The collections a server serves, by name. An argument of the app factory, so tests may add their own. `synced`:
+    those that devices hold, too."""
 
     def __init__(self, collections: Iterable[Collection] = COLLECTIONS) -> None:
-        self._by_name = MappingProxyType({c.name: c for c in collections})
+        self._by_name = {c.name: c for c in collections}
+        self.synced: Mapping[str, Collection] = MappingProxyType(
+            {name: collection for name, collection in self._by_name.items() if collection.synced}
+        )
 
     def __getitem__(self, name: str) -> Collection:
         return self._by_name[name]
@@ -374,18 +378,16 @@ class Registry(Mapping[str, Collection]):
     def __len__(self) -> int:
         return len(self._by_name)
 
-    @property
-    def synced(self) -> Mapping[str, Collection]:
-        """Those that devices hold, too."""
-        return {name: collection for name, collection in self.items() if collection.synced}
-
 
 Links = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def links(collection: Collection, row: Json) -> Links:
     """(parents, references) of a row, each as "collection/id": what its life depends on, and what it merely names."""
-    parents = tuple([f"{target}/{row[f]}" for f, target in collection.parents.items() if row.get(f)])
+    parents: tuple[str, ...] = ()
+    for f, target in collection.parents.items():
+        if value := row.get(f):
+            parents += (f"{target}/{value}",)
     if not collection.references:
         return parents, ()
     references: list[str] = []

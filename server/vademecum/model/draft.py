@@ -49,8 +49,13 @@ class Index:
     def add(self, key: str, head: Head | None) -> None:
         if head is None or head.deleted:
             return
-        for name in (*head.parents, *head.references):
-            self.dependents.setdefault(name, set()).add(key)
+        for names in (head.parents, head.references):
+            for name in names:
+                known = self.dependents.get(name)
+                if known is None:
+                    self.dependents[name] = {key}
+                else:
+                    known.add(key)
         if head.tag:
             self.holders[tag_key(key, head.tag)] = key
 
@@ -93,19 +98,17 @@ class Heads:
     def absorb(self, changes: Mapping[str, Change]) -> None:
         """Take over what was committed (or, at the start, what was loaded)."""
         for key, change in changes.items():
-            self._set(key, self.rows.get(key), change.head)
-
-    def _set(self, key: str, old: Head | None, new: Head | None) -> None:
-        self.index.remove(key, old)
-        self.index.add(key, new)
-        if old is not None:
-            self._count(key, old, -1)
-        if new is None:
-            self.rows.pop(key, None)
-            return
-        self.rows[key] = new
-        self.seq = max(self.seq, new.seq)
-        self._count(key, new, 1)
+            old, new = self.rows.get(key), change.head
+            if old is not None:
+                self.index.remove(key, old)
+                self._count(key, old, -1)
+            if new is None:
+                self.rows.pop(key, None)
+                continue
+            self.rows[key] = new
+            self.index.add(key, new)
+            self._count(key, new, 1)
+            self.seq = max(self.seq, new.seq)
 
     def _count(self, key: str, head: Head, sign: int) -> None:
         if head.deleted:
@@ -261,7 +264,7 @@ class Draft:
     @property
     def usage(self) -> Usage:
         charged = charged_tombstones(self.tombstones) + charged_references(self._references)
-        return Usage(documents=self._documents, bytes=self._live_bytes + charged)
+        return Usage(self._documents, self._live_bytes + charged)
 
     @property
     def seq(self) -> int:
@@ -279,6 +282,8 @@ class Draft:
         if before is not None and not before.deleted:
             charged -= before.size
             references -= len(before.references)
+        if references == self._references:  # as of most rows
+            return charged
         return charged + charged_references(references) - charged_references(self._references)
 
     def put(
@@ -351,19 +356,21 @@ class Draft:
         return self._seq
 
     def _change(self, key: str, head: Head | None, body: bytes, same_text: bool = False) -> None:
-        self._count(key, self.head(key), -1)
-        self._count(key, head, 1)
         earlier = self.changes.pop(key, None)  # popped, so that changes stay in the order of seq
-        before = earlier.before if earlier is not None else self._heads.rows.get(key)
-        same_text = same_text and (earlier is None or earlier.same_text)
+        if earlier is None:
+            old = before = self._heads.rows.get(key)
+        else:
+            old, before = earlier.head, earlier.before
+            same_text = same_text and earlier.same_text
+            self._index.remove(key, old)
+        if old is not None:
+            self._count(key, old, -1)
+        if head is not None:
+            self._count(key, head, 1)
+            self._index.add(key, head)
         self.changes[key] = Change(key, before, head, body, same_text)
-        if earlier is not None:
-            self._index.remove(key, earlier.head)
-        self._index.add(key, head)
 
-    def _count(self, key: str, head: Head | None, sign: int) -> None:
-        if head is None:
-            return
+    def _count(self, key: str, head: Head, sign: int) -> None:
         if head.deleted:
             self.tombstones += sign
         else:

@@ -136,8 +136,9 @@ def _decide_unknown(
 ) -> Verdict:
     if _is_forgotten(wanted, about):
         return _forgotten(None)
-    if any(about.life(parent) == "dead" for parent in parents):
-        return Verdict("answer", blank(collection, wanted, about.now))
+    for parent in parents:
+        if about.life(parent) == "dead":
+            return Verdict("answer", blank(collection, wanted, about.now))
     return Verdict("store", wanted)
 
 
@@ -150,5 +151,7 @@ def _forgotten(base: str | None) -> Verdict:
 
 
 def _is_forgotten(wanted: Json, about: Circumstances) -> bool:
+    if not about.forgotten_at:
+        return False
     created = wanted.get("createdAt")
-    return bool(about.forgotten_at) and isinstance(created, str) and created < about.forgotten_at
+    return isinstance(created, str) and created < about.forgotten_at

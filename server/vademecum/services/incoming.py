@@ -125,6 +125,8 @@ def read_row(
 
 def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:
     """And whether its numbers are numbers here. A row with 1e400 is refused by itself, and those beside it are not."""
+    if sent == _NULL:
+        return None, True
     try:
         return msgspec.json.decode(sent), True
     except msgspec.ValidationError:

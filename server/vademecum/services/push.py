@@ -26,6 +26,7 @@ from vademecum.model.replication import (
 from vademecum.services.incoming import Incoming
 
 ENTITIES = "entities"
+PROJECT = "projectId"
 
 
 def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Limits) -> list[Json]:
@@ -33,9 +34,12 @@ def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Li
     draft.prefetch([incoming.key for incoming in batch])
     # What is here already has been looked at, or will be, for what it says here.
     imported = [i.key for i in batch if i.imported and draft.head(i.key) is None]
-    _delete(draft, [incoming for incoming in batch if incoming.deletes])
+    deletes = [incoming for incoming in batch if incoming.deletes]
+    if deletes:
+        _delete(draft, deletes)
+        batch = [incoming for incoming in batch if not incoming.deletes]
     judge = _Judge(draft, collection, limits)
-    answers = [judge.answer(incoming) for incoming in batch if not incoming.deletes]
+    answers = [judge.answer(incoming) for incoming in batch]
     causes.know(draft, imported)
     return [answer for answer in answers if answer is not None]
 
@@ -64,12 +68,15 @@ class _Judge:
         self._draft = draft
         self._collection = collection
         self._limits = limits
+        self._names_projects = PROJECT in collection.parents or any(
+            reference.field == PROJECT for reference in collection.references
+        )
         healed = partial(cascade.healed, draft, collection)
         self._about = Circumstances(draft.life, healed, draft.forgotten_at, draft.now)
 
     def answer(self, sent: Incoming) -> Json | None:
         """What the device is told of a row; None when it became what was sent."""
-        incoming = self._brought_along(sent)
+        incoming = self._brought_along(sent) if self._names_projects else sent
         if incoming.key != sent.key:
             return self._received_elsewhere(sent, incoming)
         answer = self._judged(incoming)
@@ -86,9 +93,9 @@ class _Judge:
             return sent
         row, assumed, key = sent.row, sent.assumed, sent.key
         if assumed is not None and before is not None:
-            assumed = {**assumed, "projectId": before}
+            assumed = {**assumed, PROJECT: before}
         if into is not None:
-            row = {**row, "projectId": into}
+            row = {**row, PROJECT: into}
         if into is not None and self._collection.name == ENTITIES:  # whose id says its project
             row["id"] = entity_id(into, row["type"], row["name"])
             key = f"{ENTITIES}/{row['id']}"
@@ -150,7 +157,7 @@ class _Judge:
             body, named = msgspec.json.encode(row), links(collection, row)
             if (problem := _misfit(collection, row)) is not None:
                 return marked(incoming.row, "INVALID", problem, draft.now, None)
-        lives = {draft.life(parent) for parent in named[0]}
+        lives = [draft.life(parent) for parent in named[0]]
         no = self._refused(key, row, body, named, stored)
         if no is not None:
             # As it was sent; or merged, so that the next edit does not undo what others did and the device has not seen.
@@ -165,7 +172,7 @@ class _Judge:
             return draft.row(key)
         if not waiting and (head is None or head.deleted or head.seq == WAITING):
             cascade.welcome(draft, key)
-        return None if row == incoming.row else row
+        return None if row is incoming.row or row == incoming.row else row
 
     def _refused(
         self, key: str, row: Json, body: bytes, named: Links, stored: Stored | None

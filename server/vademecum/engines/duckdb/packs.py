@@ -328,7 +328,7 @@ def _cut(changes: list[Change]) -> Iterator[list[Change]]:
 
 def _packed(name: str, changes: list[Change]) -> list[Any]:
     seqs = [_seq(change) for change in changes]
-    heads = [_stored(change.key.partition("/")[2], change.head) for change in changes]
+    heads = [_fields(change.key.partition("/")[2], change.head) for change in changes]
     bodies = b",".join([change.body for change in changes]).decode()
     return [seqs[0], name, _json(seqs), _json(heads), f"[{bodies}]"]
 
@@ -339,9 +339,10 @@ def _repacked(pack: PackName, rows: list[_Row]) -> list[Any]:
     return [first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"]
 
 
-def _stored(row_id: str, head: Head | None) -> StoredHead:
-    assert head is not None
-    return StoredHead(row_id, *msgspec.structs.astuple(head)[1:])
+def _fields(row_id: str, h: Head | None) -> tuple[Any, ...]:
+    """Those of a `StoredHead`."""
+    assert h is not None
+    return row_id, h.deleted, h.parents, h.references, h.size, h.tag, h.model, h.chunks
 
 
 def _json(value: object) -> str:
@@ -371,7 +372,7 @@ def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:
     if come:
         values = [
             [c.key for c in come],
-            [_json(_stored(c.key, c.head)) for c in come],
+            [_json(_fields(c.key, c.head)) for c in come],
             [c.body.decode() for c in come],
         ]
         statements.append((f"INSERT INTO {table} SELECT unnest(?), unnest(?), unnest(?)", values))

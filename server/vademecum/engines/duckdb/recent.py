@@ -22,7 +22,8 @@ class Recent:
     def absorb(self, changes: Collection[Change]) -> None:
         """Take over what was committed."""
         for change in changes:
-            self._drop(change.key)
+            if change.before is not None:
+                self._drop(change.key)
         for change in _last_that_fit(changes):
             assert change.head is not None
             self._bodies[change.key] = change.head.seq, change.body
