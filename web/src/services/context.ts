@@ -1,5 +1,5 @@
 /**
- * What an assistant would be told before a question, put together on this device out of what it has: the prompt that the
+ * What an assistant would be told before a question, put together on this device out of what it has now: the prompt that the
  * server makes (services/context.py), within the same budgets and scope. Memory is found by words here.
  */
 

@@ -7,7 +7,7 @@ type Kind = "facts" | "turns" | "memories" | "passages";
 export const prompt = {
   title: "What the assistant was told",
   gone: "What the assistant was told for this answer is no longer here: it is kept until the app is closed.",
-  made: "Put together on this device, of what is here: nothing of it was sent. An assistant is told this before your question.",
+  made: "Put together on this device, of what is here now: nothing of it was sent. An assistant would be told this before your question.",
   making: "Putting it together",
   cannot: "This can be put together once the model that finds by meaning is on this device.",
   copy: "Copy all of it",
