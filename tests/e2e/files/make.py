@@ -152,6 +152,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "page.html", test_formats.HTML
     yield "apart.html", test_formats.APART
     yield "main.html", test_formats.MAIN
+    yield "odd tags.html", ODD_TAGS
     yield (
         "lazy.html",
         b"<title>Lease</title><p>one<p hidden>unseen<p>two &lt;&eacute;&#8364;&#150;<ul><li>a<li>b</ul>",
@@ -175,6 +176,10 @@ LINKS = (
     b'<!DOCTYPE html SYSTEM "http://localhost:1/dtd"><html><head><link rel="stylesheet" href="http://localhost:1/css">'
     b'<base href="http://localhost:1/"></head><body><p>seen</p><img src="http://localhost:1/img">'
     b'<iframe src="http://localhost:1/frame"></iframe></body></html>'
+)
+ODD_TAGS = (
+    b"""<!doctype html><html><body><p class="x"">The rent</p> is due <p class="y"">in May.</p> <a title=it's>It</a>"""
+    b""" ends <b title=it's>in June.</b> <i class = "a>b" id='>'>Or</i> later.</body></html>"""
 )
 SHEETS = {
     "Rent": [["Month", "Euro"], ["January", 500], [None, None], ["February", 510.5, None, "late"]],

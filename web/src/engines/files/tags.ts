@@ -7,8 +7,8 @@ export interface Listener {
   text(text: string, literal: boolean): void;
 }
 
-const TAG = /<(\/?)([a-z_][^\s/>]*)((?:[^>"']|"[^"]*"|'[^']*')*)>/iuy;
-const CRUDE_TAG = /<(\/?)([a-z_][^\s/>]*)([^>]*)>/iuy; // a quotation mark may have no partner
+const TAG = /<(\/?)([a-z_][^\s/>]*)/iuy;
+const BLANK = /\s/u;
 const DOCTYPE = /<!doctype[^>[]*(?:\[[^\]]*\]\s*)?>/iuy;
 const ATTRIBUTE = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/gu;
 
@@ -16,6 +16,7 @@ const ATTRIBUTE = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?
 export function scan(source: string, listener: Listener, raw: ReadonlySet<string> = new Set()): void {
   const last = source.lastIndexOf(">"); // behind it no tag ends, so none need be looked for
   let at = 0;
+  let isSound = true; // until a tag has no end
   while (at < source.length) {
     const open = source.indexOf("<", at);
     if (open < 0 || open > last) break;
@@ -25,14 +26,18 @@ export function scan(source: string, listener: Listener, raw: ReadonlySet<string
       at = special;
       continue;
     }
-    const found = matchAt(TAG, source, open) ?? matchAt(CRUDE_TAG, source, open);
+    const found = matchAt(TAG, source, open);
     if (!found) {
       listener.text("<", true);
       at = open + 1;
       continue;
     }
-    const [whole, slash, name, attributes] = found as unknown as [string, string, string, string];
-    at = open + whole.length;
+    const [whole, slash, name] = found as unknown as [string, string, string];
+    let end: number = isSound ? endOfTag(source, open + whole.length) : -1;
+    isSound &&= end >= 0;
+    if (!isSound) end = source.indexOf(">", open);
+    const attributes = source.slice(open + whole.length, end);
+    at = end + 1;
     if (slash) {
       listener.end(name);
       continue;
@@ -42,6 +47,22 @@ export function scan(source: string, listener: Listener, raw: ReadonlySet<string
     if (!closed && raw.has(name.toLowerCase())) at = passRaw(source, at, name, listener);
   }
   if (at < source.length) listener.text(source.slice(at), false);
+}
+
+/**
+ * Where the ">" is that stands in no value, -1 if there is none. A quotation mark begins a value only behind a "=", and if
+ * it has a partner: elsewhere it is a letter, and what stands between two such tags is text.
+ */
+function endOfTag(source: string, from: number): number {
+  for (let at = from; at < source.length; at++) {
+    if (source[at] === ">") return at;
+    if (source[at] !== "=") continue;
+    while (BLANK.test(source[at + 1] ?? "")) at++;
+    const mark = source[at + 1];
+    if (mark === '"' || mark === "'") at = Math.max(at + 1, source.indexOf(mark, at + 2));
+    else while (at + 1 < source.length && mark !== ">" && !/[\s>]/u.test(source[at + 1]!)) at++;
+  }
+  return -1;
 }
 
 /** Past a remark, an instruction, a document type or CDATA; `open`, if there is none. */

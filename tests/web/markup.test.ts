@@ -1,0 +1,34 @@
+/** Pages that people wrote by hand: what a browser shows of them is read, and however odd they are it does not take long. */
+
+import { htmlParts } from "../../web/src/engines/files/html.ts";
+
+const said = (page: string) => htmlParts(page).map(({ text }) => text);
+
+test.each([
+  ["doubled", '<p class="x"">The rent is due.</p> In May. <p class="y"">It ends.</p>'],
+  ["in the middle", '<p class="x" "y">The rent is due.</p> In May. <p class="x" "y">It ends.</p>'],
+  ["without another", '<p class="x" ">The rent is due.</p> In May. <p>It ends.</p>'],
+  ["an apostrophe", "<p class=tenant's>The rent is due.</p> In May. <p class=tenant's>It ends.</p>"],
+  ["of a value without them", '<p class=a="b">The rent is due.</p> In May. <p class=a=">It ends.</p>'],
+  ["whole", `<p class = "a>b" id='>'>The rent is due.</p> In May. <p title=">">It ends.</p>`],
+  ["in a tag that ends", `<p class="x">The rent is due.</p "> In May. <p>It ends.</p ">`],
+])("a quotation mark too many in a tag takes no words: %s", (_, page) => {
+  expect(said(page)).toEqual(["The rent is due.\n\nIn May.\n\nIt ends."]);
+});
+
+test("a value is as long as it is: pictures stand in pages", () => {
+  const picture = "A".repeat(12_000_000);
+  for (const mark of ["", '"', "'"])
+    expect(said(`<p>one<img src=${mark}${picture}${mark}>two`)).toEqual(["onetwo"]);
+});
+
+test.each([
+  ["a long name", `<${"a".repeat(300_000)} ">`],
+  ["marks outside of values", '<a ">"'.repeat(50_000)],
+  ["values and no end", '<a b=">"'.repeat(50_000)],
+  ["values that do not end", `${"<a b='\">".repeat(50_000)}'`],
+])("it does not take long: %s", (_, page) => {
+  const before = performance.now();
+  htmlParts(page);
+  expect(performance.now() - before).toBeLessThan(5_000);
+});
