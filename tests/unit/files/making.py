@@ -141,6 +141,15 @@ def with_members(data, members):
     return zipped(content | members)
 
 
+def with_link(data, listed, address):
+    """An Office file with a link in the list of relations that is named."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        relations = archive.read(listed).decode()
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
+    link = f'<Relationship Id="rIdL" Type="{kind}" Target="{address}" TargetMode="External"/></Relationships>'
+    return with_members(data, {listed: relations.replace("</Relationships>", link)})
+
+
 def odt(body, doctype="", styles="", **more):
     content = (
         f'<?xml version="1.0" encoding="UTF-8"?>{doctype}<office:document-content {_ODT_NAMES}>'

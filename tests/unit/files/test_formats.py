@@ -22,6 +22,7 @@ from unit.files.making import (
     plain_files,
     saved,
     slides,
+    with_link,
     xhtml,
     zipped,
 )
@@ -82,6 +83,20 @@ def test_an_office_file_of_the_strict_kind_is_read(ending):
     parsed = read(strict(plain_files()[ending]))
     assert parsed.mime_type == KINDS[ending]
     assert "The lease ends in May." in "\n".join(part.text for part in parsed.parts)
+
+
+LINKED = {"docx": "word/_rels/document.xml.rels", "pptx": "ppt/slides/_rels/slide1.xml.rels"}
+
+
+def linked(ending, address="http://www.example.org:80a/"):
+    """Somebody has typed what is no address."""
+    return with_link(plain_files()[ending], LINKED[ending], address)
+
+
+@pytest.mark.parametrize("address", ["http://", "https://exa mple.org", "http://www.example.org:80a/"])
+@pytest.mark.parametrize("ending", LINKED)
+def test_a_link_to_what_is_no_address_costs_no_words(ending, address):
+    assert "The lease ends in May." in text_of(linked(ending, address))
 
 
 def test_pptx_a_slide_is_a_page_and_its_title_the_section():

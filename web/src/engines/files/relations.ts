@@ -10,12 +10,15 @@ export interface Relation {
   place: string;
 }
 
-/** What a member of the archive refers to. */
+/** What a member of the archive refers to within it. Addresses elsewhere are what somebody has typed, and may be none. */
 export function relationsOf(archive: Archive, member: string): Relation[] {
   const slash = member.lastIndexOf("/") + 1;
   const listed = `${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`;
   if (!archive.has(listed)) return [];
-  return elements(archive.xml(listed)).map(({ attributes }) => ({
+  const within = elements(archive.xml(listed)).filter(
+    ({ attributes }) => attributes.get("TargetMode") !== "External",
+  );
+  return within.map(({ attributes }) => ({
     id: attributes.get("Id") ?? "",
     type: attributes.get("Type") ?? "",
     place: new URL(attributes.get("Target") ?? "", `zip:///${member}`).pathname.slice(1),

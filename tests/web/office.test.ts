@@ -1,0 +1,59 @@
+/** Office files as programs write them, read on the device. What the server makes of the same: tests/unit/files. */
+
+import { strToU8, zipSync } from "fflate";
+import { relationsOf } from "../../web/src/engines/files/relations.ts";
+import { Archive } from "../../web/src/engines/files/archive.ts";
+import { parse as slides } from "../../web/src/engines/files/slides.ts";
+import { parse as word } from "../../web/src/engines/files/word.ts";
+
+const FORMAT = "http://schemas.openxmlformats.org";
+const RELATION = `${FORMAT}/officeDocument/2006/relationships`;
+
+function zipped(members: Record<string, string>): Uint8Array<ArrayBuffer> {
+  const bytes = Object.entries(members).map(([name, text]) => [name, strToU8(text)]);
+  return new Uint8Array(zipSync(Object.fromEntries(bytes)));
+}
+
+function relations(...listed: string[]): string {
+  return `<Relationships xmlns="${FORMAT}/package/2006/relationships">${listed.join("")}</Relationships>`;
+}
+
+const link = (address: string) =>
+  `<Relationship Id="rId9" Type="${RELATION}/hyperlink" Target="${address}" TargetMode="External"/>`;
+
+function document(...listed: string[]): Uint8Array<ArrayBuffer> {
+  const body = "<w:body><w:p><w:r><w:t>The lease.</w:t></w:r></w:p></w:body>";
+  return zipped({
+    "word/document.xml": `<w:document xmlns:w="${FORMAT}/wordprocessingml/2006/main">${body}</w:document>`,
+    "word/_rels/document.xml.rels": relations(...listed),
+  });
+}
+
+function deck(...listed: string[]): Uint8Array<ArrayBuffer> {
+  const spaces = `xmlns:p="${FORMAT}/presentationml/2006/main" xmlns:a="${FORMAT}/drawingml/2006/main" xmlns:r="${RELATION}"`;
+  const said = "<p:sp><p:txBody><a:p><a:r><a:t>The lease.</a:t></a:r></a:p></p:txBody></p:sp>";
+  const slide = `<Relationship Id="rId1" Type="${RELATION}/slide" Target="slides/slide1.xml"/>`;
+  return zipped({
+    "ppt/presentation.xml": `<p:presentation ${spaces}><p:sldIdLst><p:sldId r:id="rId1"/></p:sldIdLst></p:presentation>`,
+    "ppt/_rels/presentation.xml.rels": relations(slide),
+    "ppt/slides/slide1.xml": `<p:sld ${spaces}><p:cSld><p:spTree>${said}</p:spTree></p:cSld></p:sld>`,
+    "ppt/slides/_rels/slide1.xml.rels": relations(...listed),
+  });
+}
+
+test.each(["http://", "https://exa mple.org", "http://www.example.org:80a/", "http://%zz", "http://[::1"])(
+  "a link to %s, which is no address, costs no words",
+  (address) => {
+    expect(word(document(link(address))).parts).toEqual([{ text: "The lease." }]);
+    expect(slides(deck(link(address))).parts).toEqual([{ text: "The lease.", page: 1 }]);
+  },
+);
+
+test("what a member refers to within the archive is found, however it is written", () => {
+  const written = ["header1.xml", "./header1.xml", "/word/header1.xml", "../word/header1.xml"];
+  const listed = written.map(
+    (target) => `<Relationship Id="a" Type="${RELATION}/header" Target="${target}"/>`,
+  );
+  const found = relationsOf(new Archive(document(...listed)), "word/document.xml");
+  expect(found.map(({ place }) => place)).toEqual(written.map(() => "word/header1.xml"));
+});
