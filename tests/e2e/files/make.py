@@ -61,6 +61,8 @@ def plain() -> Iterator[tuple[str, bytes]]:
     for language, said in test_encodings.WIDE.items():
         for end in ("utf-16-le", "utf-16-be"):
             yield f"{language} {end}.txt", said.encode(end)
+    for name in test_encodings.WRONG:
+        yield f"named {name}.xml", test_encodings.wrongly_named(name).encode("cp1252")
     yield "bom.txt", paragraphs.encode("utf-8-sig")
     yield "japanese.txt", (test_encodings.JAPANESE * 200).encode()
     yield "mail.txt", (test_encodings.JAPANESE * 200).encode("iso-2022-jp")

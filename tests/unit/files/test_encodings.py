@@ -133,6 +133,21 @@ def test_utf_16_that_does_not_say_so(language, end):
     assert text_of((WIDE[language] * 99).encode(end)) == WIDE[language] * 99
 
 
+def wrongly_named(name, more=""):
+    """As programs write that think of their own memory when they name it."""
+    return f'<?xml version="1.0" encoding="{name}"?>\n<a>{GERMAN}{more}</a>'
+
+
+WRONG = ("utf-16", "UTF-16LE", "utf-16be", "unicode", "x-user-defined")
+
+
+@pytest.mark.parametrize("more", ["", "."], ids=["even", "odd"])
+@pytest.mark.parametrize("name", WRONG)
+def test_a_text_is_not_in_an_encoding_in_which_it_could_not_say_so(name, more):
+    said = wrongly_named(name, more)
+    assert text_of(said.encode("cp1252")) == said
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -39,6 +39,7 @@ const NO_IDEOGRAPH = /[\u3000-\u30ff\uac00-\ud7a3\uff00-\uffef]/gu;
 const WIDE_MIN = 8; // letters; fewer show nothing
 const ZEROS = /\0/gu;
 const NAMED = /(?:encoding|charset|coding)[:= ]{1,10}["']?([a-z0-9_-]+)/giu;
+const IMPOSSIBLE = new Set(["utf-16le", "utf-16be", "x-user-defined"]);
 const JAPANESE = /\x1b\$[@B]/u; // of ISO-2022-JP, as mail is: two letters of ASCII are one of its own
 const ESCAPE = 0x1b;
 const SAMPLE = 1_000_000;
@@ -152,11 +153,12 @@ function count(pattern: RegExp, text: string): number {
   return text.match(pattern)?.length ?? 0;
 }
 
-/** The encoding that a page or a source file says it has. */
+/** The encoding that a page or a source file says it has. One in which it could not say so with these bytes it has not. */
 function named(data: Uint8Array): string | null {
   for (const [, name] of latin1(data.subarray(0, 8192)).matchAll(NAMED)) {
     try {
-      return new TextDecoder(name!.toLowerCase()).encoding;
+      const { encoding } = new TextDecoder(name!.toLowerCase());
+      if (!IMPOSSIBLE.has(encoding)) return encoding;
     } catch (error) {
       if (!(error instanceof RangeError)) throw error; // only a name that nobody knows is passed over
     }
