@@ -4,6 +4,7 @@ import { strToU8, zipSync } from "fflate";
 import { relationsOf } from "../../web/src/engines/files/relations.ts";
 import { Archive } from "../../web/src/engines/files/archive.ts";
 import { parse as slides } from "../../web/src/engines/files/slides.ts";
+import { parse as workbook } from "../../web/src/engines/files/workbook.ts";
 import { parse as word } from "../../web/src/engines/files/word.ts";
 
 const FORMAT = "http://schemas.openxmlformats.org";
@@ -56,4 +57,29 @@ test("what a member refers to within the archive is found, however it is written
   );
   const found = relationsOf(new Archive(document(...listed)), "word/document.xml");
   expect(found.map(({ place }) => place)).toEqual(written.map(() => "word/header1.xml"));
+});
+
+function workbookOf(cell: string): Uint8Array<ArrayBuffer> {
+  const main = `xmlns="${FORMAT}/spreadsheetml/2006/main" xmlns:r="${RELATION}"`;
+  return zipped({
+    "xl/workbook.xml": `<workbook ${main}><sheets><sheet name="Rent" r:id="rId1"/></sheets></workbook>`,
+    "xl/_rels/workbook.xml.rels": relations(
+      `<Relationship Id="rId1" Type="${RELATION}/worksheet" Target="worksheets/sheet1.xml"/>`,
+    ),
+    "xl/worksheets/sheet1.xml": `<worksheet ${main}><sheetData><row><c><v>${cell}</v></c></row></sheetData></worksheet>`,
+  });
+}
+
+test.each([
+  ["1.0000000000000001E-5", "1e-05"],
+  ["1E-4", "0.0001"],
+  ["-1.5E+16", "-1.5e+16"],
+  ["1E15", "1000000000000000.0"],
+  ["1e300", "1e+300"],
+  ["-1.25e-300", "-1.25e-300"],
+  ["-0.0", "-0.0"],
+  ["0.0", "0.0"],
+  ["12345678901234567890", "12345678901234567890"],
+])("a cell of %s is %s, as on the server", (written, meant) => {
+  expect(workbook(workbookOf(written)).parts).toEqual([{ text: meant, section: "Rent" }]);
 });

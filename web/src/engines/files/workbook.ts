@@ -138,10 +138,13 @@ function at<Thing>(things: readonly Thing[], written: string): Thing | undefined
   return INDEX.test(written) ? things[Number(written)] : undefined;
 }
 
-/** As the server says it: a fraction keeps its point. */
+/** As Python spells it, which is what the server stores: a fraction keeps its point. */
 function spelledNumber(value: string): string {
   const whole = WHOLE.exec(value)?.[1];
   if (whole) return String(BigInt(whole));
-  const number = String(Number(value));
-  return /^-?\d+$/u.test(number) ? `${number}.0` : number;
+  const number = Number(value);
+  const size = Math.abs(number);
+  if (size && (size < 1e-4 || size >= 1e16)) return number.toExponential().replace(/e([+-])(\d)$/u, "e$10$2");
+  const spelled = Object.is(number, -0) ? "-0" : String(number);
+  return /^-?\d+$/u.test(spelled) ? `${spelled}.0` : spelled;
 }
