@@ -99,6 +99,8 @@ def formats() -> Iterator[tuple[str, bytes]]:
             yield f"strict.{ending}", test_formats.strict(data)
         if ending in test_formats.LINKED:
             yield f"linked.{ending}", test_formats.linked(ending)
+    for ending in test_formats.KIN:
+        yield f"kin.{ending}", test_formats.kin(ending)
     for place, xml in test_word.DOCX_SHOWN.items():
         yield f"{place}.docx", test_word.docx_with(xml)
     for how, xml in (test_word.DOCX_UNSEEN | test_word.DOCX_SEEN).items():

@@ -141,13 +141,19 @@ def with_members(data, members):
     return zipped(content | members)
 
 
+def with_text(data, name, old, new):
+    """The archive with a word of one member put in place of another."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        content = archive.read(name).decode()
+    assert old in content
+    return with_members(data, {name: content.replace(old, new)})
+
+
 def with_link(data, listed, address):
     """An Office file with a link in the list of relations that is named."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        relations = archive.read(listed).decode()
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/hyperlink"
     link = f'<Relationship Id="rIdL" Type="{kind}" Target="{address}" TargetMode="External"/></Relationships>'
-    return with_members(data, {listed: relations.replace("</Relationships>", link)})
+    return with_text(data, listed, "</Relationships>", link)
 
 
 def odt(body, doctype="", styles="", **more):

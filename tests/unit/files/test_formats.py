@@ -23,6 +23,7 @@ from unit.files.making import (
     saved,
     slides,
     with_link,
+    with_text,
     xhtml,
     zipped,
 )
@@ -82,6 +83,33 @@ def strict(data):
 def test_an_office_file_of_the_strict_kind_is_read(ending):
     parsed = read(strict(plain_files()[ending]))
     assert parsed.mime_type == KINDS[ending]
+    assert "The lease ends in May." in "\n".join(part.text for part in parsed.parts)
+
+
+_MAIN = "application/vnd.openxmlformats-officedocument.%s.main+xml"
+_WORD, _DECK = (_MAIN % kind for kind in ("wordprocessingml.document", "presentationml.presentation"))
+KIN = {
+    "dotx": ("docx", _WORD, _MAIN % "wordprocessingml.template"),
+    "docm": ("docx", _WORD, "application/vnd.ms-word.document.macroEnabled.main+xml"),
+    "dotm": ("docx", _WORD, "application/vnd.ms-word.template.macroEnabledTemplate.main+xml"),
+    "ppsx": ("pptx", _DECK, _MAIN % "presentationml.slideshow"),
+    "potx": ("pptx", _DECK, _MAIN % "presentationml.template"),
+    "pptm": ("pptx", _DECK, "application/vnd.ms-powerpoint.presentation.macroEnabled.main+xml"),
+    "ppsm": ("pptx", _DECK, "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml"),
+    "potm": ("pptx", _DECK, "application/vnd.ms-powerpoint.template.macroEnabled.main+xml"),
+}
+
+
+def kin(ending):
+    """It differs in what it is called alone."""
+    like, usual, called = KIN[ending]
+    return with_text(plain_files()[like], "[Content_Types].xml", usual, called)
+
+
+@pytest.mark.parametrize("ending", KIN)
+def test_templates_shows_and_what_has_macros_are_read_as_what_they_are_like(ending):
+    parsed = read(kin(ending), f"lease.{ending}")
+    assert parsed.mime_type == KINDS[KIN[ending][0]]
     assert "The lease ends in May." in "\n".join(part.text for part in parsed.parts)
 
 

@@ -15,6 +15,25 @@ from vademecum.engines.files.parsed import Limits, Unreadable
 
 _STRICT = re.compile(re.escape(b"http://purl.oclc.org/ooxml/") + rb"(\w+)/")
 
+_KINDS = "[Content_Types].xml"
+_MAIN = b"application/vnd.openxmlformats-officedocument.%s.main+xml"
+# Templates, shows, and what has macros in it are written as documents and presentations are.
+_KIN = tuple(
+    (re.compile(rb"application/vnd\.(?:%s)\.main\+xml" % kin, re.I), _MAIN % usual)
+    for kin, usual in (
+        (
+            rb"ms-word\.(?:document|template)\.macroEnabled(?:Template)?"
+            rb"|openxmlformats-officedocument\.wordprocessingml\.template",
+            b"wordprocessingml.document",
+        ),
+        (
+            rb"ms-powerpoint\.(?:slideshow|template)\.macroEnabled"
+            rb"|openxmlformats-officedocument\.presentationml\.(?:slideshow|template)",
+            b"presentationml.presentation",
+        ),
+    )
+)
+
 
 def check(data: bytes, limits: Limits) -> None:
     """Refuse what would unpack to too much. The sizes that an archive states are checked again by its reader."""
@@ -30,20 +49,27 @@ def check(data: bytes, limits: Limits) -> None:
 
 
 def office(data: bytes, limits: Limits) -> io.BytesIO:
-    """An Office file that was checked. One saved as "Strict Open XML" has other names for the same things, which the
-    libraries do not know: it gets the usual ones."""
+    """An Office file that was checked. One saved as "Strict Open XML" has other names for the same things, and a template
+    or a show is called otherwise, which the libraries do not know: these get the usual ones."""
     check(data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = archive.namelist()
-        if "_rels/.rels" not in names or not _STRICT.search(member(archive, "_rels/.rels", limits)):
+        looked_at = {name: member(archive, name, limits) for name in ("_rels/.rels", _KINDS) if name in names}
+        if all(_usual(name, content) == content for name, content in looked_at.items()):
             return io.BytesIO(data)
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as usual:
             for name in names:  # pictures must be there, but nobody looks at them
                 told = name.endswith((".xml", ".rels"))
-                content = member(archive, name, limits) if told else b""
-                usual.writestr(name, _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content))
+                usual.writestr(name, _usual(name, member(archive, name, limits)) if told else b"")
     return out
+
+
+def _usual(name: str, content: bytes) -> bytes:
+    if name == _KINDS:
+        for kin, usual in _KIN:
+            content = kin.sub(usual, content)
+    return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content)
 
 
 def without_lost(file: io.BytesIO, limits: Limits) -> io.BytesIO:
