@@ -3,6 +3,8 @@
 import { strToU8, zipSync } from "fflate";
 import { relationsOf } from "../../web/src/engines/files/relations.ts";
 import { Archive } from "../../web/src/engines/files/archive.ts";
+import { DOCX } from "../../web/src/engines/files/parsed.ts";
+import { sniff } from "../../web/src/engines/files/sniff.ts";
 import { parse as slides } from "../../web/src/engines/files/slides.ts";
 import { parse as workbook } from "../../web/src/engines/files/workbook.ts";
 import { parse as word } from "../../web/src/engines/files/word.ts";
@@ -41,6 +43,28 @@ function deck(...listed: string[]): Uint8Array<ArrayBuffer> {
     "ppt/slides/_rels/slide1.xml.rels": relations(...listed),
   });
 }
+
+test("a Word document is one also if its main member has a number", () => {
+  const named = (name: string) => {
+    const note = `<w:p><w:r><w:t>The lease.</w:t><w:footnoteReference w:id="2"/></w:r></w:p>`;
+    const spaces = `xmlns:w="${FORMAT}/wordprocessingml/2006/main"`;
+    return zipped({
+      "_rels/.rels": relations(
+        `<Relationship Id="a" Type="${RELATION}/officeDocument" Target="word/${name}"/>`,
+      ),
+      [`word/${name}`]: `<w:document ${spaces}><w:body>${note}</w:body></w:document>`,
+      [`word/_rels/${name}.rels`]: relations(
+        `<Relationship Id="b" Type="${RELATION}/footnotes" Target="footnotes.xml"/>`,
+      ),
+      "word/footnotes.xml": `<w:footnotes ${spaces}><w:footnote w:id="2"><w:p><w:r><w:t>In May.</w:t></w:r></w:p></w:footnote></w:footnotes>`,
+    });
+  };
+  for (const name of ["document.xml", "document2.xml", "document13.xml"]) {
+    expect(sniff(named(name), "lease.docx")).toBe(DOCX);
+    expect(word(named(name)).parts).toEqual([{ text: "The lease.\nIn May." }]);
+  }
+  expect(() => sniff(named("documents.xml"), "lease.docx")).toThrow("UNSUPPORTED_TYPE");
+});
 
 test.each(["http://", "https://exa mple.org", "http://www.example.org:80a/", "http://%zz", "http://[::1"])(
   "a link to %s, which is no address, costs no words",

@@ -105,6 +105,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
         yield f"{place}.docx", test_word.docx_with(xml)
     for how, xml in (test_word.DOCX_UNSEEN | test_word.DOCX_SEEN).items():
         yield f"{how}.docx", test_word.docx_styled(xml)
+    yield "numbered.docx", test_word.docx_numbered()
     yield "boxed.docx", test_word.docx_boxed()
     yield "headed.docx", test_word.docx_headed()
     yield "headed otherwise.docx", test_word.docx_headed(first=True, even=True)

@@ -13,6 +13,7 @@ from unit.files.making import (
     saved,
     with_members,
     word,
+    zipped,
 )
 from unit.files.reading import in_order, read, sections, text_of
 
@@ -97,6 +98,21 @@ def docx_noted(kind):
 def test_docx_a_note_stands_below_the_paragraph_that_refers_to_it(kind):
     said = "Before.\n\nRent is due.\nIn advance.\nBy cheque.\n\nAfter."
     assert text_of(docx_noted(kind)) == said
+
+
+def docx_numbered():
+    """As some programs write it: the main member has a number behind its name."""
+    data = docx_noted("footnote")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    renamed = {name.replace("document.xml", "document2.xml"): content for name, content in members.items()}
+    for name in ("_rels/.rels", "[Content_Types].xml"):
+        renamed[name] = renamed[name].replace(b"document.xml", b"document2.xml")
+    return zipped(renamed)
+
+
+def test_docx_whose_main_member_has_a_number_is_one():
+    assert text_of(docx_numbered()) == text_of(docx_noted("footnote"))
 
 
 def docx_lost(target):

@@ -12,11 +12,11 @@ EPUB = "application/epub+zip"
 DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-# By the member that makes an archive one of these.
+# By the member that makes an archive one of these. Some programs write document2.xml.
 OOXML = {
-    "word/document.xml": DOCX,
-    "ppt/presentation.xml": PPTX,
-    "xl/workbook.xml": XLSX,
+    r"word/document[0-9]*\.xml": DOCX,
+    r"ppt/presentation\.xml": PPTX,
+    r"xl/workbook\.xml": XLSX,
 }
 SECTION_MAX = 1000  # characters
 

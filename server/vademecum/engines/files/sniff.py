@@ -65,7 +65,7 @@ def _archive(data: bytes) -> str:
     except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
         raise Unreadable("DAMAGED") from error
     for main, kind in OOXML.items():
-        if main in names:
+        if any(re.fullmatch(main, name) for name in names):
             return kind
     raise Unreadable("UNSUPPORTED_TYPE")
 

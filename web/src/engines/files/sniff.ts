@@ -5,7 +5,11 @@ import { decode, latin1 } from "./encoding.ts";
 import { CSV, DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, PPTX, RTF, TSV, Unreadable, XLSX } from "./parsed.ts";
 
 /** By the member that makes an archive one of these. */
-const OOXML = { "word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX };
+const OOXML = [
+  [/^word\/document\d*\.xml$/u, DOCX],
+  [/^ppt\/presentation\.xml$/u, PPTX],
+  [/^xl\/workbook\.xml$/u, XLSX],
+] as const;
 const BY_ENDING: Record<string, string> = { md: MARKDOWN, markdown: MARKDOWN, csv: CSV, tsv: TSV };
 const MARKUP_ENDINGS = ["html", "htm", "xhtml"];
 const PDF_END = /startxref\s+\d+\s+%%EOF\s*$/u;
@@ -52,7 +56,8 @@ function archive(data: Uint8Array): string {
     const kind = latin1(unpack(data, mimetype)).trim();
     if (kind === EPUB || kind === ODT) return kind;
   }
-  for (const [main, kind] of Object.entries(OOXML)) if (members.has(main)) return kind;
+  const names = [...members.keys()];
+  for (const [main, kind] of OOXML) if (names.some((name) => main.test(name))) return kind;
   throw new Unreadable("UNSUPPORTED_TYPE");
 }
 

@@ -6,7 +6,7 @@
 
 import { Archive } from "./archive.ts";
 import { DOCX, joined, part, Unreadable, type Part, type Read } from "./parsed.ts";
-import { byType, relationsOf } from "./relations.ts";
+import { byType, relationsOf, type Relation } from "./relations.ts";
 import { elements, every, find, letters, topmost, type XmlNode } from "./xml.ts";
 
 const BLOCKS = new Set(["w:p", "w:tbl"]);
@@ -24,19 +24,22 @@ const SIGNS: Record<string, string> = {
 };
 const HEADING = /^(heading [1-9]$|Heading|Title)/u;
 
-const MAIN = "word/document.xml";
+const MAIN = "word/document.xml"; // some programs have it as document2.xml
 const REFERENCES = new Set(["w:footnoteReference", "w:endnoteReference"]);
 
 export function parse(data: Uint8Array): Read {
   const archive = new Archive(data);
-  const body = find(archive.xml(MAIN), "w:body");
+  const main = byType(relationsOf(archive, ""), "officeDocument")[0] ?? MAIN;
+  const body = find(archive.xml(main), "w:body");
   if (!body) throw new Unreadable("DAMAGED");
   const styles = archive.has("word/styles.xml") ? archive.xml("word/styles.xml") : undefined;
   const headings = styles ? headingsOf(styles) : new Set();
   const hidden = styles ? hiddenStyles(styles) : new Set<string>();
   takeHidden(body, hidden);
-  const notes = notesOf(archive, hidden);
-  const parts = around(archive, body, "header", hidden);
+  const relations = relationsOf(archive, main);
+  const notes = notesOf(archive, relations, hidden);
+  const shown = (place: string) => around(archive, relations, body, place, hidden);
+  const parts = shown("header");
   let section: string | undefined;
   for (const block of topmost(body, BLOCKS, GONE)) {
     const text = textOf(block);
@@ -45,7 +48,7 @@ export function parse(data: Uint8Array): Read {
     const below = [...topmost(block, REFERENCES, GONE)].map((mark) => taken(notes, keyOf(mark)));
     parts.push(part([text, ...below.filter(Boolean)].join("\n"), { section }));
   }
-  return { mimeType: DOCX, parts: joined([...parts, ...around(archive, body, "footer", hidden)]) };
+  return { mimeType: DOCX, parts: joined([...parts, ...shown("footer")]) };
 }
 
 function headingsOf(styles: XmlNode): Set<string | undefined> {
@@ -89,8 +92,14 @@ function takeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHidde
 }
 
 /** What stands above or below the pages, each once. A number alone is that of the page. */
-function around(archive: Archive, body: XmlNode, place: string, hidden: ReadonlySet<string>): Part[] {
-  const relations = relationsOf(archive, MAIN).filter((relation) => archive.has(relation.place));
+function around(
+  archive: Archive,
+  related: readonly Relation[],
+  body: XmlNode,
+  place: string,
+  hidden: ReadonlySet<string>,
+): Part[] {
+  const relations = related.filter((relation) => archive.has(relation.place));
   const settings = byType(relations, "settings")[0];
   const oddAndEven = settings && isOn(archive.xml(settings), "w:evenAndOddHeaders");
   const found = new Set<string>();
@@ -114,9 +123,12 @@ function around(archive: Archive, body: XmlNode, place: string, hidden: Readonly
 }
 
 /** What each note says, by what refers to it. */
-function notesOf(archive: Archive, hidden: ReadonlySet<string>): Map<string, string> {
+function notesOf(
+  archive: Archive,
+  relations: readonly Relation[],
+  hidden: ReadonlySet<string>,
+): Map<string, string> {
   const found = new Map<string, string>();
-  const relations = relationsOf(archive, MAIN);
   for (const place of [...byType(relations, "footnotes"), ...byType(relations, "endnotes")]) {
     const root = archive.xml(place);
     takeHidden(root, hidden);
