@@ -44,6 +44,44 @@ function deck(...listed: string[]): Uint8Array<ArrayBuffer> {
   });
 }
 
+/** The same archive, as written by who does not know how large it will be: sizes and places stand behind the names. */
+function long(archive: Uint8Array<ArrayBuffer>, lie = 0n): Uint8Array<ArrayBuffer> {
+  const view = new DataView(archive.buffer);
+  const end = archive.length - 22;
+  const table: number[] = [];
+  for (let at = view.getUint32(end + 16, true); at < end;) {
+    const name = view.getUint16(at + 28, true);
+    const entry = new Uint8Array(46 + name + 28);
+    entry.set(archive.subarray(at, at + 46 + name));
+    const longer = new DataView(entry.buffer);
+    longer.setUint16(30, 28, true);
+    longer.setUint16(46 + name, 1, true);
+    longer.setUint16(48 + name, 24, true);
+    for (const [n, offset] of [24, 20, 42].entries()) {
+      const lies = offset === 24 ? lie : 0n;
+      longer.setBigUint64(50 + name + 8 * n, BigInt(view.getUint32(at + offset, true)) + lies, true);
+      longer.setUint32(offset, 0xffffffff, true);
+    }
+    table.push(...entry);
+    at += 46 + name + view.getUint16(at + 30, true) + view.getUint16(at + 32, true);
+  }
+  const start = view.getUint32(end + 16, true);
+  const all = new Uint8Array(start + table.length + 22);
+  all.set(archive.subarray(0, start));
+  all.set(table, start);
+  all.set(archive.subarray(end), start + table.length);
+  return all;
+}
+
+test("an archive is read that leaves room for huge members, and what they claim is bounded as ever", () => {
+  expect(sniff(long(document()), "lease.docx")).toBe(DOCX);
+  expect(word(long(document())).parts).toEqual([{ text: "The lease." }]);
+  expect(slides(long(deck())).parts).toEqual([{ text: "The lease.", page: 1 }]);
+  expect(() => word(long(document(), 1n))).toThrow("DAMAGED");
+  for (const lie of [2n ** 28n, 2n ** 40n, 2n ** 63n])
+    expect(() => word(long(document(), lie))).toThrow("TOO_EXPANSIVE");
+});
+
 test("a Word document is one also if its main member has a number", () => {
   const named = (name: string) => {
     const note = `<w:p><w:r><w:t>The lease.</w:t><w:footnoteReference w:id="2"/></w:r></w:p>`;

@@ -21,6 +21,7 @@ from unit.files import (
     test_formats,
     test_honest,
     test_odt,
+    test_office,
     test_sniff,
     test_table,
     test_word,
@@ -96,11 +97,13 @@ def formats() -> Iterator[tuple[str, bytes]]:
         yield f"lease.{ending}", data
         yield f"{ending}-by-a-wrong-name.pdf", data
         if ending in ("docx", "pptx", "xlsx"):
-            yield f"strict.{ending}", test_formats.strict(data)
-        if ending in test_formats.LINKED:
-            yield f"linked.{ending}", test_formats.linked(ending)
-    for ending in test_formats.KIN:
-        yield f"kin.{ending}", test_formats.kin(ending)
+            yield f"strict.{ending}", test_office.strict(data)
+        if data.startswith(b"PK"):
+            yield f"long.{ending}", test_office.long(ending)
+        if ending in test_office.LINKED:
+            yield f"linked.{ending}", test_office.linked(ending)
+    for ending in test_office.KIN:
+        yield f"kin.{ending}", test_office.kin(ending)
     for place, xml in test_word.DOCX_SHOWN.items():
         yield f"{place}.docx", test_word.docx_with(xml)
     for how, xml in (test_word.DOCX_UNSEEN | test_word.DOCX_SEEN).items():

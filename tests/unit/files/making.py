@@ -1,7 +1,9 @@
 """Files of every format, made with the libraries that people's programs use, or by hand where there is none."""
 
 import io
+import struct
 import zipfile
+import zlib
 
 import docx
 import openpyxl
@@ -132,6 +134,21 @@ def zipped(members, compression=zipfile.ZIP_DEFLATED):
         for name, content in members.items():
             archive.writestr(name, content)
     return out.getvalue()
+
+
+def long_zipped(members):
+    """As programs write it that do not know how large it will be: sizes and places stand where those of huge files do."""
+    content, table = b"", b""
+    for name, data in members.items():
+        about = struct.pack("<I", zlib.crc32(data)) + b"\xff" * 8 + struct.pack("<HH", len(name), 20)
+        start = struct.pack("<5H", 45, 0, 0, 0, 33)
+        sizes = struct.pack("<HHQQ", 1, 16, len(data), len(data))
+        longer = struct.pack("<HHQQQ", 1, 24, len(data), len(data), len(content))
+        table += b"PK\x01\x02" + struct.pack("<H", 45) + start + about[:-2] + struct.pack("<H", 28)
+        table += bytes(10) + b"\xff" * 4 + name.encode() + longer
+        content += b"PK\x03\x04" + start + about + name.encode() + sizes + data
+    end = struct.pack("<HHHHIIH", 0, 0, len(members), len(members), len(table), len(content), 0)
+    return content + table + b"PK\x05\x06" + end
 
 
 def with_members(data, members):

@@ -18,6 +18,8 @@ interface Member {
 const END = 0x06054b50;
 const ENTRY = 0x02014b50;
 const LOCAL = 0x04034b50;
+const LONGER = 0xffffffff; // in place of a number: it stands elsewhere
+const LONG = 1; // what is said further: these numbers
 const [STORED, DEFLATED] = [0, 8];
 const SLICE = 65_536;
 
@@ -82,17 +84,39 @@ export function directory(data: Uint8Array): Map<string, Member> {
   for (let n = 0; n < count; n++) {
     if (at + 46 > end || view.getUint32(at, true) !== ENTRY) throw new Unreadable("DAMAGED");
     const [name, extra, comment] = [28, 30, 32].map((offset) => view.getUint16(at + offset, true));
-    members.set(new TextDecoder().decode(data.subarray(at + 46, at + 46 + name!)), {
+    const further = at + 46 + name!;
+    const [size, packedSize, place] = longer(
+      view,
+      [24, 20, 42].map((offset) => view.getUint32(at + offset, true)),
+      further,
+      further + extra!,
+    );
+    members.set(new TextDecoder().decode(data.subarray(at + 46, further)), {
       encrypted: (view.getUint16(at + 8, true) & 1) === 1,
       method: view.getUint16(at + 10, true),
       checksum: view.getUint32(at + 16, true),
-      packedSize: view.getUint32(at + 20, true),
-      size: view.getUint32(at + 24, true),
-      place: view.getUint32(at + 42, true),
+      packedSize: packedSize!,
+      size: size!,
+      place: place!,
     });
-    at += 46 + name! + extra! + comment!;
+    at = further + extra! + comment!;
   }
   return members;
+}
+
+/** Those of the numbers that stand, longer, among what is said further of an entry, as a program may write small ones, too. */
+function longer(view: DataView, numbers: readonly number[], from: number, to: number): number[] {
+  if (!numbers.includes(LONGER)) return [...numbers];
+  for (let at = from; at + 4 <= to; at += 4 + view.getUint16(at + 2, true)) {
+    if (view.getUint16(at, true) !== LONG) continue;
+    let next = at + 4;
+    return numbers.map((number) => {
+      if (number !== LONGER) return number;
+      next += 8;
+      return Number(view.getBigUint64(next - 8, true));
+    });
+  }
+  return [...numbers];
 }
 
 /** It stands before a remark of at most 65,535 bytes. */
