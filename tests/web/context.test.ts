@@ -65,3 +65,16 @@ test("a FREE account's has no document section; without what counts there is non
   expect(await context(house(true), none, searcher, "b")).toBeNull();
   expect(await context(house(true), embedding, searcher, "gone")).toBeNull();
 });
+
+test("a model that is gone when it is to count is started anew by who asks next", async () => {
+  const gone = new Error("The embedder failed: out of memory");
+  const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
+  let lost: unknown[] = [];
+  const losing = {
+    ifHere: async () => (lost.length ? { countTokens } : dead),
+    lost: (...given: unknown[]) => ((lost = given), null),
+  } as unknown as Embedding;
+  expect(await context(house(true), losing, searcher, "b")).toBeNull();
+  expect(lost).toEqual([dead, gone]);
+  expect((await context(house(true), losing, searcher, "b"))!.prompt).toContain("Canaries sing at dawn.");
+});

@@ -1,5 +1,6 @@
 /** From a file to a document on a device: what a closed page or a failure leaves is never lost. */
 
+import type { Embedder } from "../../web/src/engines/embedder/embedder.ts";
 import { deleteDocuments, deleteSession } from "../../web/src/services/delete.ts";
 import { isWorthAnotherTry } from "../../web/src/model/task.ts";
 import { Embedding } from "../../web/src/services/embedding.ts";
@@ -255,6 +256,20 @@ test("who cancels while the words of a file are counted, or written, keeps none 
   expect(await texts(counted)).toBe("");
   expect(await documents()).toEqual([]);
   for (const id of [counted, written]) expect(desk.task(id)!.stage).toBe("cancelled");
+});
+
+test("a model that is gone when the words of a file are to be counted costs no file, and is not asked again", async () => {
+  const gone = new Error("The embedder failed: out of memory");
+  const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
+  const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue(dead);
+  const lost = vi.spyOn(Embedding.prototype, "lost");
+  onTestFinished(() => [ifHere, lost].forEach((spy) => spy.mockRestore()));
+  const desk = openUploads(records);
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  expect(await texts(id)).toBe(TEXT);
+  expect(lost.mock.calls).toEqual([[dead, gone]]);
 });
 
 test("a file whose document had failed is read again, also without a server", async () => {

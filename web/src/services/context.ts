@@ -20,7 +20,7 @@ const RECALLED = 50;
 
 export type Made = Pick<Prompt, "prompt" | "tokens" | "budget" | "dropped">;
 
-/** Null: the turn is gone, or the model is not here that counts. */
+/** Null: the turn is gone, or the model is not here that counts, or not any more. */
 export async function context(
   house: House,
   embedding: Embedding,
@@ -48,6 +48,13 @@ export async function context(
   const rows = { projects, sessions, episodes: before, memories, entities };
   const searches = limits.searchesDocuments;
   const found = searches ? (await searcher.search(query, sessionId, PASSAGES)).results : [];
+  let isGone = false;
+  const countTokens = (texts: readonly string[]) =>
+    embedder.countTokens(texts).catch((error: unknown) => {
+      isGone = true;
+      embedding.lost(embedder, error);
+      return texts.map(() => 0);
+    });
   const { prompt, tokens, budget, dropped } = await assemble(
     {
       system: "",
@@ -62,9 +69,9 @@ export async function context(
       })),
     },
     BUDGETS[tier],
-    embedder.countTokens,
+    countTokens,
   );
-  return { prompt, tokens, budget, dropped };
+  return isGone ? null : { prompt, tokens, budget, dropped };
 }
 
 function inOrder(a: EpisodeDoc, b: EpisodeDoc): number {

@@ -89,11 +89,13 @@ function blocksFor(house: House, file: WaitingFile, chunks: readonly WireChunk[]
   }));
 }
 
-/** As the model counts them; without it, as English has them. */
+/** As the model counts them; without it, or when it is gone, as English has them. */
 async function tokensOf(embedding: Embedding, chunks: readonly Chunk[]): Promise<number[]> {
   const embedder = await embedding.ifHere();
   const texts = chunks.map(({ text }) => text);
-  return embedder ? embedder.countTokens(texts) : texts.map((text) => Math.ceil(text.length / 4));
+  const lost = (error: unknown) => embedding.lost(embedder!, error);
+  const counted = await embedder?.countTokens(texts).catch(lost);
+  return counted ?? texts.map((text) => Math.ceil(text.length / 4));
 }
 
 function wired({ index, start, text, page, section }: Chunk, tokens: number): WireChunk {
