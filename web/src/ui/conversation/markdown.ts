@@ -30,9 +30,22 @@ const ALLOWED = {
   ALLOWED_ATTR: ["href", "align", "start", "type", "checked", "disabled", "data-citation", "aria-label"],
 };
 
+/** A line within so many quotations and lists is no Markdown: a model repeats itself, and the parser would not come back. */
+const TOO_DEEP = /^[ \t]*(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){20}/mu;
+
+/** What is nested more deeply than anybody reads is shown as it is written. */
+export function toHtml(text: string): string {
+  try {
+    if (!TOO_DEEP.test(text)) return marked.parse(text) as string;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error; // the stack is full
+  }
+  return `<p>${escaped(text).replaceAll("\n", "<br>")}</p>`;
+}
+
 /** `sources`: names of the citations; `[2]` becomes a button that names the second. */
 export function toSafeHtml(text: string, sources: readonly string[]): string {
-  const html = DOMPurify.sanitize(marked.parse(text) as string, { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
+  const html = DOMPurify.sanitize(toHtml(text), { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
   for (const link of html.querySelectorAll("a")) {
     link.rel = "noopener noreferrer";
     link.target = "_blank";
