@@ -1,5 +1,6 @@
 /** Pages that people wrote by hand: what a browser shows of them is read, and however odd they are it does not take long. */
 
+import { parse as rtf } from "../../web/src/engines/files/rtf.ts";
 import { htmlParts } from "../../web/src/engines/files/html.ts";
 
 const said = (page: string) => htmlParts(page).map(({ text }) => text);
@@ -27,8 +28,22 @@ test.each([
   ["marks outside of values", '<a ">"'.repeat(50_000)],
   ["values and no end", '<a b=">"'.repeat(50_000)],
   ["values that do not end", `${"<a b='\">".repeat(50_000)}'`],
+  ["document types that do not end", "<!doctype[>".repeat(100_000)],
+  ["what lies between a paragraph and its end", `<p><button>${"<div>".repeat(100_000)}`],
 ])("it does not take long: %s", (_, page) => {
   const before = performance.now();
   htmlParts(page);
   expect(performance.now() - before).toBeLessThan(5_000);
+});
+
+test("a font whose alphabet is not said is not looked for in all that follows", () => {
+  const before = performance.now();
+  const { parts } = rtf(new TextEncoder().encode(`{\\rtf1 ${"\\f1".repeat(200_000)} The rent.}`));
+  expect(parts).toEqual([{ text: "The rent." }]);
+  expect(performance.now() - before).toBeLessThan(5_000);
+});
+
+test("a document type is passed over, with all that it declares", () => {
+  const page = `<!-- <! --><!doctype html [ <!ELEMENT p (#PCDATA)> <!-- > --> ]>\n<p>The rent.</p>`;
+  expect(said(page)).toEqual(["The rent."]);
 });

@@ -26,6 +26,7 @@ const IMPLIED: [begins: Set<string>, ends: Set<string>, within: Set<string>][] =
   [words("tr tbody thead tfoot"), words("tr"), words("table")],
   [words("option"), words("option"), words("select")],
 ];
+const NEAR = 100; // tags that are looked at for one that ends by itself
 const BLANKS = /[ \t\n\f\r]+/gu;
 const ANCHORS = /[ ¶]+$/u; // many manuals put a link to itself behind a heading
 const HIDDEN_STYLES = ["display:none", "visibility:hidden"];
@@ -118,8 +119,9 @@ class Page implements Listener {
   #endImplied(name: string): void {
     for (const [begins, ends, within] of IMPLIED) {
       if (!begins.has(name) || ![...ends].some((one) => this.#count.get(one))) continue;
-      const at = this.#open.findLastIndex((one) => ends.has(one) || within.has(one));
-      if (at >= 0 && ends.has(this.#open[at]!)) this.#endTo(at);
+      const near = this.#open.slice(-NEAR);
+      const at = near.findLastIndex((one) => ends.has(one) || within.has(one));
+      if (at >= 0 && ends.has(near[at]!)) this.#endTo(this.#open.length - near.length + at);
     }
   }
 

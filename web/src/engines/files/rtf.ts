@@ -98,7 +98,7 @@ for (const place of ["header", "footer"])
     [`${place}f`]: "\\titlepg",
   });
 const UNSHOWN = new Set([..."{}\\~-_"]); // signs of a hidden text
-const FONT = /\\f(\d+)[^;{}]*?\\fcharset(\d+)/giu;
+const FONT = /\\f(\d+)[^;{}]{0,200}?\\fcharset(\d+)/giu;
 
 export function parse(data: Uint8Array): Read {
   return { mimeType: RTF, parts: [part(new Reader(latin1(data).replace(SEEN, "")).text())] };

@@ -16,12 +16,14 @@ const ATTRIBUTE = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?
 export function scan(source: string, listener: Listener, raw: ReadonlySet<string> = new Set()): void {
   const last = source.lastIndexOf(">"); // behind it no tag ends, so none need be looked for
   let at = 0;
+  let mayDeclare = true; // a document type, which may be long, before all others that are none
   let isSound = true; // until a tag has no end
   while (at < source.length) {
     const open = source.indexOf("<", at);
     if (open < 0 || open > last) break;
     if (open > at) listener.text(source.slice(at, open), false);
-    const special = skip(source, open, listener);
+    const special = skip(source, open, listener, mayDeclare);
+    mayDeclare &&= !source.startsWith("<!", open) || source.startsWith("<!--", open);
     if (special > open) {
       at = special;
       continue;
@@ -66,7 +68,7 @@ function endOfTag(source: string, from: number): number {
 }
 
 /** Past a remark, an instruction, a document type or CDATA; `open`, if there is none. */
-function skip(source: string, open: number, listener: Listener): number {
+function skip(source: string, open: number, listener: Listener, mayDeclare: boolean): number {
   if (source.startsWith("<!--", open)) return past(source, "-->", open + 4);
   if (source.startsWith("<?", open)) return past(source, ">", open);
   if (source.startsWith("<![CDATA[", open)) {
@@ -75,7 +77,8 @@ function skip(source: string, open: number, listener: Listener): number {
     return end;
   }
   if (!source.startsWith("<!", open)) return open;
-  return open + (matchAt(DOCTYPE, source, open)?.[0].length ?? past(source, ">", open) - open);
+  const declared = mayDeclare && matchAt(DOCTYPE, source, open);
+  return declared ? open + declared[0].length : past(source, ">", open);
 }
 
 function past(source: string, mark: string, from: number): number {
