@@ -1,6 +1,6 @@
 /** Office files as programs write them, read on the device. What the server makes of the same: tests/unit/files. */
 
-import { strToU8, zipSync } from "fflate";
+import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import { relationsOf } from "../../web/src/engines/files/relations.ts";
 import { Archive } from "../../web/src/engines/files/archive.ts";
 import { DOCX } from "../../web/src/engines/files/parsed.ts";
@@ -80,6 +80,26 @@ test("an archive is read that leaves room for huge members, and what they claim 
   expect(() => word(long(document(), 1n))).toThrow("DAMAGED");
   for (const lie of [2n ** 28n, 2n ** 40n, 2n ** 63n])
     expect(() => word(long(document(), lie))).toThrow("TOO_EXPANSIVE");
+});
+
+test("what a diagram of a slide says is read, and not how it is drawn", () => {
+  const space = `xmlns:d="${FORMAT}/drawingml/2006/diagram" xmlns:a="${FORMAT}/drawingml/2006/main"`;
+  const point = (type: string, ...said: string[]) =>
+    `<d:pt type="${type}"><d:t>${said.map((t) => `<a:p><a:r><a:t>${t}</a:t></a:r></a:p>`).join("")}</d:t></d:pt>`;
+  const points =
+    point("doc", "") + point("node", "Sign", "in May") + point("sibTrans", "x") + point("node", "Pay");
+  const frame = `<p:graphicFrame><a:graphic><a:graphicData><d:relIds r:dm="rId5"/></a:graphicData></a:graphic></p:graphicFrame>`;
+  const listed = `<Relationship Id="rId5" Type="${RELATION}/diagramData" Target="../diagrams/data1.xml"/>`;
+  const made = unzipSync(deck(listed));
+  const slide = strFromU8(made["ppt/slides/slide1.xml"]!);
+  made["ppt/slides/slide1.xml"] = strToU8(
+    slide.replace("</p:spTree>", `${frame}</p:spTree>`).replace("<p:sld ", `<p:sld ${space.split(" ")[0]} `),
+  );
+  made["ppt/diagrams/data1.xml"] = strToU8(
+    `<d:dataModel ${space}><d:ptLst>${points}</d:ptLst></d:dataModel>`,
+  );
+  const { parts } = slides(new Uint8Array(zipSync(made)));
+  expect(parts).toEqual([{ text: "The lease.\n\nSign\nin May\nPay", page: 1 }]);
 });
 
 test("a Word document is one also if its main member has a number", () => {

@@ -133,6 +133,8 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "japanese.pdf", japanese_pdf()
     yield "deck.pptx", making.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May."))
     yield "chart.pptx", test_formats.charted()
+    yield "diagram.pptx", test_office.diagrammed()
+    yield "strict diagram.pptx", test_office.strict(test_office.diagrammed())
     yield "changed.pptx", test_formats.changed_deck()
     yield "lost.docx", test_word.docx_lost("NULL")
     yield "rows.xlsx", making.workbook(**SHEETS)

@@ -17,6 +17,9 @@ _EITHER, _NEWER = (
     f"{{http://schemas.openxmlformats.org/markup-compatibility/2006}}{name}"
     for name in ("AlternateContent", "Choice")
 )
+_DIAGRAMS = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+_DIAGRAM = f".//{qn('a:graphicData')}/{_DIAGRAMS}relIds"
+_UNSAID = {"pres", "parTrans", "sibTrans"}  # how a diagram is drawn
 _TREES = {qn("p:spTree"), qn("p:grpSp")}
 
 
@@ -59,6 +62,20 @@ def _shape(shape: Any, depth: int) -> Iterator[str]:
     elif hasattr(shape, "shapes"):
         for inner in shape.shapes:
             yield from _shape(inner, depth + 1)
+    elif (diagram := shape._element.find(_DIAGRAM)) is not None:
+        yield "\n".join(_diagram(shape.part.rels.get(diagram.get(qn("r:dm")))))
+
+
+def _diagram(relation: Any) -> Iterator[str]:
+    """What its points say, a paragraph a line."""
+    if relation is None or relation.is_external:
+        return
+    root = archive.xml(relation.target_part.blob)
+    for point in root.iterfind(f"{_DIAGRAMS}ptLst/{_DIAGRAMS}pt"):
+        if point.get("type") not in _UNSAID:
+            for paragraph in point.iterfind(f"{_DIAGRAMS}t/{qn('a:p')}"):
+                if (said := "".join(_letters(paragraph, "a:t"))).strip():
+                    yield said
 
 
 def _chart(shape: Any) -> Iterator[str]:

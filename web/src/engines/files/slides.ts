@@ -6,6 +6,7 @@ import { byId, byType, relationsOf } from "./relations.ts";
 import { elements, every, find, letters, type XmlNode } from "./xml.ts";
 
 const MAIN = "ppt/presentation.xml";
+const UNSAID = new Set(["pres", "parTrans", "sibTrans"]); // how a diagram is drawn
 const DEPTH = 20; // of groups within groups
 
 export function parse(data: Uint8Array): Read {
@@ -21,8 +22,11 @@ function slideOf(archive: Archive, place: string, page: number): Part {
   const tree = find(archive.xml(place), "p:cSld", "p:spTree");
   const shapes = shapesOf(tree);
   const relations = relationsOf(archive, place);
-  const chart = (id: string | undefined) => chartOf(archive, relations.find((one) => one.id === id)?.place);
-  const texts = shapes.flatMap((shape) => textsOf(shape, 0, chart));
+  const related = (id: string | undefined) => {
+    const place = relations.find((one) => one.id === id)?.place;
+    return place && archive.has(place) ? archive.xml(place) : undefined;
+  };
+  const texts = shapes.flatMap((shape) => textsOf(shape, 0, related));
   const notes = byType(relations, "notesSlide")[0];
   if (notes) texts.push(notesOf(archive.xml(notes)));
   const title = shapes.find(
@@ -54,20 +58,37 @@ function placeholder(shape: XmlNode): XmlNode | undefined {
   return find(shape, "p:nvSpPr", "p:nvPr", "p:ph");
 }
 
-function textsOf(shape: XmlNode, depth: number, chart: (id: string | undefined) => string): string[] {
+type Related = (id: string | undefined) => XmlNode | undefined;
+
+function textsOf(shape: XmlNode, depth: number, related: Related): string[] {
   if (shape.name === "p:sp") return [frameOf(shape)];
   if (shape.name === "p:grpSp" && depth < DEPTH)
-    return shapesOf(shape).flatMap((inner) => textsOf(inner, depth + 1, chart));
+    return shapesOf(shape).flatMap((inner) => textsOf(inner, depth + 1, related));
   const data = find(shape, "a:graphic", "a:graphicData");
   const [table, drawn] = [find(data, "a:tbl"), find(data, "c:chart")];
-  if (drawn) return [chart(drawn.attributes.get("r:id"))];
+  if (drawn) return [chartOf(related(drawn.attributes.get("r:id")))];
+  const diagram = find(data, "relIds");
+  if (diagram) return [diagramOf(related(diagram.attributes.get("r:dm")))];
   return table ? [[...every(table, "a:tr")].map(rowOf).join("\n")] : [];
 }
 
+/** What its points say, a paragraph a line. */
+function diagramOf(root: XmlNode | undefined): string {
+  const list = find(root, "ptLst");
+  const points = (list ? elements(list) : []).filter(
+    ({ name, attributes }) => name === "pt" && !UNSAID.has(attributes.get("type") ?? ""),
+  );
+  const paragraphs = points.flatMap((point) => elements(find(point, "t") ?? point));
+  return paragraphs
+    .filter(({ name }) => name === "a:p")
+    .map((paragraph) => saidIn(paragraph, "a:t").join(""))
+    .filter((said) => said.trim())
+    .join("\n");
+}
+
 /** Its titles; then what it draws, as a table: a series is a line, below the names of its points. */
-function chartOf(archive: Archive, place: string | undefined): string {
-  if (!place || !archive.has(place)) return "";
-  const root = archive.xml(place);
+function chartOf(root: XmlNode | undefined): string {
+  if (!root) return "";
   const lines = [...every(root, "c:title")].map((title) =>
     [...every(title, "a:p")].map((paragraph) => saidIn(paragraph, "a:t").join("")).join(" "),
   );
