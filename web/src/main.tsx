@@ -5,6 +5,8 @@ import { MantineProvider } from "@mantine/core";
 import { StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./ui/App.tsx";
+import { Bounded } from "./ui/Bounded.tsx";
+import { Undrawn } from "./ui/Undrawn.tsx";
 import { UnloadedPrompt } from "./ui/UnloadedPrompt.tsx";
 import "./ui/style.css";
 import { theme } from "./ui/theme.ts";
@@ -24,7 +26,9 @@ createRoot(document.getElementById("root")!).render(
       <Suspense>
         <Notices />
       </Suspense>
-      <App />
+      <Bounded instead={<Undrawn />}>
+        <App />
+      </Bounded>
       <UnloadedPrompt />
     </MantineProvider>
   </StrictMode>,

@@ -7,6 +7,7 @@ import { Route, Switch, useLocation } from "wouter";
 import { Conversation } from "./conversation/Conversation.tsx";
 import { useKeys } from "./keys.ts";
 import { AskedPrompt } from "./AskedPrompt.tsx";
+import { Bounded } from "./Bounded.tsx";
 import { Places } from "./Places.tsx";
 import classes from "./Shell.module.css";
 import { useKeptStorage } from "./storage.ts";
@@ -14,6 +15,7 @@ import { useCloseRequest } from "./useCloseRequest.ts";
 import { SyncLine } from "./SyncLine.tsx";
 import { newId } from "../model/ids.ts";
 import { useDesk } from "./desk.tsx";
+import { Undrawn } from "./Undrawn.tsx";
 import { newConversation } from "./draft.ts";
 import { words } from "./words.ts";
 import { part } from "./part.ts";
@@ -75,16 +77,18 @@ export function Shell() {
         <Places onFind={() => setSheet("find")} />
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
-        <Suspense>
-          <Switch>
-            <Route path="/documents/:id?" component={Documents} />
-            <Route path="/projects/:id?/:part?" component={Projects} />
-            <Route path="/memory/:part?" component={Memory} />
-            <Route path="/settings" component={Settings} />
-            <Route path="/s/:id">{({ id }) => <Conversation key={id} sessionId={id} />}</Route>
-            <Route component={NewConversation} />
-          </Switch>
-        </Suspense>
+        <Bounded of={location} instead={<Undrawn />}>
+          <Suspense>
+            <Switch>
+              <Route path="/documents/:id?" component={Documents} />
+              <Route path="/projects/:id?/:part?" component={Projects} />
+              <Route path="/memory/:part?" component={Memory} />
+              <Route path="/settings" component={Settings} />
+              <Route path="/s/:id">{({ id }) => <Conversation key={id} sessionId={id} />}</Route>
+              <Route component={NewConversation} />
+            </Switch>
+          </Suspense>
+        </Bounded>
       </AppShell.Main>
       <AskedPrompt />
       {/* One for each: what does not load hides no other. */}

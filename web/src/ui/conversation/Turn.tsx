@@ -6,6 +6,7 @@ import { QUOTES, type Citation } from "../../model/citation.ts";
 import type { SyncKind } from "../../model/headline.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import type { AssistantState, Writing } from "../../services/ask.ts";
+import { Bounded } from "../Bounded.tsx";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
 import { Actions } from "./Actions.tsx";
@@ -60,9 +61,11 @@ export const Turn = memo(function Turn({
           </Text>
         )}
         {aiResponse ? (
-          <Suspense fallback={<Text style={{ whiteSpace: "pre-wrap" }}>{aiResponse}</Text>}>
-            <Answer text={aiResponse} citations={citations} onCitation={onCitation} />
-          </Suspense>
+          <Bounded of={aiResponse} instead={<AsWritten text={aiResponse} />}>
+            <Suspense fallback={<AsWritten text={aiResponse} />}>
+              <Answer text={aiResponse} citations={citations} onCitation={onCitation} />
+            </Suspense>
+          </Bounded>
         ) : (
           writing && <Thinking turn={turn} awaits={awaits} />
         )}
@@ -82,6 +85,11 @@ export const Turn = memo(function Turn({
     </Stack>
   );
 });
+
+/** An answer without its Markdown. */
+function AsWritten({ text }: { text: string }) {
+  return <Text style={{ whiteSpace: "pre-wrap" }}>{text}</Text>;
+}
 
 /** `awaits`: names of files that the answer waits for. */
 function Thinking({ turn, awaits }: { turn: EpisodeDoc; awaits: readonly string[] }) {
