@@ -1,6 +1,7 @@
 /** Office files as programs write them, read on the device. What the server makes of the same: tests/unit/files. */
 
 import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
+import { parse as epub } from "../../web/src/engines/files/epub.ts";
 import { relationsOf } from "../../web/src/engines/files/relations.ts";
 import { Archive } from "../../web/src/engines/files/archive.ts";
 import { DOCX } from "../../web/src/engines/files/parsed.ts";
@@ -80,6 +81,44 @@ test("an archive is read that leaves room for huge members, and what they claim 
   expect(() => word(long(document(), 1n))).toThrow("DAMAGED");
   for (const lie of [2n ** 28n, 2n ** 40n, 2n ** 63n])
     expect(() => word(long(document(), lie))).toThrow("TOO_EXPANSIVE");
+});
+
+test("what members mean each other by is found, however it is written", () => {
+  const named = (written: string, place: string) => {
+    const members = Object.entries(unzipSync(deck()));
+    return new Uint8Array(
+      zipSync(
+        Object.fromEntries(
+          members.map(([name, bytes]) => [
+            name.replace("slide1.xml", place),
+            strToU8(strFromU8(bytes).replace("slides/slide1.xml", `slides/${written}`)),
+          ]),
+        ),
+      ),
+    );
+  };
+  for (const [written, place] of [
+    ["slide 1.xml"],
+    ["slide%201.xml", "slide 1.xml"],
+    ["SLIDE1.xml", "Slide1.XML"],
+  ])
+    expect(slides(named(written!, place ?? written!)).parts).toEqual([{ text: "The lease.", page: 1 }]);
+  expect(() => slides(named("slide2.xml", "slide1.xml"))).toThrow("DAMAGED");
+});
+
+test("the chapters of a book are found by the names that are meant", () => {
+  const listed = ["one.XHTML", "two%20a.xhtml", "100%.xhtml", "lost.xhtml", "http://["];
+  const items = listed.map((href, n) => `<item id="i${n}" href="${href}"/>`).join("");
+  const spine = listed.map((_, n) => `<itemref idref="i${n}"/>`).join("");
+  const said = (text: string) => `<html><body><p>${text}</p></body></html>`;
+  const book = zipped({
+    "META-INF/container.xml": '<container><rootfile full-path="a book/book.opf"/></container>',
+    "a book/book.opf": `<package><manifest>${items}</manifest><spine>${spine}</spine></package>`,
+    "a book/One.xhtml": said("first"),
+    "a book/two a.xhtml": said("second"),
+    "a book/100%.xhtml": said("third"),
+  });
+  expect(epub(book).parts.map(({ text }) => text)).toEqual(["first", "second", "third"]);
 });
 
 test("what a diagram of a slide says is read, and not how it is drawn", () => {

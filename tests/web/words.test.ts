@@ -78,6 +78,7 @@ test("a day is over at midnight, not after 24 hours", () => {
   expect(since(at(13, 23), +now)).toBe("yesterday"); // though it is not a day yet
   expect(since(at(14, 1), +now)).toBe("today");
   expect(since("not a time", +now)).toBe("not a time");
+  expect(ago("not a time", +now)).toBe("not a time");
 });
 
 test("a try that is due already is not announced for a time that has passed", () => {

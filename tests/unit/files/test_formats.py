@@ -2,6 +2,7 @@
 
 import io
 import json
+import zipfile
 from copy import deepcopy
 
 import pptx
@@ -21,6 +22,7 @@ from unit.files.making import (
     saved,
     slides,
     xhtml,
+    zipped,
 )
 from unit.files.reading import in_order, read, sections, text_of
 
@@ -171,6 +173,14 @@ def test_epub_is_read_in_the_order_of_its_spine():
         )
     )
     assert sections(parsed) == [("One", "One\n\nfirst"), ("Two", "Two\n\nsecond")]
+
+
+def test_epub_a_chapter_is_found_by_the_name_that_is_meant():
+    chapters = {"One.xhtml": xhtml("<p>first</p>"), "two a.xhtml": xhtml("<p>second</p>")}
+    with zipfile.ZipFile(io.BytesIO(epub(chapters | {"100%.xhtml": xhtml("<p>third</p>")}))) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    package = members["OEBPS/book.opf"].replace(b"One.xhtml", b"one.XHTML").replace(b"two a", b"two%20a")
+    assert text_of(zipped(members | {"OEBPS/book.opf": package})) == "first\nsecond\nthird"
 
 
 def test_epub_a_chapter_outside_the_spine_is_not_read():

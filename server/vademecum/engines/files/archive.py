@@ -6,8 +6,9 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from typing import Any
+from urllib.parse import unquote
 
 from lxml import etree
 
@@ -122,6 +123,17 @@ def topmost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
             yield child
         elif child.tag not in gone:
             yield from topmost(child, wanted, gone)
+
+
+def meant(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
+    """Which member a name means, if any: programs do not agree with themselves on large letters, nor on what an address
+    spells otherwise."""
+
+    def plain(name: str) -> str:
+        return unquote(name).lower()
+
+    names = {plain(name): name for name in archive.namelist()}
+    return lambda name: names.get(plain(name))
 
 
 def member(archive: zipfile.ZipFile, name: str, limits: Limits) -> bytes:

@@ -7,7 +7,6 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Mapping
-from urllib.parse import unquote
 
 from lxml import etree
 
@@ -140,9 +139,10 @@ def parse_epub(data: bytes, limits: Limits) -> Parsed:
             raise Unreadable("DAMAGED")
         root = archive.xml(archive.member(opened, package, limits))
         items = {n.get("id"): n.get("href") or "" for n in root.iter("{*}item")}
+        meant = archive.meant(opened)
         for reference in root.iter("{*}itemref"):
-            href = unquote(items.get(reference.get("idref"), ""))
-            name = posixpath.normpath(posixpath.join(posixpath.dirname(package), href))
-            if href and name in opened.namelist():
+            href = items.get(reference.get("idref"), "")
+            name = meant(posixpath.normpath(posixpath.join(posixpath.dirname(package), href)))
+            if href and name is not None:
                 parts += html_parts(decode(archive.member(opened, name, limits)))
     return Parsed(EPUB, parts)

@@ -15,7 +15,6 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import unquote
 
 from openpyxl.styles.numbers import builtin_format_code, is_date_format, is_timedelta_format
 from openpyxl.utils import column_index_from_string
@@ -84,15 +83,10 @@ def parse(data: bytes, limits: Limits) -> Parsed:
 
 def _related(opened: zipfile.ZipFile, limits: Limits) -> Iterator[tuple[str, tuple[str, str | None]]]:
     """By its id, the kind of each member of the archive that the workbook names, and where it is; None: nowhere."""
-    names = {_plain(name): name for name in opened.namelist()}
+    meant = archive.meant(opened)
     for relation in archive.xml(archive.member(opened, _RELATIONS, limits)).iterchildren("*"):
         place = posixpath.normpath(posixpath.join("/xl", relation.get("Target", ""))).lstrip("/")
-        yield relation.get("Id"), (relation.get("Type", "").rpartition("/")[2], names.get(_plain(place)))
-
-
-def _plain(name: str) -> str:
-    """Programs do not agree with themselves on large letters, nor on what an address spells otherwise."""
-    return unquote(name).lower()
+        yield relation.get("Id"), (relation.get("Type", "").rpartition("/")[2], meant(place))
 
 
 def _there(thing: _Thing | None) -> _Thing:

@@ -26,6 +26,7 @@ const SLICE = 65_536;
 export class Archive {
   readonly #data: Uint8Array;
   readonly #members: Map<string, Member>;
+  #plain: Map<string, string> | undefined;
 
   /** Refuses what would unpack to too much. */
   constructor(data: Uint8Array) {
@@ -44,8 +45,8 @@ export class Archive {
 
   /** The member that is meant: programs do not agree with themselves on large letters, nor on what an address spells. */
   named(name: string): string | undefined {
-    const wanted = plain(name);
-    return [...this.#members.keys()].findLast((member) => plain(member) === wanted);
+    this.#plain ??= new Map([...this.#members.keys()].map((member) => [plain(member), member]));
+    return this.#plain.get(plain(name));
   }
 
   bytes(name: string): Uint8Array {

@@ -19,18 +19,14 @@ export function parse(data: Uint8Array): Read {
   const parts: Part[] = [];
   for (const { attributes } of every(root, "itemref")) {
     const href = hrefs.get(attributes.get("idref"));
-    const name = href ? resolved(place, href) : "";
-    if (archive.has(name)) parts.push(...htmlParts(decode(archive.bytes(name))));
+    const name = href ? archive.named(resolved(place, href)) : undefined;
+    if (name !== undefined) parts.push(...htmlParts(decode(archive.bytes(name))));
   }
   return { mimeType: EPUB, parts };
 }
 
-/** The member that a link in another one means. */
+/** The member that a link in another one means, as an address; none if it is no link. */
 function resolved(from: string, href: string): string {
-  try {
-    return decodeURIComponent(new URL(href, new URL(encodeURI(from), "zip:///")).pathname.slice(1));
-  } catch (error) {
-    if (error instanceof URIError || error instanceof TypeError) return "";
-    throw error;
-  }
+  const base = `zip:///${from}`;
+  return URL.canParse(href, base) ? new URL(href, base).pathname.slice(1) : "";
 }

@@ -10,7 +10,7 @@ export interface Relation {
   place: string;
 }
 
-/** What a member of the archive refers to within it. Addresses elsewhere are what somebody has typed, and may be none. */
+/** What a member of the archive refers to within it, by the names that are meant. Addresses elsewhere are what somebody has typed, and may be none. */
 export function relationsOf(archive: Archive, member: string): Relation[] {
   const slash = member.lastIndexOf("/") + 1;
   const listed = `${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`;
@@ -18,11 +18,14 @@ export function relationsOf(archive: Archive, member: string): Relation[] {
   const within = elements(archive.xml(listed)).filter(
     ({ attributes }) => attributes.get("TargetMode") !== "External",
   );
-  return within.map(({ attributes }) => ({
-    id: attributes.get("Id") ?? "",
-    type: attributes.get("Type") ?? "",
-    place: new URL(attributes.get("Target") ?? "", `zip:///${member}`).pathname.slice(1),
-  }));
+  return within.map(({ attributes }) => {
+    const place = new URL(attributes.get("Target") ?? "", `zip:///${member}`).pathname.slice(1);
+    return {
+      id: attributes.get("Id") ?? "",
+      type: attributes.get("Type") ?? "",
+      place: archive.named(place) ?? place,
+    };
+  });
 }
 
 export function byId(relations: readonly Relation[], id: string | undefined): string {

@@ -10,9 +10,10 @@ export function daysBetween(from: number, to: number): number {
   return Math.round((new Date(to).setHours(0, 0, 0, 0) - new Date(from).setHours(0, 0, 0, 0)) / 86_400_000);
 }
 
-/** "2 minutes ago" */
+/** "2 minutes ago"; of a time that is none, what was written. */
 export function ago(at: string, now = Date.now()): string {
   const minutes = Math.min(0, Math.round((Date.parse(at) - now) / 60_000));
+  if (Number.isNaN(minutes)) return at;
   const format = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
   if (minutes === 0) return format.format(0, "second");
   if (minutes > -60) return format.format(minutes, "minute");
