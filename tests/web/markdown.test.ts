@@ -8,6 +8,7 @@ test.each([
   ["quotations", `${">".repeat(3000)}${SAID}`],
   ["quotations, apart", `So:\n\n${"> ".repeat(1500)}${SAID}`],
   ["lists", `${"- ".repeat(3000)}${SAID}`],
+  ["lists of two kinds", `${"- * ".repeat(1500)}\n${SAID}`],
   ["lists with numbers", `${"1. ".repeat(3000)}${SAID}`],
   ["stress", `${"*".repeat(10_000)}${SAID}${"*".repeat(10_000)}`],
 ])("%s without end are shown as they are written, and soon", { timeout: 20_000 }, (_, answer) => {
@@ -18,8 +19,9 @@ test.each([
 
 test("what people nest is nested, and a line across is one", () => {
   expect(toHtml("> > - a\n> >   1. b").match(/<blockquote>|<ul>|<ol>/gu)).toHaveLength(4);
-  for (const line of ["-", "*", "_", "- "]) expect(toHtml(`a\n\n${line.repeat(18)}\n\nb`)).toContain("<hr>");
-  expect(toHtml(`a\n\n${"-".repeat(80)}\n\nb`)).toContain("<hr>");
+  for (const line of ["-", "*", "_", "- ", "* "])
+    for (const times of [18, 80, 3000])
+      expect(toHtml(`**a**\n\n${line.repeat(times)}\n\nb`)).toMatch(/<strong>.*<hr>/su);
   const list = "- a\n".repeat(2000);
   expect(toHtml(list).match(/<li>/gu)).toHaveLength(2000);
 });

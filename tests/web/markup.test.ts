@@ -43,6 +43,11 @@ test("a font whose alphabet is not said is not looked for in all that follows", 
   expect(performance.now() - before).toBeLessThan(5_000);
 });
 
+test("a picture that claims to end before it begins is none", () => {
+  const { parts } = rtf(new TextEncoder().encode("{\\rtf1 The \\bin-100 rent.}"));
+  expect(parts).toEqual([{ text: "The rent." }]);
+});
+
 test("a document type is passed over, with all that it declares", () => {
   const page = `<!-- <! --><!doctype html [ <!ELEMENT p (#PCDATA)> <!-- > --> ]>\n<p>The rent.</p>`;
   expect(said(page)).toEqual(["The rent."]);

@@ -106,8 +106,18 @@ test("what members mean each other by is found, however it is written", () => {
   expect(() => slides(named("slide2.xml", "slide1.xml"))).toThrow("DAMAGED");
 });
 
-test("the chapters of a book are found by the names that are meant", () => {
-  const listed = ["one.XHTML", "two%20a.xhtml", "100%.xhtml", "lost.xhtml", "http://["];
+test("the chapters of a book are found by the names that are meant, each once", () => {
+  const listed = [
+    "one.XHTML",
+    "a.xhtml",
+    "A.xhtml",
+    "a.xhtml",
+    "a%2520b.xhtml",
+    "two%20a.xhtml",
+    "100%.xhtml",
+    "lost.xhtml",
+    "http://[",
+  ];
   const items = listed.map((href, n) => `<item id="i${n}" href="${href}"/>`).join("");
   const spine = listed.map((_, n) => `<itemref idref="i${n}"/>`).join("");
   const said = (text: string) => `<html><body><p>${text}</p></body></html>`;
@@ -115,10 +125,20 @@ test("the chapters of a book are found by the names that are meant", () => {
     "META-INF/container.xml": '<container><rootfile full-path="a book/book.opf"/></container>',
     "a book/book.opf": `<package><manifest>${items}</manifest><spine>${spine}</spine></package>`,
     "a book/One.xhtml": said("first"),
+    "a book/a.xhtml": said("small"),
+    "a book/A.xhtml": said("large"),
+    "a book/a%20b.xhtml": said("as it is written"),
     "a book/two a.xhtml": said("second"),
     "a book/100%.xhtml": said("third"),
   });
-  expect(epub(book).parts.map(({ text }) => text)).toEqual(["first", "second", "third"]);
+  expect(epub(book).parts.map(({ text }) => text)).toEqual([
+    "first",
+    "small",
+    "large",
+    "as it is written",
+    "second",
+    "third",
+  ]);
 });
 
 test("what a diagram of a slide says is read, and not how it is drawn", () => {

@@ -8,6 +8,7 @@ import { App } from "./ui/App.tsx";
 import { Bounded } from "./ui/Bounded.tsx";
 import { Undrawn } from "./ui/Undrawn.tsx";
 import { UnloadedPrompt } from "./ui/UnloadedPrompt.tsx";
+import { words } from "./ui/words.ts";
 import "./ui/style.css";
 import { theme } from "./ui/theme.ts";
 import { hearOffers } from "./ui/install.ts";
@@ -26,7 +27,7 @@ createRoot(document.getElementById("root")!).render(
       <Suspense>
         <Notices />
       </Suspense>
-      <Bounded instead={<Undrawn />}>
+      <Bounded instead={<Undrawn what={words.places.undrawnApp} />}>
         <App />
       </Bounded>
       <UnloadedPrompt />

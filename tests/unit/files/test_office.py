@@ -14,6 +14,8 @@ from pptx.oxml.ns import nsdecls
 
 from unit.files.making import KINDS, long_zipped, plain_files, saved, with_link, with_text, zipped
 from unit.files.reading import read, text_of
+from vademecum.engines.files.archive import office
+from vademecum.engines.files.parsed import Limits
 
 
 def strict(data):
@@ -71,6 +73,18 @@ def test_templates_shows_and_what_has_macros_are_read_as_what_they_are_like(endi
     parsed = read(kin(ending), f"lease.{ending}")
     assert parsed.mime_type == KINDS[KIN[ending][0]]
     assert "The lease ends in May." in "\n".join(part.text for part in parsed.parts)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_what_a_document_has_many_times_by_one_name_is_written_once_where_it_is_written_anew():
+    claimed = b"x" * 2**16
+    out = io.BytesIO(kin("docm"))
+    with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as archive:
+        for content in (*[b"x"] * 500, claimed):
+            archive.writestr("word/more.xml", content)
+    with zipfile.ZipFile(office(out.getvalue(), Limits())) as archive:
+        assert archive.namelist().count("word/more.xml") == 1
+        assert archive.read("word/more.xml") == claimed
 
 
 LINKED = {"docx": "word/_rels/document.xml.rels", "pptx": "ppt/slides/_rels/slide1.xml.rels"}

@@ -60,7 +60,7 @@ def office(data: bytes, limits: Limits) -> io.BytesIO:
             return io.BytesIO(data)
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as usual:
-            for name in names:  # pictures must be there, but nobody looks at them
+            for name in dict.fromkeys(names):  # pictures must be there, but nobody looks at them
                 told = name.endswith((".xml", ".rels"))
                 usual.writestr(name, _usual(name, member(archive, name, limits)) if told else b"")
     return out
@@ -84,7 +84,7 @@ def without_lost(file: io.BytesIO, limits: Limits) -> io.BytesIO:
             return file
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as mended:
-            for name in names:
+            for name in dict.fromkeys(names):
                 mended.writestr(name, sound[name] if name in sound else member(archive, name, limits))
     return out
 
@@ -126,14 +126,19 @@ def topmost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
 
 
 def meant(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
-    """Which member a name means, if any: programs do not agree with themselves on large letters, nor on what an address
-    spells otherwise."""
+    """Which member an address means, if any: the one that is called so, or else one that comes near, because programs do
+    not agree with themselves on large letters, nor on what an address spells otherwise."""
 
     def plain(name: str) -> str:
         return unquote(name).lower()
 
-    names = {plain(name): name for name in archive.namelist()}
-    return lambda name: names.get(plain(name))
+    names = archive.namelist()
+    near, exact = {plain(name): name for name in names}, {name: name for name in names}
+
+    def find(address: str) -> str | None:
+        return exact.get(unquote(address)) or exact.get(address) or near.get(plain(address))
+
+    return find
 
 
 def member(archive: zipfile.ZipFile, name: str, limits: Limits) -> bytes:

@@ -140,9 +140,9 @@ def parse_epub(data: bytes, limits: Limits) -> Parsed:
         root = archive.xml(archive.member(opened, package, limits))
         items = {n.get("id"): n.get("href") or "" for n in root.iter("{*}item")}
         meant = archive.meant(opened)
-        for reference in root.iter("{*}itemref"):
-            href = items.get(reference.get("idref"), "")
-            name = meant(posixpath.normpath(posixpath.join(posixpath.dirname(package), href)))
-            if href and name is not None:
-                parts += html_parts(decode(archive.member(opened, name, limits)))
+        folder = posixpath.dirname(package)
+        hrefs = [items.get(reference.get("idref")) for reference in root.iter("{*}itemref")]
+        names = [meant(posixpath.normpath(posixpath.join(folder, href))) for href in hrefs if href]
+        for name in dict.fromkeys(name for name in names if name is not None):
+            parts += html_parts(decode(archive.member(opened, name, limits)))
     return Parsed(EPUB, parts)

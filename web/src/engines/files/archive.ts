@@ -26,7 +26,7 @@ const SLICE = 65_536;
 export class Archive {
   readonly #data: Uint8Array;
   readonly #members: Map<string, Member>;
-  #plain: Map<string, string> | undefined;
+  #near: Map<string, string> | undefined;
 
   /** Refuses what would unpack to too much. */
   constructor(data: Uint8Array) {
@@ -43,10 +43,13 @@ export class Archive {
     return this.#members.has(name);
   }
 
-  /** The member that is meant: programs do not agree with themselves on large letters, nor on what an address spells. */
-  named(name: string): string | undefined {
-    this.#plain ??= new Map([...this.#members.keys()].map((member) => [plain(member), member]));
-    return this.#plain.get(plain(name));
+  /**
+   * The member that an address means: the one that is called so, or else one that comes near, because programs do not
+   * agree with themselves on large letters, nor on what an address spells otherwise.
+   */
+  named(address: string): string | undefined {
+    this.#near ??= new Map([...this.#members.keys()].map((member) => [plain(member), member]));
+    return [unquoted(address), address].find((name) => this.has(name)) ?? this.#near.get(plain(address));
   }
 
   bytes(name: string): Uint8Array {
@@ -66,12 +69,14 @@ export class Archive {
 }
 
 function plain(name: string): string {
-  return name.replace(/(?:%[0-9a-f]{2})+/giu, unquoted).toLowerCase();
+  return unquoted(name).toLowerCase();
 }
 
-function unquoted(written: string): string {
-  const bytes = written.split("%").slice(1);
-  return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => Number.parseInt(byte, 16)));
+function unquoted(address: string): string {
+  return address.replace(/(?:%[0-9a-f]{2})+/giu, (written) => {
+    const bytes = written.split("%").slice(1);
+    return new TextDecoder().decode(Uint8Array.from(bytes, (byte) => Number.parseInt(byte, 16)));
+  });
 }
 
 /** The members by their names, from the table at the archive's end. */
@@ -114,6 +119,7 @@ function longer(view: DataView, numbers: readonly number[], from: number, to: nu
     return numbers.map((number) => {
       if (number !== LONGER) return number;
       next += 8;
+      if (next > to) throw new Unreadable("DAMAGED");
       return Number(view.getBigUint64(next - 8, true));
     });
   }

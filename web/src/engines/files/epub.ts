@@ -3,7 +3,7 @@
 import { Archive } from "./archive.ts";
 import { decode } from "./encoding.ts";
 import { htmlParts } from "./html.ts";
-import { EPUB, Unreadable, type Part, type Read } from "./parsed.ts";
+import { EPUB, Unreadable, type Read } from "./parsed.ts";
 import { every } from "./xml.ts";
 
 export function parse(data: Uint8Array): Read {
@@ -16,12 +16,13 @@ export function parse(data: Uint8Array): Read {
   const hrefs = new Map(
     [...every(root, "item")].map(({ attributes }) => [attributes.get("id"), attributes.get("href")]),
   );
-  const parts: Part[] = [];
+  const chapters = new Set<string>();
   for (const { attributes } of every(root, "itemref")) {
     const href = hrefs.get(attributes.get("idref"));
     const name = href ? archive.named(resolved(place, href)) : undefined;
-    if (name !== undefined) parts.push(...htmlParts(decode(archive.bytes(name))));
+    if (name !== undefined) chapters.add(name);
   }
+  const parts = [...chapters].flatMap((name) => htmlParts(decode(archive.bytes(name))));
   return { mimeType: EPUB, parts };
 }
 

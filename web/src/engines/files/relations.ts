@@ -13,8 +13,8 @@ export interface Relation {
 /** What a member of the archive refers to within it, by the names that are meant. Addresses elsewhere are what somebody has typed, and may be none. */
 export function relationsOf(archive: Archive, member: string): Relation[] {
   const slash = member.lastIndexOf("/") + 1;
-  const listed = `${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`;
-  if (!archive.has(listed)) return [];
+  const listed = archive.named(`${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`);
+  if (listed === undefined) return [];
   const within = elements(archive.xml(listed)).filter(
     ({ attributes }) => attributes.get("TargetMode") !== "External",
   );

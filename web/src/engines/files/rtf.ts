@@ -98,7 +98,7 @@ for (const place of ["header", "footer"])
     [`${place}f`]: "\\titlepg",
   });
 const UNSHOWN = new Set([..."{}\\~-_"]); // signs of a hidden text
-const FONT = /\\f(\d+)[^;{}]{0,200}?\\fcharset(\d+)/giu;
+const FONT = /\\f(\d{1,9})[^;{}]{0,200}?\\fcharset(\d+)/giu;
 
 export function parse(data: Uint8Array): Read {
   return { mimeType: RTF, parts: [part(new Reader(latin1(data).replace(SEEN, "")).text())] };
@@ -139,7 +139,7 @@ class Reader {
       if (byte) this.#byte(byte);
       else if (brace && !this.#group(brace)) break;
       else if (word === "bin")
-        tokens.lastIndex += Number(argument ?? 0); // a picture, as it is
+        tokens.lastIndex += Math.max(0, Number(argument ?? 0)); // a picture, as it is
       else if (word ?? sign) this.#control((word ?? sign)!, argument);
       else if (letters) this.#letters(letters);
     }

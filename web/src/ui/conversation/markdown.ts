@@ -30,8 +30,11 @@ const ALLOWED = {
   ALLOWED_ATTR: ["href", "align", "start", "type", "checked", "disabled", "data-citation", "aria-label"],
 };
 
-/** A line within so many quotations and lists is no Markdown: a model repeats itself, and the parser would not come back. */
-const TOO_DEEP = /^[ \t]*(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){20}/mu;
+/**
+ * A line within so many quotations and lists is no Markdown: a model repeats itself, and the parser would not come back.
+ * One across the page is.
+ */
+const TOO_DEEP = /^[ \t]*(?!([-*])(?:[ \t]*\1)*[ \t]*$)(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){20}/mu;
 
 /** What is nested more deeply than anybody reads is shown as it is written. */
 export function toHtml(text: string): string {

@@ -41,6 +41,8 @@ export const places = {
     "A part of this page could not be loaded. The question that you are writing is kept when you load it again.",
   undrawn:
     "This cannot be shown, which is a fault of this app. What is kept on this device is as it was: go elsewhere, or load it again.",
+  undrawnApp:
+    "This app cannot be shown, which is a fault of it. What is kept on this device is as it was: load it again.",
   skip: "Skip to the conversation",
   newer: "A new version is here. What you are writing is kept.",
   asked:
