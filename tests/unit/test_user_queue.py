@@ -57,6 +57,30 @@ async def ended(job):
     await soon(lambda: not job.is_asked("ada"))
 
 
+def test_an_ask_is_marked_behind_what_its_asker_does_next_and_not_if_it_was_taken_back(tmp_path):
+    async def scenario():
+        async with begun(tmp_path) as (job, _):
+            marker, committed = tmp_path / "test" / "ada", asyncio.Event()
+
+            async def answer():
+                await committed.wait()
+                return marker.exists()
+
+            answering = asyncio.create_task(answer())
+            await asyncio.sleep(0)
+            committed.set()
+            job.ask("ada")
+            assert not await answering, "the answer goes out first"
+            assert marker.exists()
+            job.forget("ada")
+            job.ask("bob")
+            job.forget("bob")
+            await ended(job)
+            assert list(marker.parent.iterdir()) == []
+
+    asyncio.run(scenario())
+
+
 def test_many_asks_before_the_work_are_one(tmp_path):
     async def scenario():
         async with begun(tmp_path) as (job, works):

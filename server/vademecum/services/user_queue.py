@@ -117,8 +117,14 @@ class UserQueue:
             self._begin(user_id)
 
     def _mark(self, user_id: str) -> None:
-        marker = self._folder / user_id
+        """In a moment: the answer to what asked goes out first."""
         due = time.time() + self._due[user_id] - time.monotonic()
+        asyncio.get_running_loop().call_soon(self._write_mark, user_id, due)
+
+    def _write_mark(self, user_id: str, due: float) -> None:
+        if user_id not in self._due:
+            return  # forgotten meanwhile: no work begins before this
+        marker = self._folder / user_id
         try:
             marker.touch()
             os.utime(marker, (due, due))
