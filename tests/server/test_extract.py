@@ -12,7 +12,6 @@ from server.endpoint import Rule
 from server.extracting import FOUND, REPLY, finished, listed, made, put_off, reply, scenario_of, talk, until
 from server.house import house, refused, run
 from soon import soon
-from vademecum.model import jobs
 from vademecum.model.limits import Limits
 from vademecum.services import backup as backups
 
@@ -365,21 +364,6 @@ def test_forgetting_everything_forgets_the_jobs_and_what_a_model_was_about_to_sa
         assert (await listed(ada))["jobs"] == [] and not any((await made(ada)).values())
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY], held=True))
-
-
-def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):
-    async def scenario(h, model, ada):
-        await talk(ada)
-        await finished(ada)
-        async with h.parts.users.open(ada.id) as store:
-            (job,) = (await store.survey_jobs(1))[0]
-            cut_off = msgspec.structs.replace(job, state="running", attempts=jobs.TRIES)
-            await store.write(lambda draft: draft.jobs.update({job.id: cut_off}))
-        h.parts.backstage.ask("work", ada.id, 0)
-        found = await until(ada, lambda found: found["counts"]["failed"])
-        assert "stopped" in found["jobs"][0]["error"] and len(model.asked) == 1
-
-    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
 def test_a_restore_brings_back_no_jobs_of_what_was_deleted_since_and_goes_on_with_the_others(tmp_path):

@@ -5,11 +5,12 @@ import itertools
 import time
 from collections.abc import Coroutine
 
+import msgspec
 import pytest
 
 from property.rows import episode
 from server.endpoint import Rule
-from server.extracting import REPLY, listed, scenario_of, talk, until
+from server.extracting import REPLY, finished, listed, scenario_of, talk, until
 from server.house import house, run
 from vademecum.engines.duckdb import packs
 from vademecum.model import jobs
@@ -148,3 +149,18 @@ def test_turns_are_extracted_though_the_disk_was_full_when_that_began(tmp_path, 
 
     run(without)
     scenario_of(tmp_path, started, Rule(say=[REPLY]))
+
+
+def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await finished(ada)
+        async with h.parts.users.open(ada.id) as store:
+            (job,) = (await store.survey_jobs(1))[0]
+            cut_off = msgspec.structs.replace(job, state="running", attempts=jobs.TRIES)
+            await store.write(lambda draft: draft.jobs.update({job.id: cut_off}))
+        h.parts.backstage.ask("work", ada.id, 0)
+        found = await until(ada, lambda found: found["counts"]["failed"])
+        assert "stopped" in found["jobs"][0]["error"] and len(model.asked) == 1
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

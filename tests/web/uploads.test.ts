@@ -1,6 +1,5 @@
 /** From a file to a document on a device: what a closed page or a failure leaves is never lost. */
 
-import type { Embedder } from "../../web/src/engines/embedder/embedder.ts";
 import { deleteDocuments, deleteSession } from "../../web/src/services/delete.ts";
 import { isWorthAnotherTry } from "../../web/src/model/task.ts";
 import { Embedding } from "../../web/src/services/embedding.ts";
@@ -9,9 +8,12 @@ import { insert, stored, T } from "./device.ts";
 import {
   answering,
   documents,
+  insertBrokenOff,
   LATER,
+  MODEL,
   openUploads,
   records,
+  slowModels,
   TEXT,
   texts,
   until,
@@ -20,8 +22,6 @@ import {
 } from "./uploads.ts";
 import { soon } from "../soon.ts";
 
-/** There is a model, and its files cannot be had. */
-const MODEL = { id: "m", hash: "h", dims: 2, files: [{ name: "m.onnx", bytes: 1, sha256: "0" }] } as any;
 const FAR = "9999-01-01T00:00:00.000Z";
 
 withUploads();
@@ -107,14 +107,6 @@ test("the same file, added again, gives a document the text that it lacks and is
   expect(await documents()).toEqual([id]);
 });
 
-/** Documents whose embedding a closed page broke off. */
-async function insertBrokenOff(...ids: string[]): Promise<void> {
-  for (const id of ids) {
-    await insert(records, "documents", { id, status: "pending" });
-    await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0 });
-  }
-}
-
 test("what another tab works at is not waited for by the documents behind it", async () => {
   await insertBrokenOff("a", "b");
   void navigator.locks.request("vademecum-file-a", () => new Promise(() => {}));
@@ -137,18 +129,6 @@ test("what failed before everything was forgotten is not tried again after it", 
   await desk.uploads.again(id);
   expect(desk.files.rows.size).toBe(0);
 });
-
-/** A server that says which model it has when the test lets it. */
-async function slowModels() {
-  let asked = 0;
-  let release = () => {};
-  const held = new Promise<void>((resolve) => (release = resolve));
-  const base = await answering((_, response) => {
-    asked++;
-    void held.then(() => response.end("{}"));
-  });
-  return { base, release, asked: () => asked };
-}
 
 test("who cancels embedding that was resumed keeps the document", async () => {
   await insertBrokenOff("a");
@@ -258,20 +238,6 @@ test("who cancels while the words of a file are counted, or written, keeps none 
   for (const id of [counted, written]) expect(desk.task(id)!.stage).toBe("cancelled");
 });
 
-test("a model that is gone when the words of a file are to be counted costs no file, and is not asked again", async () => {
-  const gone = new Error("The embedder failed: out of memory");
-  const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
-  const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue(dead);
-  const lost = vi.spyOn(Embedding.prototype, "lost");
-  onTestFinished(() => [ifHere, lost].forEach((spy) => spy.mockRestore()));
-  const desk = openUploads(records);
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  const { id } = desk.uploads.tasks$.value[0]!;
-  await until(desk, id, "done");
-  expect(await texts(id)).toBe(TEXT);
-  expect(lost.mock.calls).toEqual([[dead, gone]]);
-});
-
 test("a file whose document had failed is read again, also without a server", async () => {
   const desk = openUploads(records);
   await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
@@ -303,34 +269,6 @@ test("what is deleted while it embeds is not called done", async () => {
   expect(desk.task("a")!.documentId).toBeNull();
 });
 
-test("embedding that is gone on with keeps no file waiting", async () => {
-  await insertBrokenOff("a");
-  const { base, release } = await slowModels();
-  const desk = openUploads(records, { base, model: MODEL });
-  void desk.uploads.resume();
-  desk.hear("offline");
-  await until(desk, "a", "embedding");
-  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
-  await until(desk, desk.uploads.tasks$.value[1]!.id, "embedding");
-  expect(desk.files.rows.size).toBe(0); // its text is safe
-  release();
-});
-
-test("while no model can be had, refused documents do not ask for it one after the other", async () => {
-  const { base, release, asked } = await slowModels();
-  release();
-  const ids = Array.from({ length: 20 }, (_, n) => `d${n}`);
-  await insertBrokenOff(...ids);
-  const desk = openUploads(records, { base, model: MODEL });
-  void desk.uploads.resume();
-  desk.hear("live");
-  const syncError = { code: "DOCUMENT_LIMIT", message: "Full.", at: T };
-  for (const row of await records.documents.find().exec()) await row.incrementalPatch({ syncError });
-  desk.uploads.embedAgain("d0"); // after all that was begun so far
-  await until(desk, "d0", "done");
-  expect(asked()).toBeLessThanOrEqual(3);
-});
-
 test("what is still to be looked at when the app is left is not looked for in closed rows", async () => {
   await insert(records, "documents", { id: "d", status: "pending" });
   const desk = openUploads(records);
@@ -340,16 +278,6 @@ test("what is still to be looked at when the app is left is not looked for in cl
   desk.uploads.embedAgain("d");
   await new Promise((resolve) => setTimeout(resolve, 50));
   expect(complaints).not.toHaveBeenCalled();
-});
-
-test("what a server embeds that is busy at the moment is left to it", async () => {
-  await insertBrokenOff("refused", "pending");
-  const desk = openUploads(records);
-  void desk.uploads.resume();
-  desk.hear("busy");
-  desk.uploads.embedAgain("refused"); // after all that was begun so far
-  await until(desk, "refused", "done");
-  expect(desk.task("pending")).toBeUndefined();
 });
 
 test("a file that was chosen before everything was forgotten becomes no document from after it", async () => {

@@ -15,7 +15,7 @@ import { House } from "../../web/src/services/house.ts";
 import { beginSession } from "../../web/src/services/sessions.ts";
 import { Syncing, type SyncSummary } from "../../web/src/services/sync.ts";
 import { Uploads } from "../../web/src/services/upload.ts";
-import { openRows, T } from "./device.ts";
+import { insert, openRows, T } from "./device.ts";
 import { soon } from "../soon.ts";
 
 export const TEXT = "The ferry leaves the harbour at noon and returns in the evening.";
@@ -196,4 +196,32 @@ class Sending {
       .catch(() => this.#aborting.signal.aborted || this.onerror?.())
       .finally(() => this.onloadend?.());
   }
+}
+
+/** There is a model, and its files cannot be had. */
+export const MODEL = {
+  id: "m",
+  hash: "h",
+  dims: 2,
+  files: [{ name: "m.onnx", bytes: 1, sha256: "0" }],
+} as any;
+
+/** Documents whose embedding a closed page broke off. */
+export async function insertBrokenOff(...ids: string[]): Promise<void> {
+  for (const id of ids) {
+    await insert(records, "documents", { id, status: "pending" });
+    await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0 });
+  }
+}
+
+/** A server that says which model it has when the test lets it. */
+export async function slowModels() {
+  let asked = 0;
+  let release = () => {};
+  const held = new Promise<void>((resolve) => (release = resolve));
+  const base = await answering((_, response) => {
+    asked++;
+    void held.then(() => response.end("{}"));
+  });
+  return { base, release, asked: () => asked };
 }

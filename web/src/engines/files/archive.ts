@@ -110,7 +110,7 @@ export function directory(data: Uint8Array): Map<string, Member> {
   return members;
 }
 
-/** Those of the numbers that stand, longer, among what is said further of an entry, as a program may write small ones, too. */
+/** Those of the numbers that stand, longer, among what is said further of an entry: a program may write small ones so, too. */
 function longer(view: DataView, numbers: readonly number[], from: number, to: number): number[] {
   if (!numbers.includes(LONGER)) return [...numbers];
   for (let at = from; at + 4 <= to; at += 4 + view.getUint16(at + 2, true)) {

@@ -10,7 +10,10 @@ export interface Relation {
   place: string;
 }
 
-/** What a member of the archive refers to within it, by the names that are meant. Addresses elsewhere are what somebody has typed, and may be none. */
+/**
+ * What a member of the archive refers to within it, by the names that are meant. Addresses elsewhere are what somebody has
+ * typed, and may be none.
+ */
 export function relationsOf(archive: Archive, member: string): Relation[] {
   const slash = member.lastIndexOf("/") + 1;
   const listed = archive.named(`${member.slice(0, slash)}_rels/${member.slice(slash)}.rels`);

@@ -38,7 +38,7 @@ export function parse(data: Uint8Array): Read {
     const relation = related.find(({ id }) => id === attributes.get("r:id"));
     if (relation && !relation.type.endsWith("/worksheet")) continue; // a sheet that is a diagram
     if ((attributes.get("state") ?? "visible") !== "visible") continue;
-    const place = there(relation && archive.named(relation.place));
+    const place = there(relation?.place);
     const rows: Row[] = [];
     let number = 0;
     let last = 0;
@@ -61,7 +61,7 @@ export function parse(data: Uint8Array): Read {
 function bookOf(archive: Archive, main: XmlNode, related: readonly Relation[]): Book {
   const [strings, styles] = ["sharedStrings", "styles"].map((type) => {
     const place = byType(related, type).at(-1);
-    return place === undefined ? undefined : archive.named(place);
+    return place !== undefined && archive.has(place) ? place : undefined;
   });
   const since1904 = find(main, "x:workbookPr")?.attributes.get("date1904") ?? "0";
   return {
