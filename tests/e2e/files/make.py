@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from unit.files import (
     hostile,
     making,
+    test_drawn,
     test_encodings,
     test_formats,
     test_honest,
@@ -132,9 +133,12 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "before.pdf", b"HTTP/1.1 200 OK\r\n\r\n" + making.pdf("in a PDF")
     yield "japanese.pdf", japanese_pdf()
     yield "deck.pptx", making.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May."))
-    yield "chart.pptx", test_formats.charted()
-    yield "diagram.pptx", test_office.diagrammed()
-    yield "strict diagram.pptx", test_office.strict(test_office.diagrammed())
+    yield "chart.pptx", test_drawn.charted()
+    yield "diagram.pptx", test_drawn.diagrammed()
+    yield "strict diagram.pptx", test_office.strict(test_drawn.diagrammed())
+    yield "drawn.docx", test_drawn.word_drawn()
+    yield "strict drawn.docx", test_office.strict(test_drawn.word_drawn())
+    yield "hidden drawn.docx", test_drawn.word_drawn('hidden="1"')
     yield "changed.pptx", test_formats.changed_deck()
     yield "lost.docx", test_word.docx_lost("NULL")
     yield "rows.xlsx", making.workbook(**SHEETS)

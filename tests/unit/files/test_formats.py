@@ -6,8 +6,6 @@ from copy import deepcopy
 
 import pptx
 import pytest
-from pptx.chart.data import CategoryChartData
-from pptx.enum.chart import XL_CHART_TYPE
 from pptx.oxml import parse_xml
 from reportlab.pdfgen import canvas
 
@@ -81,22 +79,6 @@ def test_pptx_groups_tables_and_notes_are_read():
     assert in_order(
         read(saved(deck)).parts[0].text, "in two groups", "January\t500\nFebruary\t510", "said aloud"
     )
-
-
-def charted():
-    deck = pptx.Presentation()
-    data = CategoryChartData()
-    data.categories = ["East", "West"]
-    data.add_series("Rent", (1.5, 2.5))
-    data.add_series("Heating", (3, 4))
-    slide = deck.slides.add_slide(deck.slide_layouts[6])
-    chart = slide.shapes.add_chart(XL_CHART_TYPE.BAR_CLUSTERED, 0, 0, 99, 99, data).chart
-    chart.chart_title.text_frame.text = "Paid in May"
-    return saved(deck)
-
-
-def test_pptx_what_a_chart_draws_is_a_table():
-    assert text_of(charted()) == "Paid in May\n\tEast\tWest\nRent\t1.5\t2.5\nHeating\t3\t4"
 
 
 def changed_deck():

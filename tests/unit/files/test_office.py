@@ -4,15 +4,9 @@ import io
 import re
 import zipfile
 
-import pptx
 import pytest
-from pptx.opc.constants import RELATIONSHIP_TYPE as RT
-from pptx.opc.package import Part
-from pptx.opc.packuri import PackURI
-from pptx.oxml import parse_xml
-from pptx.oxml.ns import nsdecls
 
-from unit.files.making import KINDS, long_zipped, plain_files, saved, with_link, with_text, zipped
+from unit.files.making import KINDS, long_zipped, plain_files, with_link, with_text, zipped
 from unit.files.reading import read, text_of
 from vademecum.engines.files.archive import office
 from vademecum.engines.files.parsed import Limits
@@ -99,42 +93,3 @@ def linked(ending, address="http://www.example.org:80a/"):
 @pytest.mark.parametrize("ending", LINKED)
 def test_a_link_to_what_is_no_address_costs_no_words(ending, address):
     assert "The lease ends in May." in text_of(linked(ending, address))
-
-
-_DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
-_POINT = '<dgm:pt modelId="%s"%s><dgm:t><a:bodyPr/>%s</dgm:t></dgm:pt>'
-_PARAGRAPH = "<a:p><a:r><a:t>%s</a:t></a:r><a:r><a:t>%s</a:t></a:r></a:p>"
-
-
-def diagrammed():
-    """A slide with what PowerPoint calls SmartArt. python-pptx makes none."""
-    deck = pptx.Presentation()
-    slide = deck.slides.add_slide(deck.slide_layouts[5])
-    slide.shapes.title.text = "Steps"
-    points = (
-        _POINT % (1, ' type="doc"', "<a:p/>"),
-        _POINT % (2, "", _PARAGRAPH % ("Sign ", "the lease") + _PARAGRAPH % ("in", " May")),
-        _POINT % (3, ' type="parTrans"', _PARAGRAPH % ("UNSEEN", "")),
-        _POINT % (4, ' type="node"', _PARAGRAPH % ("Pay the rent", "")),
-        _POINT % (5, ' type="pres"', _PARAGRAPH % ("UNSEEN", "")),
-    )
-    data = (
-        f'<dgm:dataModel xmlns:dgm="{_DIAGRAM}" xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main">'
-        f"<dgm:ptLst>{''.join(points)}</dgm:ptLst></dgm:dataModel>"
-    )
-    kind = "application/vnd.openxmlformats-officedocument.drawingml.diagramData+xml"
-    part = Part(PackURI("/ppt/diagrams/data1.xml"), kind, slide.part.package, data.encode())
-    related = slide.part.relate_to(part, RT.DIAGRAM_DATA)
-    frame = slide.shapes.add_table(1, 1, 0, 0, 9, 9)._element
-    graphic = frame.find(".//{*}graphicData")
-    graphic.set("uri", _DIAGRAM)
-    for table in list(graphic):
-        graphic.remove(table)
-    graphic.append(parse_xml(f'<dgm:relIds xmlns:dgm="{_DIAGRAM}" {nsdecls("r")} r:dm="{related}"/>'))
-    return saved(deck)
-
-
-@pytest.mark.parametrize("as_it_is", [lambda data: data, strict], ids=["usual", "strict"])
-def test_pptx_what_a_diagram_says_is_read(as_it_is):
-    said = "Steps\n\nSign the lease\nin May\nPay the rent"
-    assert text_of(as_it_is(diagrammed())) == said

@@ -11,24 +11,23 @@ import pptx
 from pptx.oxml.ns import qn
 
 from vademecum.engines.files import archive
+from vademecum.engines.files.drawn import GRAPHIC, Drawn
 from vademecum.engines.files.parsed import PPTX, Limits, Parsed, Part
 
 _EITHER, _NEWER = (
     f"{{http://schemas.openxmlformats.org/markup-compatibility/2006}}{name}"
     for name in ("AlternateContent", "Choice")
 )
-_DIAGRAMS = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
-_DIAGRAM = f".//{qn('a:graphicData')}/{_DIAGRAMS}relIds"
-_UNSAID = {"pres", "parTrans", "sibTrans"}  # how a diagram is drawn
 _TREES = {qn("p:spTree"), qn("p:grpSp")}
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
     slides = list(pptx.Presentation(archive.office(data, limits)).slides)
+    drawn = Drawn()
     parts = []
     for number, slide in enumerate(slides, start=1):
         _as_seen(slide.shapes._spTree)
-        texts = [text for shape in slide.shapes for text in _shape(shape, 0)]
+        texts = [text for shape in slide.shapes for text in _shape(shape, drawn)]
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             texts.append(slide.notes_slide.notes_text_frame.text)
         title = slide.shapes.title.text_frame.text.strip() if slide.shapes.title is not None else ""
@@ -50,55 +49,18 @@ def _as_seen(tree: Any) -> None:
             shape.getparent().remove(shape)
 
 
-def _shape(shape: Any, depth: int) -> Iterator[str]:
+def _shape(shape: Any, drawn: Drawn, depth: int = 0) -> Iterator[str]:
     if depth > 20:
         return
     if shape.has_text_frame:
         yield shape.text_frame.text
     elif getattr(shape, "has_table", False):
         yield "\n".join(_rows(shape.table))
-    elif getattr(shape, "has_chart", False):
-        yield "\n".join(_chart(shape))
     elif hasattr(shape, "shapes"):
         for inner in shape.shapes:
-            yield from _shape(inner, depth + 1)
-    elif (diagram := shape._element.find(_DIAGRAM)) is not None:
-        yield "\n".join(_diagram(shape.part.rels.get(diagram.get(qn("r:dm")))))
-
-
-def _diagram(relation: Any) -> Iterator[str]:
-    """What its points say, a paragraph a line."""
-    if relation is None or relation.is_external:
-        return
-    root = archive.xml(relation.target_part.blob)
-    for point in root.iterfind(f"{_DIAGRAMS}ptLst/{_DIAGRAMS}pt"):
-        if point.get("type") not in _UNSAID:
-            for paragraph in point.iterfind(f"{_DIAGRAMS}t/{qn('a:p')}"):
-                if (said := "".join(_letters(paragraph, "a:t"))).strip():
-                    yield said
-
-
-def _chart(shape: Any) -> Iterator[str]:
-    """Its titles; then what it draws, as a table: a series is a line, below the names of its points."""
-    relation = shape.part.rels.get(shape._element.chart_rId)
-    if relation is None or relation.is_external:
-        return
-    root = archive.xml(relation.target_part.blob)
-    for title in root.iter(qn("c:title")):
-        yield " ".join("".join(_letters(paragraph, "a:t")) for paragraph in title.iter(qn("a:p")))
-    above: list[str] = []
-    for series in root.iter(qn("c:ser")):
-        told = {child.tag: list(_letters(child, "c:v")) for child in series.iterchildren("*")}
-        points = told.get(qn("c:cat")) or told.get(qn("c:xVal")) or []
-        if points and points != above:
-            yield "\t".join(["", *points])
-            above = points
-        values = told.get(qn("c:val")) or told.get(qn("c:yVal")) or []
-        yield "\t".join([" ".join(told.get(qn("c:tx"), [])), *values])
-
-
-def _letters(node: Any, name: str) -> Iterator[str]:
-    return (found.text or "" for found in node.iter(qn(name)))
+            yield from _shape(inner, drawn, depth + 1)
+    elif (graphic := shape._element.find(f".//{GRAPHIC}")) is not None:
+        yield "\n".join(drawn.lines(graphic, shape.part.rels))
 
 
 def _rows(table: Any) -> Iterator[str]:

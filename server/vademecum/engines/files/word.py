@@ -7,13 +7,15 @@ them, and what stands below them after all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import docx
 from docx.oxml.ns import qn
+from lxml import etree
 
 from vademecum.engines.files import archive
+from vademecum.engines.files.drawn import GRAPHIC, Drawn
 from vademecum.engines.files.parsed import DOCX, Limits, Parsed, Part, joined
 
 _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc"))
@@ -28,6 +30,10 @@ _GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr",
 }
 _NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _ID = qn("w:id")
+_ABOUT_SHAPES = (
+    qn("wp:docPr"),
+    "{http://schemas.microsoft.com/office/word/2010/wordprocessingShape}cNvPr",
+)
 _SIGNS = {
     qn("w:tab"): "\t",
     qn("w:br"): "\n",
@@ -44,6 +50,7 @@ def parse(data: bytes, limits: Limits) -> Parsed:
     }
     hidden = _hidden_styles(document.styles.element)
     _take_hidden(document.element.body, hidden)
+    _write_out_drawn(document.element.body, document.part.rels)
     notes = _notes(document.part, hidden)
     parts = _around(document, "header", hidden)
     section: str | None = None
@@ -84,8 +91,21 @@ def _take_hidden(root: Any, styles: Set[str]) -> None:
     """Out of a tree what Word does not show."""
     hidden = [run for run in root.iter(_RUN) if _is_hidden(run, styles)]
     hidden += [row for row in root.iter(_ROW) if _switch(row.find(qn("w:trPr")), "hidden")]
+    hidden += [
+        about.getparent() for about in root.iter(*_ABOUT_SHAPES) if about.get("hidden") in ("1", "true")
+    ]
     for node in hidden:
         node.getparent().remove(node)
+
+
+def _write_out_drawn(root: Any, relations: Mapping[str, Any]) -> None:
+    """What a chart or a diagram says, as a box of text where it stands."""
+    drawn = Drawn()
+    for graphic in list(root.iter(GRAPHIC)):
+        if lines := drawn.lines(graphic, relations):
+            box = etree.SubElement(graphic, _BOX)
+            for line in lines:
+                etree.SubElement(etree.SubElement(box, _PARAGRAPH), qn("w:t")).text = line
 
 
 def _is_hidden(run: Any, styles: Set[str]) -> bool:

@@ -5,6 +5,7 @@
  */
 
 import { Archive } from "./archive.ts";
+import { Drawn } from "./drawn.ts";
 import { DOCX, joined, part, Unreadable, type Part, type Read } from "./parsed.ts";
 import { byType, relationsOf, type Relation } from "./relations.ts";
 import { elements, every, find, letters, topmost, type XmlNode } from "./xml.ts";
@@ -15,6 +16,7 @@ const ROW = new Set(["w:tr"]);
 const CELL = new Set(["w:tc"]);
 /** Struck out, or moved away; properties (whose tabs are stops and not signs); how a sign is pronounced; a second copy. */
 const GONE = new Set(["w:del", "w:moveFrom", "w:pPr", "w:rPr", "w:sectPr", "w:rt", "mc:Fallback"]);
+const SHAPES = new Set(["inline", "anchor", "wsp"]);
 const SIGNS: Record<string, string> = {
   "w:tab": "\t",
   "w:br": "\n",
@@ -37,6 +39,7 @@ export function parse(data: Uint8Array): Read {
   const hidden = styles ? hiddenStyles(styles) : new Set<string>();
   takeHidden(body, hidden);
   const relations = relationsOf(archive, main);
+  writeOutDrawn(body, new Drawn(archive), relations);
   const notes = notesOf(archive, relations, hidden);
   const shown = (place: string) => around(archive, relations, body, place, hidden);
   const parts = shown("header");
@@ -81,6 +84,7 @@ function takeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHidde
   const style = node.name === "w:p" ? find(node, "w:pPr", "w:pStyle")?.attributes.get("w:val") : undefined;
   const inHidden = node.name === "w:p" ? styles.has(style ?? "") : isParagraphHidden;
   const isHidden = (child: XmlNode) => {
+    if (SHAPES.has(child.name)) return isShapeHidden(child);
     if (child.name === "w:tr") return isOn(find(child, "w:trPr"), "w:hidden") ?? false;
     if (child.name !== "w:r") return false;
     const look = find(child, "w:rPr");
@@ -89,6 +93,24 @@ function takeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHidde
   };
   node.children = node.children.filter((child) => typeof child === "string" || !isHidden(child));
   for (const child of elements(node)) takeHidden(child, styles, inHidden);
+}
+
+function isShapeHidden(shape: XmlNode): boolean {
+  const about = find(shape, "docPr") ?? find(shape, "cNvPr");
+  return ["1", "true"].includes(about?.attributes.get("hidden") ?? "");
+}
+
+/** What a chart or a diagram says, as a box of text where it stands. */
+function writeOutDrawn(node: XmlNode, drawn: Drawn, relations: readonly Relation[]): void {
+  for (const graphic of [...every(node, "a:graphicData")]) {
+    const lines = drawn.lines(graphic, relations);
+    const paragraphs = lines.map((line) => made("w:p", [made("w:t", [line])]));
+    if (lines.length > 0) graphic.children.push(made("w:txbxContent", paragraphs));
+  }
+}
+
+function made(name: string, children: XmlNode["children"]): XmlNode {
+  return { name, attributes: new Map(), children };
 }
 
 /** What stands above or below the pages, each once. A number alone is that of the page. */
