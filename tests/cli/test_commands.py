@@ -214,6 +214,14 @@ def test_a_removal_that_is_not_confirmed_removes_nothing(home):
     assert "dora@example.org" in home.ok("user", "list").out
 
 
+def test_output_that_cannot_be_written_is_said_in_a_sentence(home):
+    with Path("/dev/full").open("w") as full:
+        command = [*COMMAND, "user", "list", "--data", home.data]
+        ran = subprocess.run(command, env=home.environment(), stdout=full, stderr=subprocess.PIPE, text=True)
+    said = "Error: The output could not be written (No space left on device). What was asked may be done: look, before "
+    assert (ran.returncode, ran.stderr) == (1, f"{said}you try again.\n")
+
+
 def test_a_token_is_printed_alone_and_works_until_it_is_revoked(home):
     home.add("emma@example.org")
     made = home.ok("token", "create", "emma@example.org", "--name", "laptop")

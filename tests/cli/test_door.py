@@ -126,7 +126,7 @@ def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypa
     began = time.monotonic()
     with door.locked(tmp_path):
         local.publish(tmp_path, local.Door(gone, 1, "secret"))
-        with pytest.raises(door.FolderInUse, match="Is it stopping"):
+        with pytest.raises(door.FolderInUse, match="the server is stopping"):
             write(tmp_path)
     assert time.monotonic() - began >= 0.5
 

@@ -158,9 +158,26 @@ def test_a_link_is_followed_only_to_what_was_named(tmp_path):
     (papers / "5").symlink_to(papers / "5")
     (papers / "6").symlink_to(tmp_path / "papers and more")
     assert taken(papers) == [papers / "1", inside]
-    assert left_out(papers).keys() == {papers / "2", papers / "3", papers / "6"}
+    assert left_out(papers).keys() == {papers / name for name in "2356"}
     assert papers / "2" in taken(papers, elsewhere), "elsewhere was named, too"
     assert taken(papers / "2") == [papers / "2"], "this very link was named"
+
+
+def test_what_is_not_there_or_no_file_is_named_and_the_others_go_on(home, tmp_path):
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    os.mkfifo(papers / "pipe")
+    (papers / "gone").symlink_to(papers / "nowhere")
+    (papers / "a.txt").write_text("The harbour bell rings at noon.")
+    ran = home.run("import", tmp_path / "none.txt", papers, "--no-wait", *WHO)
+    assert ran.code == 1
+    assert ran.err.splitlines() == [
+        f"{tmp_path / 'none.txt'}: No such file or directory",
+        f"{papers / 'a.txt'}: stored, 1 passage",
+        f"{papers / 'gone'}: skipped (neither a file nor a folder)",
+        f"{papers / 'pipe'}: skipped (neither a file nor a folder)",
+    ]
+    assert ran.out == "1 of 2 files imported. Skipped: 2 neither a file nor a folder.\n"
 
 
 def test_a_hidden_folder_that_is_named_is_imported(tmp_path):

@@ -87,8 +87,8 @@ test("offline the documents answer, and the assistant does when the server is ba
   await page.getByText("940 euros", { exact: true }).waitFor();
   await device.ask("And when is it due?");
   await page.getByText("Quoted from your documents").waitFor();
-  await page.getByRole("button", { name: "Let the assistant answer when the server is back" }).click();
-  await page.getByText("The assistant will answer when the server is back.").waitFor();
+  await page.getByRole("button", { name: "Let the assistant answer when it can" }).click();
+  await page.getByText("The assistant will answer when it can.").waitFor();
   await device.offline(false);
   await page.getByText("You asked: And when is it due?").waitFor();
 });

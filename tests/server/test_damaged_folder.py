@@ -125,6 +125,28 @@ def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> No
     run(scenario)
 
 
+def test_an_account_whose_folder_lets_nobody_in_is_named_and_the_others_are_listed(tmp_path, monkeypatch):
+    """As after a command of another user of this machine. Tests may run as one whom no permission stops."""
+    exists = Path.exists
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            shut = user_folder(tmp_path, ada.id)
+
+            def guarded(path: Path) -> bool:
+                if path.is_relative_to(shut):
+                    raise PermissionError(13, "Permission denied", str(path))
+                return exists(path)
+
+            monkeypatch.setattr(Path, "exists", guarded)
+            told = (await ada.call("GET", "/v1/me")).json()["problem"]
+            assert str(shut) in told and "Permission denied" in told and "other accounts go on" in told
+            assert (await bob.call("GET", "/v1/me")).json()["problem"] is None
+
+    run(scenario)
+
+
 def test_who_never_erased_anything_does_not_begin_anew_either_until_the_ledger_is_taken_away(
     tmp_path: Path,
 ) -> None:

@@ -2,13 +2,15 @@
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { answer } from "../../web/src/services/assistant.ts";
+import { answer, type Ending } from "../../web/src/services/assistant.ts";
 import { isForNow, patiently } from "../../web/src/services/patience.ts";
 
 type Refused = [status: number, code: string, retryAfter?: string];
 
 let server: Server;
 let asked: number[] = [];
+let ending: Ending;
+let finish = "stop";
 
 /** A server that refuses so often, and then answers "Yes.". Asks it with a little patience. */
 async function asking(refusals: Refused[], patienceS: number, signal = new AbortController().signal) {
@@ -18,7 +20,9 @@ async function asking(refusals: Refused[], patienceS: number, signal = new Abort
     const refused = refusals[asked.length - 1];
     if (!refused) {
       response.writeHead(200, { "content-type": "text/event-stream" });
-      response.end('event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: {"finish":"stop"}\n\n');
+      response.end(
+        'event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: ' + JSON.stringify({ finish }) + "\n\n",
+      );
       return;
     }
     const [status, code, wait] = refused;
@@ -30,13 +34,24 @@ async function asking(refusals: Refused[], patienceS: number, signal = new Abort
   const question = { query: "rent?", sessionId: "s1", episodeId: "e1" };
   const told: string[] = [];
   const listener = { context: () => {}, delta: (text: string) => void told.push(text) };
-  await patiently(() => answer(wire, question, listener, signal), signal, patienceS);
+  ending = await patiently(() => answer(wire, question, listener, signal), signal, patienceS);
   return told.join("");
 }
 
 afterEach(() => {
   server.closeAllConnections();
   server.close();
+});
+
+test.each([
+  ["stop", "whole"],
+  ["other", "whole"],
+  ["length", "cut"],
+  ["content_filter", "cut"],
+])("an answer that ends with %s is %s", async (why, how) => {
+  finish = why;
+  expect(await asking([], 0)).toBe("Yes.");
+  expect(ending).toBe(how);
 });
 
 test.each<Refused>([

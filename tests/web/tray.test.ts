@@ -22,6 +22,8 @@ test("it says which of how many is being added", () => {
   expect(uploads.summary(tasks("cancelled", "done", "embedding"))).toBe("Adding file 2 of 2");
   expect(uploads.summary(tasks("done", "needs-server", "reading"))).toBe("Adding file 2 of 2");
   expect(uploads.summary(tasks("done", "done"))).toBe("2 files added");
+  const here = { ...task("a", "done"), existing: true };
+  expect(uploads.summary([...tasks("done"), here])).toBe("1 file added, 1 file was here already");
   expect(uploads.summary(tasks("done", "failed", "done", "cancelled"))).toBe(
     "1 file could not be added, 2 files added",
   );

@@ -42,9 +42,9 @@ test("a row is called by its first line, cut short", () => {
 test.each([
   [undefined, 0, "live", "The server has not said yet whether an assistant is set up."],
   [false, 0, "live", "No assistant is set up."],
-  [false, 0, "signed-out", "This browser is signed out, so no assistant can be asked."],
-  [true, 0, "live", "The assistant cannot be reached now."],
-  [true, 1, "live", "The assistant cannot be reached now, so here are the passages that fit best."],
+  [false, 0, "signed-out", "This browser is signed out: no assistant can be asked."],
+  [true, 0, "live", "The assistant does not answer now."],
+  [true, 1, "live", "The assistant does not answer now, so here are the passages that fit best."],
 ] as const)(
   "passages are announced where there are some: assistant %s, citations %s, %s",
   (available, citations, kind, said) => {

@@ -108,7 +108,8 @@ async def open_desk(settings: Settings) -> AsyncIterator[Desk]:
             yield Desk(client, running.secret, running.version)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise FolderInUse(
-                f"The server at {running.url} does not answer. Is it stopping? Try again."
+                f"Nothing answers at {running.url}: the server is stopping, or has ended and another command uses the folder. "
+                "Try again in a moment."
             ) from error
         except httpx.TransportError as error:
             raise Broken(

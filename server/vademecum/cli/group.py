@@ -3,6 +3,7 @@ against the app (see `door`)."""
 
 from __future__ import annotations
 
+import errno
 import os
 from importlib import import_module
 
@@ -49,6 +50,15 @@ class Group(click.Group):
             return super().invoke(ctx)
         except VademecumError as error:
             raise click.ClickException(error.message) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # who reads has seen enough
+                raise
+            if error.filename is not None:
+                raise click.ClickException(f"{error.filename}: {error.strerror}.") from error
+            raise click.ClickException(
+                f"The output could not be written ({error.strerror}). What was asked may be done: look, before you "
+                "try again."
+            ) from error
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -33,6 +33,9 @@ ID = re.compile(ID_PATTERN)
 # After so long it looks again, ever later: the server leaves a core to whoever looks more often.
 LOOK_S, LOOK_MOST_S = 0.3, 2.0
 HIDDEN, LINK, UNREADABLE = "hidden", "link that leads outside", "folder that cannot be read"
+NO_FILE = "neither a file nor a folder"
+# They turn the order of letters around, and with it what a line seems to say.
+TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class Found(NamedTuple):
@@ -49,10 +52,19 @@ def find(named: Sequence[Path]) -> Iterator[Found]:
     """
     roots = [os.path.realpath(path) for path in named]
     for path in named:
-        if path.is_dir():
+        if _is_folder(path):
             yield from _below(path, roots)
         else:
             yield Found(path)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (
+        OSError
+    ):  # above it is one that lets nobody in: it is tried as a file, and why it cannot be read is said
+        return False
 
 
 def _below(folder: Path, roots: Sequence[str]) -> Iterator[Found]:
@@ -71,7 +83,9 @@ def _below(folder: Path, roots: Sequence[str]) -> Iterator[Found]:
             yield Found(path, LINK)
         elif path.is_file():
             yield Found(path)
-        elif path.is_dir() and not path.is_symlink():  # what a link within leads to is found by its own name
+        elif not path.is_dir():  # a pipe, or a link to what is gone
+            yield Found(path, NO_FILE)
+        elif not path.is_symlink():  # what a link within leads to is found by its own name
             yield from _below(path, roots)
 
 
@@ -104,7 +118,7 @@ def _progress() -> Progress:
 
 def _say(progress: Progress, line: str) -> None:
     """Above the bar, if there is one. A file's name may hold what would steer a terminal."""
-    line = "".join("\ufffd" if category(letter) == "Cc" else letter for letter in line)
+    line = "".join("\ufffd" if category(letter) == "Cc" or letter in TURNING else letter for letter in line)
     progress.console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
@@ -113,7 +127,7 @@ def _count(number: int, noun: str) -> str:
 
 
 @click.command("import")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @user_option
 @click.option("--session", required=True, help="The session that borrows them; made if it is new.")
 @click.option(
@@ -140,6 +154,8 @@ def import_(paths: tuple[Path, ...], email: str, session: str, wait: bool, data:
             return await _import(desk, email, session, found, wait, progress)
 
     settings = settings_for(data)
+    if not any(os.path.lexists(path) for path in paths):
+        raise BadRequest(f"{_text(paths[0])} is not there. Nothing was imported.")
     found = list(find(paths))
     results = at_desk(settings, work)
     failed = sum("error" in result for result in results)
@@ -217,7 +233,9 @@ async def _upload(
             files={"file": (_text(file.name), content)},
             data={"sessionId": session},
         )
-    except (VademecumError, OSError) as error:
+    except OSError as error:
+        return {"file": _text(file), "error": error.strerror or str(error)}, None
+    except VademecumError as error:
         return {"file": _text(file), "error": _text(str(error))}, None
     document = answer["document"]
     return {"file": _text(file), "documentId": document["id"], "existing": answer["existing"]}, document

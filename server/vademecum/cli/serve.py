@@ -5,11 +5,12 @@ from __future__ import annotations
 import errno
 import gc
 import ipaddress
+import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -93,7 +94,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
-            await super().startup(sockets)
+            with _untold(lambda: hasattr(self._app.state, "refusal")):
+                await super().startup(sockets)
         except SystemExit:
             if hasattr(self._app.state, "refusal"):
                 click.echo(f"Error: {self._app.state.refusal}", err=True)
@@ -157,6 +159,21 @@ class Server(uvicorn.Server):
             self._app.state.parts.hub.close()
             self._app.state.parts.answers.stop()
         super().handle_exit(sig, frame)
+
+
+@contextmanager
+def _untold(is_told: Callable[[], bool]) -> Iterator[None]:
+    """Why it does not start is told in a sentence: the trace that uvicorn has of it tells nobody more."""
+    log = logging.getLogger("uvicorn.error")
+
+    def keep(_: logging.LogRecord) -> bool:
+        return not is_told()
+
+    log.addFilter(keep)
+    try:
+        yield
+    finally:
+        log.removeFilter(keep)
 
 
 def _leave_terminal(descriptors: list[int]) -> None:

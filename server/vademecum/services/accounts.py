@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb.accounts import Account
-from vademecum.engines.duckdb.folders import RECORDS, user_folder, user_ledger
+from vademecum.engines.duckdb.folders import RECORDS, on_disk, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.defaults import OWNER
 from vademecum.model.limits import Limits, Tier, Usage
@@ -100,11 +100,10 @@ async def profile(parts: Parts, account: Account) -> Profile:
 async def _usage(parts: Parts, account: Account) -> Usage:
     """Whoever never came has no file, and being looked at does not make one. Raises Broken."""
     data = parts.settings.data
-    if (
-        not (user_folder(data, account.id) / RECORDS).exists()
-        and not user_ledger(data, account.id).path.exists()
-    ):
-        return Usage(documents=0, bytes=0)
+    folder = user_folder(data, account.id)
+    with on_disk(account.id, "opened", folder):
+        if not (folder / RECORDS).exists() and not user_ledger(data, account.id).path.exists():
+            return Usage(documents=0, bytes=0)
     async with parts.users.open(account.id) as store:
         return store.usage
 

@@ -128,6 +128,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
     )
     yield "blank-page.pdf", making.pdf("First line\nsecond line", "", "On the third page")
     yield "divided.pdf", making.pdf("The rent is paid month-\nly.")
+    yield "celled.pdf", test_formats.celled()
     yield "form.pdf", test_formats.form()
     yield "no-printing.pdf", making.pdf(WORDS, password="")
     yield "before.pdf", b"HTTP/1.1 200 OK\r\n\r\n" + making.pdf("in a PDF")

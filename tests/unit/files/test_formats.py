@@ -43,6 +43,43 @@ def test_pdf_a_word_divided_at_a_line_end_is_one_word():
     assert text_of(pdf("The rent is paid month-\nly.")) == "The rent is paid monthly."
 
 
+HYPHENATED = {
+    "written so elsewhere": ("A well-known house,\na Well-\nknown street.", "a Well-known street."),
+    "before a capital": ("The lease of Flat-\nGate ends.", "Flat-Gate ends."),
+    "before a digit": ("See the form PaSa-\n4 below.", "PaSa-4 below."),
+}
+
+
+@pytest.mark.parametrize("how", HYPHENATED)
+def test_pdf_a_hyphen_that_belongs_to_a_word_stays(how):
+    written, read = HYPHENATED[how]
+    assert read in " ".join(text_of(pdf(written)).split())
+
+
+def celled(turned=0):
+    """A table drawn cell by cell, as programs that make invoices do."""
+    out = io.BytesIO()
+    page = canvas.Canvas(out, pagesize=(500, 500))
+    page.setPageRotation(turned)
+    if turned:
+        page.translate(500, 0)
+        page.rotate(90)
+    for row, cells in enumerate(
+        [("Item", "Count", "Price"), ("Wooden chair", "4", "120.00"), ("Bench", "2", "75.00")]
+    ):
+        for column, cell in enumerate(cells):
+            page.drawString(40 + 150 * column, 450 - 20 * row, cell)
+    page.showPage()
+    page.save()
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("turned", [0, 90])
+def test_pdf_cells_of_a_table_stand_apart(turned):
+    said = text_of(celled(turned)).split()
+    assert said == ["Item", "Count", "Price", "Wooden", "chair", "4", "120.00", "Bench", "2", "75.00"]
+
+
 def form():
     """Filled in; a password, and what nobody filled in, are not told."""
     out = io.BytesIO()

@@ -313,11 +313,11 @@ export class Asking {
       delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
     };
     const asked = () => answer(this.#house.wire, question, listener, signal);
-    const isWhole = await patiently(asked, signal);
+    const ending = await patiently(asked, signal);
     const written = this.#written(row.id);
-    if (isWhole) return { ...written, status: "done" };
+    if (ending === "whole") return { ...written, status: "done" };
     if (!written.aiResponse) return this.#quotes(row);
-    return { ...written, status: "failed" };
+    return { ...written, status: ending === "cut" ? "stopped" : "failed" };
   }
 
   async #quotes(row: EpisodeDoc): Promise<Answered> {

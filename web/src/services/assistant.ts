@@ -40,6 +40,9 @@ export interface Told {
   model: string | null;
 }
 
+/** Why an answer ends that is not at its end. */
+const CUT = ["length", "content_filter"];
+
 interface AnswerListener {
   context(told: Told): void;
   delta(text: string): void;
@@ -52,14 +55,17 @@ export function assistant(wire: Wire): Promise<Assistant> {
   return request<Assistant>(wire, "/v1/assistant", { signal: AbortSignal.timeout(ASSISTANT_MS) });
 }
 
-/** Whether it is whole. Throws what the server refuses before the first word; an answer that breaks off is not. */
+/** How an answer ended: whole, where it was as long as it may be, or broken off. */
+export type Ending = "whole" | "cut" | "broken";
+
+/** Throws what the server refuses before the first word. */
 export function answer(
   wire: Wire,
   question: Question,
   listener: AnswerListener,
   signal: AbortSignal,
   silenceMs = STREAM_SILENCE_MS,
-): Promise<boolean> {
+): Promise<Ending> {
   return unlessSilent(silenceMs, signal, (ended, heard) =>
     read(wire, question, listener, { signal, ended, heard }),
   );
@@ -78,7 +84,7 @@ async function read(
   question: Question,
   listener: AnswerListener,
   { signal, ended, heard }: Hearing,
-): Promise<boolean> {
+): Promise<Ending> {
   const init = { method: "POST", body: JSON.stringify(question), signal: ended };
   const response = await open(wire, "/v1/answer", init);
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
@@ -90,11 +96,13 @@ async function read(
         const given = JSON.parse(data);
         if (event === "context") listener.context(given as Told);
         else if (event === "delta") listener.delta((given as { text: string }).text);
-        else if (event === "done" || event === "failed") return event === "done";
+        else if (event === "failed") return "broken";
+        else if (event === "done")
+          return CUT.includes((given as { finish: string }).finish) ? "cut" : "whole";
       }
     }
   } catch (error) {
     if (signal.aborted) throw error;
   }
-  return false;
+  return "broken";
 }

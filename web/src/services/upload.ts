@@ -145,7 +145,11 @@ export class Uploads {
       addedAt: this.#house.madeAt(),
     };
     if (file.size > account.limits.fileBytes) {
-      this.#tasks.begin(taskOf(waiting), { stage: "failed", code: "TOO_LARGE" });
+      this.#tasks.begin(taskOf(waiting), {
+        stage: "failed",
+        code: "TOO_LARGE",
+        of: account.limits.fileBytes,
+      });
       return;
     }
     await this.#keep(waiting);

@@ -1,7 +1,7 @@
 /** The room: places on the left, what is open in the middle. On a phone the left is a drawer. */
 
 import { AppShell, Burger, Group, Text } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
+import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { Suspense, useEffect, useState } from "react";
 import { Route, Switch, useLocation } from "wouter";
 import { Conversation } from "./conversation/Conversation.tsx";
@@ -28,6 +28,9 @@ const Settings = part(() => import("./settings/Settings.tsx"));
 const Find = part(() => import("./find/Find.tsx"));
 const Keys = part(() => import("./find/Keys.tsx"));
 
+/** There the navigation is a drawer: below the library's "sm". */
+const NARROW = "(max-width: 47.99em)";
+
 type Sheet = "find" | "keys";
 
 export function Shell() {
@@ -35,6 +38,7 @@ export function Shell() {
   const [sheet, setSheet] = useState<Sheet>();
   const [location] = useLocation();
   useEffect(close, [location, close]);
+  const isNarrow = useMediaQuery(NARROW);
   useCloseRequest(opened, close);
   useKeys(setSheet);
   useKeptStorage();
@@ -71,8 +75,9 @@ export function Shell() {
       </AppShell.Header>
       <AppShell.Navbar
         p="sm"
+        inert={isNarrow && !opened}
         style={{ overflowY: "auto" }}
-        onClick={(event) => isLink(event.target) && close()}
+        onClick={(event) => isNarrow && isLink(event.target) && closeOn(close)}
       >
         <Places onFind={() => setSheet("find")} />
       </AppShell.Navbar>
@@ -103,7 +108,12 @@ export function Shell() {
   );
 }
 
-/** Where one is already can be chosen too: the drawer closes all the same. */
+/** Where one is already can be chosen too: the drawer closes all the same, and the focus goes where one went. */
+function closeOn(close: () => void): void {
+  close();
+  document.getElementById("main")?.focus({ preventScroll: true });
+}
+
 function isLink(target: EventTarget): boolean {
   return target instanceof Element && target.closest("a") !== null;
 }

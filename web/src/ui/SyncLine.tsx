@@ -38,7 +38,7 @@ export function SyncLine() {
         aria-expanded={opened}
         onClick={() => setOpened(true)}
       >
-        <Text span size="sm" truncate display="block">
+        <Text span size="sm" lh={1.25} lineClamp={2}>
           {line}
         </Text>
       </UnstyledButton>

@@ -7,12 +7,14 @@
 
 /** What lies over the page, or stands for a while in the place of what it changes. */
 const SHEET = "[role=dialog], [role=menu], [role=alert], form";
+/** A field of a form is worth coming back to, unless it has gone with its form. */
+const OVER = "[role=dialog], [role=menu], [role=alert]";
 /** What opened a sheet may be gone with it, as a button of a menu: then what had the focus before that. */
 const KEPT = 8;
 
 let last: Element | undefined;
 let isInSheet = false;
-/** Outside of sheets, the latest first. */
+/** Outside of what lies over the page, the latest first. */
 let before: HTMLElement[] = [];
 /** What is around the last, the closest first: what is gone tells no more where it was. */
 let around: HTMLElement[] = [];
@@ -21,7 +23,7 @@ function note({ target }: FocusEvent): void {
   last = target as HTMLElement;
   isInSheet = last.closest(SHEET) !== null;
   around = ancestors(last);
-  if (isInSheet) return;
+  if (last.closest(OVER)) return;
   before = [last as HTMLElement, ...before.filter((one) => one !== last && one.isConnected)].slice(0, KEPT);
 }
 

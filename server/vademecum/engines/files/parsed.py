@@ -65,7 +65,7 @@ class Unreadable(Exception):
 
 MESSAGES = {
     "UNSUPPORTED_TYPE": "This kind of file cannot be read. Nothing was stored. PDF, Word, PowerPoint, Excel, "
-    "OpenDocument, HTML, Markdown, CSV, JSON, RTF, EPUB, plain text and source code can.",
+    "OpenDocument text (ODT), HTML, Markdown, CSV, JSON, RTF, EPUB, plain text and source code can.",
     "NO_TEXT": "This PDF holds pictures of pages, not text, so there is nothing to search. Nothing was stored.",
     "GARBLED": "The text inside this file is scrambled: it cannot be read as words. Nothing was stored.",
     "ENCRYPTED": "This file is locked with a password. Nothing was stored. Save it without one and try again.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 import pypdfium2 as pdfium
 from pypdfium2 import raw
@@ -19,7 +19,11 @@ _FILLED = {raw.FPDF_FORMFIELD_TEXTFIELD, raw.FPDF_FORMFIELD_COMBOBOX, raw.FPDF_F
 _UNSEEN = raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW
 _PASSWORD_FIELD = 1 << 13
 GARBLED_SHARE = 0.2
-_DIVIDED = re.compile(r"(?<=\w)[\x02\ufffe](?=\w)")  # pdfium's mark of a hyphen at a line's end
+_MARK = "\x02"  # pdfium's, of a hyphen at a line's end; in some of its answers it is the other one
+_OTHER_MARK = "\ufffe"
+_DIVIDED = re.compile(rf"(\w+){_MARK}(\w+)")
+_HYPHENATED = re.compile(r"\w+-\w+")
+APART = 0.5  # of a letter's size; what is further from the letter before begins a word
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
@@ -33,13 +37,12 @@ def parse(data: bytes, limits: Limits) -> Parsed:
         count = len(document)
         if count > limits.pages:
             raise Unreadable("TOO_EXPANSIVE")
-        parts = []
-        for number in range(count):
-            text = _page(document, number)
-            if text.strip():
-                parts.append(Part(text, page=number + 1))
+        pages = [_page(document, number) for number in range(count)]
     finally:
         document.close()
+    hyphenated = {word.lower() for text in pages for word in _HYPHENATED.findall(text)}
+    whole = [_undivided(text, hyphenated) for text in pages]
+    parts = [Part(text, page=number) for number, text in enumerate(whole, start=1) if text.strip()]
     text = "".join(part.text for part in parts)
     if _garbled(text[:500_000]):  # asked first: letters without names are no letters, and yet no picture
         raise Unreadable("GARBLED")
@@ -52,14 +55,55 @@ def _page(document: pdfium.PdfDocument, number: int) -> str:
     try:
         page = document[number]
         textpage = page.get_textpage()
-        text: str = textpage.get_text_bounded()
+        text = _printed(textpage)
         textpage.close()
         filled = list(_filled(document, page))
         page.close()
     except pdfium.PdfiumError:  # one broken page does not cost the others
         return ""
-    printed = _DIVIDED.sub("", text).replace("\ufffe", "").replace("\r\n", "\n")
-    return "\n".join([printed, *filled])
+    return "\n".join([text.replace("\r\n", "\n"), *filled])
+
+
+def _printed(textpage: pdfium.PdfTextPage) -> str:
+    """What stands within the page. pdfium leaves out what stands beside it, but glues words together that are far apart,
+    as on a turned page or in a table; asked for all there is, it tells them apart, and letters of one word as well."""
+    bounded: str = textpage.get_text_bounded().replace(_OTHER_MARK, _MARK)
+    every: str = textpage.get_text_range().replace(_OTHER_MARK, _MARK)
+    if len(every) != textpage.count_chars() or "".join(every.split()) != "".join(bounded.split()):
+        return bounded
+    said: list[str] = []
+    at, last = 0, -1
+    for number, letter in enumerate(every):
+        if letter.isspace():
+            continue
+        begun = at
+        while bounded[at].isspace():
+            at += 1
+        is_glued = at == begun and 0 <= last < number - 1
+        said += [" " if is_glued and _stand_apart(textpage, last, number) else bounded[begun:at], letter]
+        at, last = at + 1, number
+    return "".join(said) + bounded[at:]
+
+
+def _stand_apart(textpage: pdfium.PdfTextPage, one: int, next_one: int) -> bool:
+    """Of letters, by their numbers. However the page is turned."""
+    left, bottom, right, top = textpage.get_charbox(one)
+    next_left, next_bottom, next_right, next_top = textpage.get_charbox(next_one)
+    gap = max(next_left - right, left - next_right, next_bottom - top, bottom - next_top)
+    size = max(right - left, top - bottom, next_right - next_left, next_top - next_bottom)
+    return bool(gap > APART * size)
+
+
+def _undivided(text: str, hyphenated: Set[str]) -> str:
+    """Words that a line's end divides as one; with their hyphen if they are written so elsewhere, or do not go on in small
+    letters."""
+
+    def joined(divided: re.Match[str]) -> str:
+        first, rest = divided.groups()
+        keeps = not rest[0].islower() or f"{first}-{rest}".lower() in hyphenated
+        return f"{first}-{rest}" if keeps else first + rest
+
+    return _DIVIDED.sub(joined, text).replace(_MARK, "")
 
 
 def _filled(document: pdfium.PdfDocument, page: pdfium.PdfPage) -> Iterator[str]:

@@ -12,22 +12,14 @@ import {
 import "pdfjs-dist/legacy/build/pdf.worker.mjs";
 import type { TextItem } from "pdfjs-dist/types/src/display/api";
 import TABLES from "./cmaps.zip?url";
-import {
-  isOutOfMemory,
-  LIMITS,
-  part,
-  PDF,
-  Unreadable,
-  type Part,
-  type Progress,
-  type Read,
-} from "./parsed.ts";
+import { isOutOfMemory, LIMITS, part, PDF, Unreadable, type Progress, type Read } from "./parsed.ts";
 
 const GARBLED_SHARE = 0.2;
 const GAP = 0.1; // of the letters' size; narrower ones part letters, not words
 const BLANK = /\s/u;
-/** A word that goes on in small letters was divided. */
-const DIVIDED = /(?<=\p{L})[-\u2010]\n(?=\p{Ll})/gu;
+/** A word that goes on in small letters was divided, unless it is written with its hyphen elsewhere. */
+const DIVIDED = /([\p{L}\p{N}]+)[-\u2010]\n(\p{Ll}[\p{L}\p{N}]*)/gu;
+const HYPHENATED = /[\p{L}\p{N}]+-[\p{L}\p{N}]+/gu;
 const ODD = /[\p{Cc}\p{Co}\p{Cn}\p{Cs}\ufffd]/gu;
 
 /**
@@ -62,13 +54,17 @@ export async function parse(data: Uint8Array<ArrayBuffer>, tell: Progress): Prom
   const pageCount = document.numPages;
   if (pageCount < 1) throw new Unreadable("NEEDS_SERVER"); // it counts its pages wrongly; the server looks for them
   if (pageCount > LIMITS.pages) throw new Unreadable("TOO_EXPANSIVE");
-  const parts: Part[] = [];
+  const pages: string[] = [];
   for (let page = 1; page <= pageCount; page++) {
     const text = await textOf(document, page);
     if (missing.size > 0) throw new Unreadable("NEEDS_SERVER");
-    if (text.trim()) parts.push(part(text, { page }));
+    pages.push(text);
     tell("reading", page, pageCount);
   }
+  const hyphenated = new Set(pages.flatMap((text) => text.toLowerCase().match(HYPHENATED) ?? []));
+  const parts = pages
+    .map((text, at) => part(undivided(text, hyphenated), { page: at + 1 }))
+    .filter(({ text }) => text.trim());
   refuseWordless(parts.map(({ text }) => text).join(""));
   return { mimeType: PDF, parts, pageCount };
 }
@@ -133,7 +129,14 @@ function joinedRuns(runs: readonly TextItem[]): string {
     text += run.str + (run.hasEOL ? "\n" : "");
     if (run.str.trim()) last = run;
   }
-  return text.replace(DIVIDED, "");
+  return text;
+}
+
+function undivided(text: string, hyphenated: ReadonlySet<string>): string {
+  return text.replace(DIVIDED, (_, first: string, rest: string) => {
+    const whole = `${first}-${rest}`;
+    return hyphenated.has(whole.toLowerCase()) ? whole : first + rest;
+  });
 }
 
 /** Is there a gap, or a jump back, from where one run ends to where the next begins? Along the line, however it is turned. */

@@ -1,6 +1,6 @@
 /** Documents of the pool that this conversation does not see yet, to be added with one tap. */
 
-import { Button, Menu } from "@mantine/core";
+import { Button, Menu, Text } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import type { DocumentDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
@@ -25,11 +25,13 @@ export default function Borrow({
           {words.conversation.borrow}
         </Button>
       </Menu.Target>
-      <Menu.Dropdown mah="50dvh" style={{ overflowY: "auto" }}>
+      <Menu.Dropdown mah="50dvh" maw="min(30rem, 100vw - 2rem)" style={{ overflowY: "auto" }}>
         {others.length === 0 && <Menu.Label>{words.conversation.borrowNone}</Menu.Label>}
         {others.map(({ id, filename }) => (
           <Menu.Item key={id} onClick={() => void desk.borrowInto(id, sessionId)}>
-            {filename}
+            <Text size="sm" truncate title={filename} dir="auto">
+              {filename}
+            </Text>
           </Menu.Item>
         ))}
       </Menu.Dropdown>

@@ -71,7 +71,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   return (
     <div className={style["page"]}>
       <Stack flex={1} miw={0} gap={0}>
-        <Head sessionId={sessionId} project={project} />
+        <Head sessionId={sessionId} project={project} isDeleted={isDeleted} />
         <div
           ref={log}
           role="log"

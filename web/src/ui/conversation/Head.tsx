@@ -12,8 +12,17 @@ const InProject = part(() => import("../projects/InProject.tsx"));
 const Mode = part(() => import("./Mode.tsx"));
 const Borrow = part(() => import("./Borrow.tsx"));
 
-/** `project`: where it is to be once it is a row. */
-export function Head({ sessionId, project }: { sessionId: string; project: string | null }) {
+/** So many documents are named on a wide screen; on a narrow one, one. */
+const NAMED = 8;
+
+interface Props {
+  sessionId: string;
+  /** Where it is to be once it is a row. */
+  project: string | null;
+  isDeleted: boolean;
+}
+
+export function Head({ sessionId, project, isDeleted }: Props) {
   const session = useRows("sessions", { selector: { id: sessionId } })?.[0];
   const projectId = session ? session.projectId : project;
   return (
@@ -26,32 +35,40 @@ export function Head({ sessionId, project }: { sessionId: string; project: strin
           </Title>
           <Suspense>{session && <Mode sessionId={sessionId} mode={session.mode} />}</Suspense>
         </Group>
-        <Documents sessionId={sessionId} />
+        {!isDeleted && <Documents sessionId={sessionId} />}
       </Box>
     </Box>
   );
 }
 
 function Documents({ sessionId }: { sessionId: string }) {
-  const { desk } = useDesk();
+  const { desk, account } = useDesk();
   const documents = useRows("documents") ?? [];
   const borrowed = documents.filter(({ activeSessions }) => activeSessions.includes(sessionId));
   const [open, setOpen] = useState(false);
+  const areMany = borrowed.length > NAMED;
   const folds = borrowed.length > 1 && !open;
   return (
-    <Group gap="xs" mt={4} role="group" aria-label={words.conversation.borrowed}>
+    <Group
+      gap="xs"
+      mt={4}
+      mah="30dvh"
+      style={{ overflowY: "auto" }}
+      role="group"
+      aria-label={words.conversation.borrowed}
+    >
       {borrowed.length > 1 && (
         <Button
           size="compact-sm"
           variant="subtle"
-          hiddenFrom="sm"
+          {...(areMany ? {} : { hiddenFrom: "sm" })}
           aria-expanded={open}
           onClick={() => setOpen(!open)}
         >
           {words.conversation.borrowedCount(borrowed.length)}
         </Button>
       )}
-      {borrowed.map(({ id, filename }) => (
+      {(folds && areMany ? [] : borrowed).map(({ id, filename }) => (
         <Pill
           key={id}
           size="lg"
@@ -70,6 +87,11 @@ function Documents({ sessionId }: { sessionId: string }) {
         </Pill>
       ))}
       {documents.length > 0 && <Add sessionId={sessionId} documents={documents} />}
+      {borrowed.length > 0 && !account.limits.searchesDocuments && (
+        <Text size="sm" c="dimmed">
+          {words.conversation.unread}
+        </Text>
+      )}
     </Group>
   );
 }

@@ -6,16 +6,21 @@ import type { FactDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
 import { Long } from "../Long.tsx";
 import { stored } from "../tell.ts";
+import { useUndoable } from "../useUndoable.tsx";
 import { memory as words } from "../words/memory.ts";
 import { FactForm } from "./FactForm.tsx";
 
 export function Fact({ fact, source }: { fact: FactDoc; source: string | undefined }) {
   const { desk } = useDesk();
+  const deleteSoon = useUndoable();
   const [editing, setEditing] = useState(false);
   const { id, key, value, confirmed, confidence, sourceRemoved } = fact;
 
   const save = (key: string, value: string) =>
     void stored(desk.changeFact(id, { key, value, confirmed: true }), () => setEditing(false));
+
+  const remove = () =>
+    deleteSoon({ id, message: words.deletedFact(key), commit: () => desk.deleteRow("facts", id) });
 
   if (editing) {
     return (
@@ -51,7 +56,7 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
             <Action verb={words.confirm} of={key} onClick={() => desk.changeFact(id, { confirmed: true })} />
           )}
           <Action verb={words.edit} of={key} onClick={() => setEditing(true)} />
-          <Action verb={words.delete} of={key} onClick={() => desk.deleteRow("facts", id)} />
+          <Action verb={words.delete} of={key} onClick={remove} />
         </Group>
       </Group>
     </Paper>

@@ -3,6 +3,7 @@
 import { Button, Group, Skeleton, Text } from "@mantine/core";
 import { useState } from "react";
 import { useDesk, useRows } from "../desk.tsx";
+import { usePending } from "../pending.ts";
 import { PlainList } from "../PlainList.tsx";
 import { Section } from "../Section.tsx";
 import { stored } from "../tell.ts";
@@ -12,7 +13,10 @@ import { FactForm } from "./FactForm.tsx";
 
 export function Facts() {
   const { desk } = useDesk();
-  const facts = useRows("facts")?.sort((a, b) => a.key.localeCompare(b.key));
+  const pending = usePending();
+  const facts = useRows("facts")
+    ?.filter(({ id }) => !pending.has(id))
+    .sort((a, b) => a.key.localeCompare(b.key));
   const documents = useRows("documents");
   const [adding, setAdding] = useState(false);
   const sources = new Map(documents?.map(({ id, filename }) => [id, filename]));

@@ -19,6 +19,7 @@ export function Password() {
     const form = event.currentTarget;
     const given = new FormData(form);
     setBusy(true);
+    setTold(undefined);
     try {
       await desk.changePassword(String(given.get("current")), String(given.get("new")));
       form.reset();

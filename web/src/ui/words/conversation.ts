@@ -36,6 +36,7 @@ export const conversation = {
   borrow: "Add a document",
   borrowNone: "All your documents are in this conversation.",
   borrowed: "Documents of this conversation",
+  unread: "A FREE account's questions do not look into documents.",
   borrowedCount: (n: number) => count(n, "document", "documents"),
   giveBack: (name: string) => `Return ${name}: this conversation no longer sees it`,
   sources: "Sources",
@@ -49,8 +50,8 @@ export const conversation = {
   editSend: "Ask again",
   told: "What the assistant was told",
   wouldBeTold: "What an assistant would be told",
-  later: "Let the assistant answer when the server is back",
-  laterOn: "The assistant will answer when the server is back.",
+  later: "Let the assistant answer when it can",
+  laterOn: "The assistant will answer when it can.",
   laterOff: "Do not wait for it",
   mode: "How to answer",
   analysis: "Analysis",
@@ -70,8 +71,8 @@ export const conversation = {
 
 /** The server may have got an assistant since it last spoke with this browser. */
 function whyNone(available: boolean | undefined, kind: SyncKind | undefined): string {
-  if (kind === "signed-out") return "This browser is signed out, so no assistant can be asked";
-  if (available) return "The assistant cannot be reached now";
+  if (kind === "signed-out") return "This browser is signed out: no assistant can be asked";
+  if (available) return "The assistant does not answer now";
   if (available === false) return "No assistant is set up";
   return "The server has not said yet whether an assistant is set up";
 }

@@ -17,7 +17,7 @@ export const memory = {
   title: "Memory",
   facts: "Facts",
   factsHint:
-    "What the assistant takes as given, in every conversation. What it proposes itself counts once you confirm it.",
+    "What the assistant takes as given, in every conversation that is about it. What it proposes itself counts once you confirm it.",
   noFacts: "Nothing is noted yet. Facts come from your conversations, or you add them here.",
   add: "Add a fact",
   key: "About",
@@ -66,6 +66,7 @@ export const memory = {
   earlier: (n: number) => `Said before: ${count(n, "earlier version", "earlier versions")}`,
   useEarlier: "Use the earlier one again",
   useEarlierOf: (text: string) => `Use the earlier one again: ${text}`,
+  deletedFact: (key: string) => `“${key}” is being deleted.`,
   deletedStatement: "The statement is being deleted, with its earlier versions.",
   more: "Show more",
   forget: "Forget everything",

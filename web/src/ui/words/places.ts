@@ -19,7 +19,8 @@ export const places = {
   newTitle: "New title",
   cancel: "Cancel",
   delete: "Delete",
-  deleted: (title: string) => `“${title}” is being deleted. Its documents stay.`,
+  deleted: (title: string) =>
+    `“${title}” is being deleted. Its documents, and what was remembered from it, stay.`,
   undo: "Undo",
   documents: "Documents",
   documentsOf: (held: number, most: number) => `${held.toLocaleString()} / ${most.toLocaleString()}`,

@@ -5,7 +5,7 @@ import type { Code } from "../../engines/files/parsed.ts";
 export const unreadable: Record<Exclude<Code, "NEEDS_SERVER">, string> = {
   UNSUPPORTED_TYPE:
     "This kind of file cannot be read. Nothing was stored. PDF, Word, PowerPoint, Excel, " +
-    "OpenDocument, HTML, Markdown, CSV, JSON, RTF, EPUB, plain text and source code can.",
+    "OpenDocument text (ODT), HTML, Markdown, CSV, JSON, RTF, EPUB, plain text and source code can.",
   NO_TEXT: "This PDF holds pictures of pages, not text, so there is nothing to search. Nothing was stored.",
   GARBLED: "The text inside this file is scrambled: it cannot be read as words. Nothing was stored.",
   ENCRYPTED: "This file is locked with a password. Nothing was stored. Save it without one and try again.",

@@ -19,6 +19,8 @@ export const uploads = {
   adding: (n: number, of: number) => (of === 1 ? `Adding ${files(1)}` : `Adding file ${ofMany(n, of)}`),
   waitingForServer: (n: number) => `${files(n)} waiting for the server`,
   added: (n: number) => `${files(n)} added`,
+  here: (n: number) =>
+    n === 1 ? "1 file was here already" : `${n.toLocaleString()} files were here already`,
   failed: (n: number) => `${files(n)} could not be added`,
   unfinished: (n: number) => `${files(n)} could not be prepared wholly`,
   failedTitle: "What failed",
@@ -44,14 +46,17 @@ function summary(tasks: readonly Task[]): string {
   const through = those(({ stage }) => stage === "done" || stage === "failed"); // nobody waits for what was cancelled
   const failed = those(({ stage, documentId }) => stage === "failed" && documentId === null);
   const unfinished = those(({ stage, documentId }) => stage === "failed" && documentId !== null);
-  const added = those(({ stage }) => stage === "done");
+  const added = those(({ stage, existing }) => stage === "done" && !existing);
+  const here = those(({ stage, existing }) => stage === "done" && existing);
   const went = [
     ...(failed > 0 ? [uploads.failed(failed)] : []),
     ...(unfinished > 0 ? [uploads.unfinished(unfinished)] : []),
   ];
   if (busy > 0) return [uploads.adding(through + 1, through + busy), ...went].join(", ");
   if (waiting > 0) return [uploads.waitingForServer(waiting), ...went].join(", ");
-  return [...went, ...(added > 0 ? [uploads.added(added)] : [])].join(", ") || uploads.over;
+  if (added > 0) went.push(uploads.added(added));
+  if (here > 0) went.push(uploads.here(here));
+  return went.join(", ") || uploads.over;
 }
 
 function said(task: Task): string {
@@ -82,7 +87,7 @@ function existing({ sessionId }: Task): string {
   return sessionId ? "Already here: borrowed" : "Already here";
 }
 
-function problem({ name, code, message: told }: Task): string {
+function problem({ name, code, message: told, of }: Task): string {
   const message = told ?? (unreadable as Record<string, string>)[code ?? ""];
   if (code === "QUOTA") {
     return `This browser has no room left for ${name}. Nothing was stored. Delete a document, or free space on this device, and try again.`;
@@ -96,7 +101,11 @@ function problem({ name, code, message: told }: Task): string {
   if (code === "EMBEDDING") {
     return "It is here and is found by its words. The rest could not be prepared for search by meaning.";
   }
-  if (code === "TOO_LARGE") return message || `${name} is larger than a file may be. Nothing was stored.`;
+  if (code === "TOO_LARGE") {
+    return (
+      message || `${name} is larger than ${bytes(of)}, the most that a file may have. Nothing was stored.`
+    );
+  }
   if (code === "ERROR" || !message) {
     const why = beginning((message ?? code ?? "").replace(/\s+/g, " ").trim(), TOLD_MAX);
     return `${name} could not be added. Try again; if that does not help, choose the file once more. What went wrong: ${why}`;
