@@ -59,11 +59,10 @@ def find(named: Sequence[Path]) -> Iterator[Found]:
 
 
 def _is_folder(path: Path) -> bool:
+    """Not one that lies where nobody is let in: it is tried as a file, and why it cannot be read is said."""
     try:
         return path.is_dir()
-    except (
-        OSError
-    ):  # above it is one that lets nobody in: it is tried as a file, and why it cannot be read is said
+    except OSError:
         return False
 
 

@@ -108,12 +108,13 @@ export function Shell() {
   );
 }
 
-/** Where one is already can be chosen too: the drawer closes all the same, and the focus goes where one went. */
+/** The focus goes where one went. */
 function closeOn(close: () => void): void {
   close();
   document.getElementById("main")?.focus({ preventScroll: true });
 }
 
+/** Where one is already can be chosen too: the drawer closes all the same. */
 function isLink(target: EventTarget): boolean {
   return target instanceof Element && target.closest("a") !== null;
 }

@@ -21,8 +21,9 @@ _PASSWORD_FIELD = 1 << 13
 GARBLED_SHARE = 0.2
 _MARK = "\x02"  # pdfium's, of a hyphen at a line's end; in some of its answers it is the other one
 _OTHER_MARK = "\ufffe"
-_DIVIDED = re.compile(rf"(\w+){_MARK}(\w+)")
-_HYPHENATED = re.compile(r"\w+-\w+")
+# Bounded, and begun where a word begins: of letters without an end every one would else be looked at from every other.
+_DIVIDED = re.compile(rf"(?<!\w)(\w{{1,40}}){_MARK}(\w{{1,40}})")
+_HYPHENATED = re.compile(r"(?<!\w)\w{1,40}-\w{1,40}(?!\w)")
 APART = 0.5  # of a letter's size; what is further from the letter before begins a word
 
 

@@ -30,10 +30,7 @@ _GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr",
 }
 _NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _ID = qn("w:id")
-_ABOUT_SHAPES = (
-    qn("wp:docPr"),
-    "{http://schemas.microsoft.com/office/word/2010/wordprocessingShape}cNvPr",
-)
+_ABOUT_SHAPES = (qn("wp:docPr"), "{*}cNvPr")
 _SIGNS = {
     qn("w:tab"): "\t",
     qn("w:br"): "\n",

@@ -18,8 +18,11 @@ const GARBLED_SHARE = 0.2;
 const GAP = 0.1; // of the letters' size; narrower ones part letters, not words
 const BLANK = /\s/u;
 /** A word that goes on in small letters was divided, unless it is written with its hyphen elsewhere. */
-const DIVIDED = /([\p{L}\p{N}]+)[-\u2010]\n(\p{Ll}[\p{L}\p{N}]*)/gu;
-const HYPHENATED = /[\p{L}\p{N}]+-[\p{L}\p{N}]+/gu;
+const DIVIDED = /(?<=\p{L})[-\u2010]\n(?=\p{Ll})/gu;
+// Bounded, and begun where a word begins: of letters without an end every one would else be looked at from every other.
+const DIVIDED_WORD =
+  /(?<![\p{L}\p{N}])([\p{L}\p{N}]{0,39}\p{L})[-\u2010]\n(\p{Ll}[\p{L}\p{N}]{0,39})(?![\p{L}\p{N}])/gu;
+const HYPHENATED = /(?<![\p{L}\p{N}])[\p{L}\p{N}]{1,40}-[\p{L}\p{N}]{1,40}(?![\p{L}\p{N}])/gu;
 const ODD = /[\p{Cc}\p{Co}\p{Cn}\p{Cs}\ufffd]/gu;
 
 /**
@@ -133,10 +136,11 @@ function joinedRuns(runs: readonly TextItem[]): string {
 }
 
 function undivided(text: string, hyphenated: ReadonlySet<string>): string {
-  return text.replace(DIVIDED, (_, first: string, rest: string) => {
+  const kept = text.replace(DIVIDED_WORD, (as, first: string, rest: string) => {
     const whole = `${first}-${rest}`;
-    return hyphenated.has(whole.toLowerCase()) ? whole : first + rest;
+    return hyphenated.has(whole.toLowerCase()) ? whole : as;
   });
+  return kept.replace(DIVIDED, "");
 }
 
 /** Is there a gap, or a jump back, from where one run ends to where the next begins? Along the line, however it is turned. */
