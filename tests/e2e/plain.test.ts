@@ -60,7 +60,7 @@ test("a document is quoted, shown and told of without the marks of Markdown, whe
   await go(`/documents/${document!.id}`);
   const text = page.getByRole("region", { name: "Text" });
   await text.getByText("Neap tides are").waitFor();
-  expect((await text.innerText()).trim()).toBe(READ);
+  await expect.poll(async () => (await text.innerText()).trim()).toBe(READ); // more of it may just be coming
 
   await go("/memory/timeline");
   const turns = page.getByRole("main").getByRole("listitem");
