@@ -6,6 +6,8 @@ import struct
 import zipfile
 import zlib
 
+from reportlab.pdfgen import canvas
+
 from unit.files.making import epub, odt, raw_pdf, slides, stream, with_members, word, workbook, xhtml, zipped
 
 GIB = 2**30
@@ -21,6 +23,7 @@ MEMBERS = {
     "odt": "content.xml",
     "epub": "OEBPS/a.xhtml",
 }
+ENDLESS = 30_000  # letters
 
 
 def innocent(ending):
@@ -140,6 +143,18 @@ def pdf_whose_drawing_draws_itself():
         b"/Resources << /Font << /F1 5 0 R >> /XObject << /X 6 0 R >> >>",
     )
     return one_page_pdf(stream(b"/X Do"), 1, form)
+
+
+def pdf_of_endless_words():
+    """Eight pages, each of as many letters as a line can have, so small that they stand on it."""
+    out = io.BytesIO()
+    pages = canvas.Canvas(out)
+    for _ in range(8):
+        pages.setFont("Helvetica", 0.01)
+        pages.drawString(20, 400, ENDLESS * "a")
+        pages.showPage()
+    pages.save()
+    return out.getvalue()
 
 
 def pdf_bomb():

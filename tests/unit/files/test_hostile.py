@@ -51,6 +51,12 @@ def test_a_pdf_that_unpacks_to_a_gigabyte_is_refused():
     assert refused(hostile.pdf_bomb(), seconds=6) in ("PARSE_MEMORY", "DAMAGED", "PARSE_TIMEOUT")
 
 
+def test_a_word_without_an_end_costs_a_pdf_no_more_than_others():
+    """What looks for divided words begins where a word begins, and not at each of its letters."""
+    words = text_of(hostile.pdf_of_endless_words(), seconds=12).split()
+    assert [len(word) for word in words] == [hostile.ENDLESS] * 8
+
+
 def test_more_than_ten_thousand_members_are_too_many():
     crowd = {f"e/{n}": b"" for n in range(10_000)}
     assert refused(zipped({"word/document.xml": "x"} | crowd, zipfile.ZIP_STORED)) == "TOO_EXPANSIVE"
