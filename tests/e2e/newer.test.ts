@@ -68,14 +68,13 @@ test("a tab that takes everything out, or in, does not make way before it has", 
   const { page, user } = await Device.of(await harness.user());
   await page.context().route("**/assets/takeOut-*.js", async (route) => {
     await page.getByText(ASKED).waitFor(); // or it were done before anybody asks
+    await page.evaluate(() => clearInterval((window as any).asking)); // or it made way once it is done
     await route.fallback();
   });
   const taken = await page.evaluate(async (name) => {
     const taking = (window as any).vademecum.takeOut();
-    const asking = setInterval(() => new BroadcastChannel(name).postMessage(null), 500);
-    const { size } = await taking;
-    clearInterval(asking);
-    return size;
+    (window as any).asking = setInterval(() => new BroadcastChannel(name).postMessage(null), 500);
+    return (await taking).size;
   }, `vademecum-asked-${user.userId}`);
   expect(taken).toBeGreaterThan(0);
   const isBusyWith = (verb: string) =>
