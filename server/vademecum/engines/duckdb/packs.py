@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from vademecum.engines.duckdb.instance import Cursor
+from vademecum.engines.duckdb.instance import Cursor, parsed
 from vademecum.model.draft import WAITING, Change, Head, Heads
 
 PACK_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger
@@ -241,7 +241,7 @@ def _select(cursor: Cursor, alias: str, columns: str, firsts: set[int]) -> Itera
     for some in _portions(sorted(firsts), LOOKUP_MAX):
         marks = ", ".join("?" * len(some))
         statement = f"SELECT {columns} FROM {alias}.main.packs WHERE first IN ({marks})"
-        yield from cursor.execute(statement, some).fetchall()
+        yield from cursor.execute(parsed(cursor, statement), some).fetchall()
 
 
 def _portions(items: list[int], size: int) -> Iterator[list[int]]:
@@ -382,14 +382,15 @@ def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:
 def commit(cursor: Cursor, statements: Sequence[Statement]) -> None:
     """Run all in one transaction. One alone is its own, which spares two calls: each waits for Python's lock anew,
     and while others push that is where the time of a push goes."""
-    if len(statements) == 1:
-        cursor.execute(*statements[0])
-    elif statements:
-        cursor.execute("BEGIN")
+    calls = [(parsed(cursor, sql), values) for sql, values in statements]
+    if len(calls) == 1:
+        cursor.execute(*calls[0])
+    elif calls:
+        cursor.execute(parsed(cursor, "BEGIN"))
         try:
-            for statement in statements:
-                cursor.execute(*statement)
-            cursor.execute("COMMIT")
+            for call in calls:
+                cursor.execute(*call)
+            cursor.execute(parsed(cursor, "COMMIT"))
         except BaseException:
             cursor.execute("ROLLBACK")
             raise
