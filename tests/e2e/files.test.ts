@@ -151,6 +151,7 @@ test("a file made to hurt is refused, or read for what it is", async () => {
   expect(said["nested.html"]).toContain("deep");
   expect(said["nested.rtf"]).toContain("end");
   expect(said["brackets.txt"]).toHaveLength(50_001);
+  expect(said["endless.json"]).toBe('["…"]');
 });
 
 test("a file that takes too long costs itself alone", async () => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import os
 import sys
@@ -78,6 +79,11 @@ def plain() -> Iterator[tuple[str, bytes]]:
     for name, (data, _) in test_encodings.MARKED.items():
         yield name, data
     yield "data.json", b'{"rent": [500, 510], "town": "K\xc3\xb6ln"}'
+    spelled = rb"K\u00f6ln \\u00f6 \\\u00f6 \ud83d\ude00 \ud83d \u0022 \u000a \u007f \uD83D\uDE00"
+    yield "spelled.json", b'{"town": "' + spelled + b'"}'
+    picture = base64.b64encode(bytes(range(256)) * 20)
+    yield "notebook.ipynb", b'{"image/png": "' + picture + b'", "gene": "' + b"ACGT" * 300 + b'"}'
+    yield "picture.md", b"# Rents\n![](data:image/png;base64," + picture + b")\nPaid.\n"
     yield "remarks.md", b"<!-- remark -->\n" * 40 + b"The lease."
     yield (
         "lines.md",
@@ -303,6 +309,7 @@ def attacks() -> Iterator[tuple[str, bytes]]:
     yield "nested.html", b"<!doctype html><p>start</p>" + b"<div>" * hostile.DEEP + b"deep"
     yield "nested.rtf", rb"{\rtf1 start " + rb"{\b " * hostile.DEEP + b"deep" + b"}" * hostile.DEEP + b" end}"
     yield "brackets.txt", b"<" * 50_000 + b"x"
+    yield "endless.json", b'["' + b"aB1+" * 4_000_000 + b'"]'
     yield "remarks.txt", b"<!-- " * 10_000 + b"x"
 
 

@@ -1,5 +1,6 @@
 """Plain text and its kin: Markdown, CSV, JSON, RTF, source code. Text stays as it is, but for what stands above the
-rows of a long table; only its places are found."""
+rows of a long table, and for what nobody could read or find: letters that JSON has as numbers, and the bytes of pictures.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +31,11 @@ _SHOWN_BY = {
     for place in (b"header", b"footer")
     for side, said in ((b"l", b"\\facingp"), (b"r", b"\\facingp"), (b"f", b"\\titlepg"))
 }
+_SPELLED = re.compile(
+    r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)", re.IGNORECASE | re.DOTALL
+)
+_BYTES = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{512,}+")
+_MIXED = [re.compile(letters) for letters in ("[A-Z]", "[a-z]", "[0-9]")]
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$")
 
 
@@ -69,12 +75,32 @@ def _lines(text: str) -> Iterator[str]:
     yield text[at:]
 
 
+def parse_json(data: bytes, limits: Limits) -> Parsed:
+    text = _SPELLED.sub(_letter, decode(data))
+    return Parsed("application/json", [Part(_without_pictures(text))])
+
+
+def _letter(found: re.Match[str]) -> str:
+    """As itself, where JSON allows that."""
+    high, low, number = found.groups()
+    if high:
+        return chr(0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00)
+    letter = chr(int(number, 16)) if number else ""
+    is_free = letter >= " " and letter not in '"\\\x7f' and not "\ud800" <= letter <= "\udfff"
+    return letter if is_free else found[0]
+
+
+def _without_pictures(text: str) -> str:
+    """Base64 says nothing to anybody, and a notebook's diagram would be hundreds of passages of it."""
+    return _BYTES.sub(lambda run: "…" if all(some.search(run[0]) for some in _MIXED) else run[0], text)
+
+
 def parse_markdown(data: bytes, limits: Limits) -> Parsed:
     parts: list[Part] = []
     lines: list[str] = []
     section: str | None = None
     fence = ""  # the marker that opened the code we are in
-    for line in decode(data).splitlines():
+    for line in _without_pictures(decode(data)).splitlines():
         marker = _FENCE.match(line)
         title = "" if fence else _title(line)
         if fence and marker and _closes(line, fence):

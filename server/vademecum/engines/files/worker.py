@@ -36,6 +36,7 @@ _PARSERS = {
     EPUB: ("markup", "parse_epub"),
     "text/html": ("markup", "parse_html"),
     "text/markdown": ("text", "parse_markdown"),
+    "application/json": ("text", "parse_json"),
     "text/csv": ("text", "parse_csv"),
     "text/tab-separated-values": ("text", "parse_tsv"),
     "text/rtf": ("text", "parse_rtf"),

@@ -26,6 +26,7 @@ export const EPUB = "application/epub+zip";
 export const RTF = "text/rtf";
 export const HTML = "text/html";
 export const MARKDOWN = "text/markdown";
+export const JSON_TEXT = "application/json";
 export const CSV = "text/csv";
 export const TSV = "text/tab-separated-values";
 

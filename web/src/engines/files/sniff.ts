@@ -2,7 +2,21 @@
 
 import { directory, unpack } from "./archive.ts";
 import { decode, latin1 } from "./encoding.ts";
-import { CSV, DOCX, EPUB, HTML, MARKDOWN, ODT, PDF, PPTX, RTF, TSV, Unreadable, XLSX } from "./parsed.ts";
+import {
+  CSV,
+  DOCX,
+  EPUB,
+  HTML,
+  JSON_TEXT,
+  MARKDOWN,
+  ODT,
+  PDF,
+  PPTX,
+  RTF,
+  TSV,
+  Unreadable,
+  XLSX,
+} from "./parsed.ts";
 
 /** By the member that makes an archive one of these. */
 const OOXML = [
@@ -69,7 +83,7 @@ function plain(data: Uint8Array, filename: string): string {
   const start = text.trimStart();
   if (MARKUP_ENDINGS.includes(ending) && start.startsWith("<")) return HTML; // a page may begin with any tag
   if (Object.hasOwn(BY_ENDING, ending)) return BY_ENDING[ending]!;
-  return (start.startsWith("{") || start.startsWith("[")) && isJson(text) ? "application/json" : "text/plain";
+  return (start.startsWith("{") || start.startsWith("[")) && isJson(text) ? JSON_TEXT : "text/plain";
 }
 
 /** Behind any number of remarks. They are stepped over one by one: no way to split them is tried twice. */

@@ -1,14 +1,18 @@
 /**
  * Plain text and its kin: Markdown, CSV, JSON, source code. Text stays as it is, but for what stands above the rows of a
- * long table; only its places are found.
+ * long table, and for what nobody could read or find: letters that JSON has as numbers, and the bytes of pictures.
  */
 
 import { decode } from "./encoding.ts";
-import { CSV, MARKDOWN, part, TSV, type Part, type Read } from "./parsed.ts";
+import { CSV, JSON_TEXT, MARKDOWN, part, TSV, type Part, type Read } from "./parsed.ts";
 import { quoted, table, type Row } from "./table.ts";
 
 const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/u;
 const HEADING = /^ {0,3}#{1,6}[ \t]+(.*)$/u;
+const SPELLED = /\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)/gisu;
+const RUN = /[A-Za-z0-9+/]+/gu; // counted by us: to count millions of letters, the machine of expressions lacks the memory
+const BYTES_FROM = 512; // letters
+const MIXED = [/[A-Z]/u, /[a-z]/u, /[0-9]/u];
 const LINE_END = /\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]/u; // Python's: sections must begin where the server's do
 
 /** A form feed is a page break, as in an RFC. */
@@ -53,12 +57,34 @@ function* linesOf(text: string): Iterable<string> {
   yield text.slice(at);
 }
 
+export function parseJson(data: Uint8Array): Read {
+  const text = decode(data).replace(SPELLED, letterOf);
+  return { mimeType: JSON_TEXT, parts: [part(withoutPictures(text))] };
+}
+
+/** As itself, where JSON allows that. */
+function letterOf(written: string, high?: string, low?: string, number?: string): string {
+  if (high && low) return String.fromCharCode(Number.parseInt(high, 16), Number.parseInt(low, 16));
+  const letter = number ? String.fromCharCode(Number.parseInt(number, 16)) : "";
+  const isFree = letter >= " " && !'"\\\x7f'.includes(letter) && !/[\ud800-\udfff]/u.test(letter);
+  return isFree ? letter : written;
+}
+
+/** Base64 says nothing to anybody, and a notebook's diagram would be hundreds of passages of it. */
+function withoutPictures(text: string): string {
+  return text.replace(RUN, (run) => (isBytes(run) ? "…" : run));
+}
+
+function isBytes(run: string): boolean {
+  return run.length >= BYTES_FROM && MIXED.every((some) => some.test(run));
+}
+
 export function parseMarkdown(data: Uint8Array): Read {
   const parts: Part[] = [];
   let lines: string[] = [];
   let section: string | undefined;
   let fence = ""; // the marker that opened the code we are in
-  for (const line of splitLines(decode(data))) {
+  for (const line of splitLines(withoutPictures(decode(data)))) {
     const marker = FENCE.exec(line)?.[1];
     const title = fence ? "" : titleOf(line);
     if (fence && marker && closes(line, fence)) fence = "";

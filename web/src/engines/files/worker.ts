@@ -7,6 +7,7 @@ import {
   EPUB,
   HTML,
   isOutOfMemory,
+  JSON_TEXT,
   LIMITS,
   MARKDOWN,
   ODT,
@@ -22,7 +23,7 @@ import {
   type Read,
 } from "./parsed.ts";
 import { sniff } from "./sniff.ts";
-import { parseCsv, parseMarkdown, parsePlain, parseTsv } from "./text.ts";
+import { parseCsv, parseJson, parseMarkdown, parsePlain, parseTsv } from "./text.ts";
 
 const PARSERS: Record<string, () => Promise<{ parse: Parse }>> = {
   [PDF]: () => import("./pdf.ts"),
@@ -34,6 +35,7 @@ const PARSERS: Record<string, () => Promise<{ parse: Parse }>> = {
   [HTML]: () => import("./html.ts"),
   [RTF]: () => import("./rtf.ts"),
   [MARKDOWN]: async () => ({ parse: parseMarkdown }),
+  [JSON_TEXT]: async () => ({ parse: parseJson }),
   [CSV]: async () => ({ parse: parseCsv }),
   [TSV]: async () => ({ parse: parseTsv }),
 };
