@@ -81,6 +81,7 @@ def plain() -> Iterator[tuple[str, bytes]]:
     yield "data.json", b'{"rent": [500, 510], "town": "K\xc3\xb6ln"}'
     spelled = rb"K\u00f6ln \\u00f6 \\\u00f6 \ud83d\ude00 \ud83d \u0022 \u000a \u007f \uD83D\uDE00"
     yield "spelled.json", b'{"town": "' + spelled + b'"}'
+    yield "spelled.jsonl", b'{"town": "K\\u00f6ln"}\n{"town": "Bonn"}\n'
     picture = base64.b64encode(bytes(range(256)) * 20)
     yield "notebook.ipynb", b'{"image/png": "' + picture + b'", "gene": "' + b"ACGT" * 300 + b'"}'
     yield "picture.md", b"# Rents\n![](data:image/png;base64," + picture + b")\nPaid.\n"

@@ -16,6 +16,8 @@ BY_ENDING = {
     "markdown": "text/markdown",
     "csv": "text/csv",
     "tsv": "text/tab-separated-values",
+    "jsonl": "application/json",
+    "ndjson": "application/json",
 }
 _MARKUP_ENDINGS = {"html", "htm", "xhtml"}
 _PDF_END = re.compile(rb"startxref\s+\d+\s+%%EOF\s*$")

@@ -24,7 +24,10 @@ const OOXML = [
   [/^ppt\/presentation\.xml$/u, PPTX],
   [/^xl\/workbook\.xml$/u, XLSX],
 ] as const;
-const BY_ENDING: Record<string, string> = { md: MARKDOWN, markdown: MARKDOWN, csv: CSV, tsv: TSV };
+const BY_ENDING: Record<string, string> = {
+  ...{ md: MARKDOWN, markdown: MARKDOWN, csv: CSV, tsv: TSV },
+  ...{ jsonl: JSON_TEXT, ndjson: JSON_TEXT },
+};
 const MARKUP_ENDINGS = ["html", "htm", "xhtml"];
 const PDF_END = /startxref\s+\d+\s+%%EOF\s*$/u;
 const OLD_OFFICE = "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"; // or an encrypted new one
