@@ -197,9 +197,11 @@ def test_a_model_that_comes_later_embeds_what_is_there(tmp_path):
         ([np.nan], "not finite"),
         ([-np.inf], "not finite"),
         ([0.0], "all zeros"),
+        ([1e20], "far too large"),
+        ([1e-30], "far too large or small"),
         ([0.1] * 10, "`dims` is 10"),
     ],
-    ids=["nan", "infinite", "zero", "other dimensions"],
+    ids=["nan", "infinite", "zero", "huge", "tiny", "other dimensions"],
 )
 def test_vectors_by_which_nothing_could_be_found_are_refused(tmp_path, numbers, says):
     async def scenario():

@@ -42,6 +42,19 @@ def unusable(text: str, dims: int, expected: int | None) -> str | None:
         matrix = decode(text, dims)
     except ValueError as error:
         return str(error)
-    if expected is not None and not matrix.any(axis=1).all():
-        return "The embedding holds a vector that is all zeros."
+    if expected is not None and not has_direction(lengths(matrix)).all():
+        return "The embedding holds a vector without a direction: it is all zeros, or its numbers are far too large or small."
     return None
+
+
+def lengths(matrix: Vectors) -> NDArray[np.float32]:
+    """Of its rows, as search reckons: in float32, where 1e20 squared is infinite and 1e-30 squared nothing."""
+    with np.errstate(over="ignore", under="ignore"):
+        found: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+    return found
+
+
+def has_direction(length: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Whether a vector of this length can be compared with another by what it points at."""
+    usable: NDArray[np.bool_] = np.isfinite(length) & (length > 0)
+    return usable

@@ -386,7 +386,10 @@ def test_json_letters_that_are_written_as_numbers_are_letters(written, read_as):
 
 
 def test_json_lines_are_json():
-    assert text_of(b'{"town": "K\\u00f6ln"}\n{"town": "Bonn"}', "a.jsonl") == '{"town": "Köln"}\n{"town": "Bonn"}'
+    assert (
+        text_of(b'{"town": "K\\u00f6ln"}\n{"town": "Bonn"}', "a.jsonl")
+        == '{"town": "Köln"}\n{"town": "Bonn"}'
+    )
 
 
 BASE64 = base64.b64encode(random.Random(0).randbytes(3000)).decode()

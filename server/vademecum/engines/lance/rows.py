@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vademecum.engines.lance.entries import Block, Pace
 from vademecum.model.ranking import TERM, count_terms
+from vademecum.model.vectors import has_direction, lengths
 
 # Text and vectors stay readable bytes on disk: a byte scan after an erasure must be able to find what it looks for.
 # (Lance compresses the values of a dictionary by default, and makes one wherever texts repeat.)
@@ -81,7 +82,7 @@ def _vectors(block: Block, dims: int) -> NDArray[np.float32]:
 
 def _vector_column(vectors: NDArray[np.float32], dims: int) -> Any:
     # A vector of zeros points nowhere: no cosine.
-    there = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))
+    there = has_direction(lengths(vectors))
     return pa.FixedSizeListArray.from_arrays(
         pa.array(np.where(there[:, None], vectors, 0).astype(np.float32).ravel(), type=pa.float32()),
         dims,
@@ -99,8 +100,8 @@ def read_vectors(batch: pa.RecordBatch, matrix: NDArray[np.float32], has_vector:
     has_vector[:] = column.is_valid().to_numpy(zero_copy_only=False)
     # What a row without a vector holds is not defined.
     matrix[~has_vector] = 0
-    norms = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    has_vector &= np.isfinite(norms) & (norms > 0)
+    norms = lengths(matrix)
+    has_vector &= has_direction(norms)
     matrix /= np.where(has_vector, norms, 1)[:, None]
     matrix[~has_vector] = 0
 
