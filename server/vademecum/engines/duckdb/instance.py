@@ -57,7 +57,8 @@ def connect(path: Path | str) -> Cursor:
     return connection
 
 
-PARSED_MAX = 1024  # of 3 kB each
+PARSED_MAX = 1024  # of 3 kB each, and what names hundreds of values is not kept
+PARSED_LENGTH = 400  # characters
 _parsed: dict[str, duckdb.Statement] = {}
 
 
@@ -69,7 +70,8 @@ def parsed(cursor: Cursor, sql: str) -> duckdb.Statement:
         (found,) = cursor.extract_statements(sql)
         if len(_parsed) >= PARSED_MAX:
             _parsed.clear()
-        _parsed[sql] = found
+        if len(sql) <= PARSED_LENGTH:
+            _parsed[sql] = found
     return found
 
 
