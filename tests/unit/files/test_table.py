@@ -12,6 +12,13 @@ PRICES = [["Article", "Price, euros", "Since"]]
 PRICES += [[f"table of {n} boards", 20 + n, f"2026-05-{n % 28 + 1:02}"] for n in range(200)]
 
 
+AMOUNTS = ["CHF 12.50", "12.50 USD", "-US$12", "12 kr.", "12.5 zł"]
+
+
+def paid(amount):
+    return "\n".join(["Article\tPrice", *(f"table of {n} boards\t{amount}" for n in range(300))]).encode()
+
+
 def prices(separator=",", end="\n"):
     return end.join(separator.join(f'"{cell}"' for cell in row) for row in PRICES).encode()
 
@@ -42,6 +49,13 @@ def test_a_last_column_of_a_workbook_may_be_nearly_empty():
     parts = read(workbook(Prices=[[*PRICES[0], "Remarks"], *rows]), "prices.xlsx").parts
     assert len(parts) > 5
     assert all(part.text.startswith("Article\tPrice, euros\tSince\tRemarks\n") for part in parts)
+
+
+@pytest.mark.parametrize("amount", AMOUNTS)
+def test_an_amount_is_a_number_in_any_currency(amount):
+    parts = read(paid(amount), "prices.tsv").parts
+    assert len(parts) > 5
+    assert all(part.text.startswith("Article\tPrice\n") for part in parts)
 
 
 def test_the_names_of_columns_are_found_below_a_title_and_a_row_may_go_over_lines():

@@ -13,7 +13,9 @@ from vademecum.model.chunk import BUDGET, points
 NAMES_MAX = BUDGET // 3  # points; longer ones would leave too little room for rows
 LOOKED_AT = 10  # rows in which the names of the columns may stand; a title may be above them
 SAMPLE = 20
-_NUMBER = re.compile("[(+~-]?[$€£¥]?[0-9][0-9.,:/%€$£¥ )\xa0'-]*")
+_NUMBER = re.compile(
+    "[(+~-]?(?:[A-Z]{0,3}[$€£¥]|[A-Z]{3} )?[0-9][0-9.,:/%€$£¥ )\xa0'-]*(?:[A-Z]{3}|kr\\.?|zł|Kč|Ft)?"
+)
 _EDGES = " \t\xa0\"'"
 
 

@@ -9,7 +9,8 @@ import { part, type Part } from "./parsed.ts";
 const NAMES_MAX = Math.floor(BUDGET / 3); // points; longer ones would leave too little room for rows
 const LOOKED_AT = 10; // rows in which the names of the columns may stand; a title may be above them
 const SAMPLE = 20;
-const NUMBER = /^[(+~-]?[$€£¥]?[0-9][0-9.,:/%€$£¥ )\xa0'-]*$/u;
+const NUMBER =
+  /^[(+~-]?(?:[A-Z]{0,3}[$€£¥]|[A-Z]{3} )?[0-9][0-9.,:/%€$£¥ )\xa0'-]*(?:[A-Z]{3}|kr\.?|zł|Kč|Ft)?$/u;
 const EDGES = /^[ \t\xa0"']+|[ \t\xa0"']+$/gu;
 
 /** `number` counts from 1, as spreadsheets do. A cell may hold a line end. */
