@@ -22,6 +22,7 @@ from unit.files import (
     test_encodings,
     test_formats,
     test_honest,
+    test_looks,
     test_odt,
     test_office,
     test_sniff,
@@ -54,6 +55,8 @@ def plain() -> Iterator[tuple[str, bytes]]:
     yield "long.txt", paragraphs.encode()
     yield "prices.csv", test_table.prices()
     yield "prices.tsv", test_table.prices("\t", "\r\n")
+    for amount in test_table.AMOUNTS:
+        yield f"{amount}.tsv", test_table.paid(amount)
     yield "titled.csv", "Prices of the tischler, größte zuerst\n".encode() + test_table.prices(";")
     yield "unnamed.csv", test_table.prices().replace(b"Article", b"")
     yield "odd quotes.csv", test_table.prices().replace(b'7 boards"', b"7 boards")
@@ -165,6 +168,15 @@ def formats() -> Iterator[tuple[str, bytes]]:
     for how, data in test_workbook.ODDLY_NAMED.items():
         yield f"{how}.xlsx", data
     yield "odd looks.xlsx", test_workbook.with_odd_looks()
+    for kind, seen in test_looks.SEEN.items():
+        cells = [(code, stored) for code, stored, _ in seen]
+        yield f"{kind}.xlsx", test_looks.formatted(*cells)
+        yield f"{kind}, since 1904.xlsx", test_looks.formatted(*cells, since_1904=True)
+    yield "formats.xlsx", test_looks.of_openpyxl()
+    yield "hostile formats.xlsx", test_looks.hostile()
+    for code in test_looks.MONEY:
+        yield f"paid in {code}.xlsx", test_looks.paid_in(code)
+    yield "numbers.xlsx", test_looks.numbers()
     for state in ("hidden", "veryHidden", "visible"):
         yield f"{state}.xlsx", test_workbook.with_hidden(state)
     yield "large.xlsx", making.workbook(Rent=[[f"tenant {n}", n, "paid", n / 8] for n in range(4000)])

@@ -1,8 +1,9 @@
 """XLSX in reading order: a sheet is a section, a row a line. A sheet that is hidden is not read: nobody who opens the
 workbook sees it. Rows and columns that are hidden are: a filter hides them, and shows them again.
 
-A cell that says what cannot be (a date outside of the calendar, letters for a number) is left as it is written. How the
-workbook looks, and what it says of itself, is not asked: programs write it in many ways.
+A cell that says what cannot be (a date outside of the calendar, letters for a number) is left as it is written. Of how
+the workbook looks only the formats of numbers are asked: programs write the rest, and what it says of itself, in many
+ways.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
-from openpyxl.styles.numbers import builtin_format_code, is_date_format, is_timedelta_format
 from openpyxl.utils import column_index_from_string
-from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel, from_ISO8601
+from openpyxl.utils.datetime import from_ISO8601
 from openpyxl.xml.functions import iterparse
 
 from vademecum.engines.files import archive
+from vademecum.engines.files.dates import Look
+from vademecum.engines.files.looks import looks, spelled, stored
 from vademecum.engines.files.parsed import XLSX, Limits, Parsed, Part, Unreadable
 from vademecum.engines.files.table import Row, table
 
@@ -42,18 +43,12 @@ _ESCAPED = re.compile(
 _Thing = TypeVar("_Thing")
 
 
-class _Date(Enum):
-    POINT = "point"
-    DURATION = "duration"
-
-
 class _Book(NamedTuple):
-    """What the cells of all sheets refer to. `strings`: None, there is no list of them. `dates`: what a cell's style makes
-    of a number, if it is one of them."""
+    """What the cells of all sheets refer to. `strings`: None, there is no list of them. `looks`: by the number of a cell's
+    style."""
 
     strings: Sequence[str] | None
-    dates: Sequence[_Date | None]
-    epoch: datetime.datetime
+    looks: Sequence[Look]
 
 
 def parse(data: bytes, limits: Limits) -> Parsed:
@@ -97,14 +92,13 @@ def _there(thing: _Thing | None) -> _Thing:
 
 
 def _book(opened: zipfile.ZipFile, main: Any, places: dict[str, str | None], limits: Limits) -> _Book:
-    strings, looks = places.get("sharedStrings"), places.get("styles")
-    styles = archive.xml(archive.member(opened, looks, limits)) if looks is not None else None
+    strings, place = places.get("sharedStrings"), places.get("styles")
+    styles = archive.xml(archive.member(opened, place, limits)) if place is not None else None
     properties = main.find("{*}workbookPr")
     since_1904 = properties is not None and properties.get("date1904") in ("1", "true")
     return _Book(
         None if strings is None else list(_strings(opened, strings)),
-        () if styles is None else list(_dates(styles)),
-        MAC_EPOCH if since_1904 else WINDOWS_EPOCH,
+        () if styles is None else looks(styles, since_1904),
     )
 
 
@@ -114,16 +108,6 @@ def _strings(opened: zipfile.ZipFile, place: str) -> Iterator[str]:
             if node.tag == _STRING:
                 yield _string(node)
                 node.clear()
-
-
-def _dates(styles: Any) -> Iterator[_Date | None]:
-    own = {said.get("numFmtId"): said.get("formatCode") for said in styles.iterfind("{*}numFmts/{*}numFmt")}
-    for style in styles.iterfind("{*}cellXfs/{*}xf"):
-        number = style.get("numFmtId", "0")
-        known = builtin_format_code(int(number)) if _INDEX.fullmatch(number) else None
-        form = own.get(number, known)
-        duration = _Date.DURATION if is_timedelta_format(form) else _Date.POINT
-        yield duration if is_date_format(form) else None
 
 
 def _rows(opened: zipfile.ZipFile, place: str, book: _Book) -> Iterator[tuple[int, list[str]]]:
@@ -163,23 +147,27 @@ def _value(cell: Any, book: _Book) -> str:
     if kind == "s":
         return _at(_there(book.strings), said) or ""
     try:
-        return str(_meant(kind, said, cell.get("s", "0"), book)) if said else ""
+        return _meant(kind, said, cell.get("s", "0"), book) if said else ""
     except (ValueError, OverflowError):
         return said
 
 
-def _meant(kind: str, said: str, style: str, book: _Book) -> object:
+def _meant(kind: str, said: str, style: str, book: _Book) -> str:
     if kind == "b":
-        return bool(int(said))
+        return str(bool(int(said)))
     if kind == "d":
-        return from_ISO8601(said)
+        return _written(said)
     if kind != "n":
         return said
     number = float(said) if set(said) & set(".eE") else int(said)
     if not math.isfinite(number):
         raise ValueError(said)
-    date = _at(book.dates, style)
-    return number if date is None else from_excel(number, book.epoch, date is _Date.DURATION)
+    return (_at(book.looks, style) or stored)(number, spelled(number))
+
+
+def _written(said: str) -> str:
+    meant = from_ISO8601(said)
+    return said if isinstance(meant, datetime.timedelta) else str(meant)
 
 
 def _at(things: Sequence[_Thing], written: str) -> _Thing | None:

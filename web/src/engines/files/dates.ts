@@ -1,52 +1,86 @@
-/** Dates in a workbook are numbers of days; that they are dates, only their format says. */
+/**
+ * Days, times and durations of a workbook are numbers of days; that they are, and what of them is shown, only their format
+ * says. The rules are those of server/vademecum/engines/files/dates.py.
+ */
 
-import { elements, find, type XmlNode } from "./xml.ts";
+/** What a format makes of a number, which comes as it is and as it is spelled without a format. */
+export type Look = (number: number, plain: string) => string;
 
-export type DateKind = "date" | "duration";
-
-const DAY_MS = 86_400_000;
+const DAYS_MAX = 2_958_465; // the end of 9999, and of Excel
+const [SECOND, MINUTE, HOUR, DAY] = [1000, 60_000, 3_600_000, 86_400_000] as const;
+const SIZES = new Map([
+  ["h", HOUR],
+  ["m", MINUTE],
+  ["s", SECOND],
+]);
 const EPOCH = Date.UTC(1899, 11, 30);
 const EPOCH_1904 = Date.UTC(1904, 0, 1);
-/** Formats that every program knows by their numbers. */
-const BUILT_IN: Record<string, DateKind> = {
-  ...Object.fromEntries([14, 15, 16, 17, 18, 19, 20, 21, 22, 45, 47].map((number) => [number, "date"])),
-  46: "duration",
-};
+const [FIRST, LAST] = [Date.parse("0001-01-01"), Date.parse("9999-12-31")] as const;
+const ELAPSED = /\[([hH]{1,2}|[mM]{1,2}|[sS]{1,2})\]/u;
+const [TIME, SECONDS, FRACTION] = [/[hHsS]/u, /[sS]/u, /[sS]\]?[.,]0/u] as const;
+const [DAY_OR_YEAR, MONTH] = [/[dDyY]|[mM]{3}/u, /[mM]/u] as const;
 const WRITTEN = /^(?:(\d{4}-\d\d-\d\d))?T?(?:(\d\d):(\d\d)(?::(\d\d)(\.\d{1,3})?)?)?/u;
-const NO_FORMAT = /".*?"|\[(?!hh?\]|mm?\]|ss?\])[^\]]*\]/giu; // letters that are shown, colours, languages
 
-/** By the number of a cell's style, what its format makes of a number. */
-export function dateFormats(styles: XmlNode): (DateKind | undefined)[] {
-  const formats = find(styles, "x:numFmts");
-  const kinds = new Map<string, DateKind | undefined>(Object.entries(BUILT_IN));
-  for (const { attributes } of formats ? elements(formats) : [])
-    kinds.set(attributes.get("numFmtId") ?? "", kindOf(attributes.get("formatCode") ?? ""));
-  const cells = find(styles, "x:cellXfs");
-  return (cells ? elements(cells) : []).map(({ attributes }) => kinds.get(attributes.get("numFmtId") ?? ""));
+/** What of a point in time. `exact`: to the millisecond, where Excel rounds to seconds. */
+interface Shown {
+  day: boolean;
+  time: boolean;
+  seconds: boolean;
+  exact: boolean;
 }
 
-function kindOf(format: string): DateKind | undefined {
-  const [positive = ""] = format.split(";");
-  const bare = positive.replace(NO_FORMAT, "");
-  if (/\[(hh?|mm?|ss?)\]/iu.test(bare)) return "duration";
-  return /(?<![_\\])[dmhys]/iu.test(bare) ? "date" : undefined;
+/** Undefined where the pattern, which has no letters that are only shown, is none of a day or time. */
+export function dated(pattern: string, since1904: boolean): Look | undefined {
+  const [seconds, exact] = [SECONDS.test(pattern), FRACTION.test(pattern)];
+  const elapsed = ELAPSED.exec(pattern)?.[1]?.toLowerCase();
+  if (elapsed) return duration(elapsed, seconds, exact);
+  const time = TIME.test(pattern);
+  const day = DAY_OR_YEAR.test(pattern) || (!time && MONTH.test(pattern));
+  return day || time ? point({ day, time, seconds, exact: exact || !time }, since1904) : undefined;
 }
 
-/** As Python spells it, which is what the server stores; undefined where there is no such day. */
-export function spelledDate(days: number, kind: DateKind, since1904: boolean): string | undefined {
-  const part = Math.round((days - Math.floor(days)) * DAY_MS);
-  let day = Math.floor(days);
-  if (kind === "duration" && Math.abs(days) >= 1e9) return undefined;
-  if (kind === "duration")
-    return (day ? `${day} day${Math.abs(day) === 1 ? "" : "s"}, ` : "") + clock(part, false);
-  if (day === 0 && part < DAY_MS) return clock(part, true);
-  if (days > 0 && days < 60 && !since1904) day++; // Excel believes in a 29 February 1900
-  const time = (since1904 ? EPOCH_1904 : EPOCH) + day * DAY_MS + part;
-  if (!(time < Date.UTC(10_000, 0, 1) && time >= Date.UTC(1, 0, 1))) return undefined;
-  return `${new Date(time).toISOString().slice(0, 10)} ${clock(time - Math.floor(time / DAY_MS) * DAY_MS, true)}`;
+function duration(largest: string, seconds: boolean, exact: boolean): Look {
+  return (days, plain) => {
+    if (Math.abs(days) > DAYS_MAX) return plain;
+    const length = milliseconds(Math.abs(days), exact);
+    return (days < 0 && length ? "-" : "") + clock(length, largest, seconds);
+  };
 }
 
-/** What is written as a day, a time or both; as it is written, if it is none. */
+function point(shown: Shown, since1904: boolean): Look {
+  return (days, plain) => {
+    if (Math.abs(days) > DAYS_MAX) return plain;
+    const whole = milliseconds(days, shown.exact);
+    let day = Math.floor(whole / DAY);
+    const time = shown.time ? clock(whole - day * DAY, "hh", shown.seconds) : "";
+    if (!shown.day || (day === 0 && !since1904)) return time || plain; // Excel's 0 January is no day
+    if (day > 0 && day < 60 && !since1904) day++; // Excel believes in a 29 February 1900
+    const start = (since1904 ? EPOCH_1904 : EPOCH) + day * DAY;
+    if (start < FIRST || start > LAST) return plain;
+    return `${new Date(start).toISOString().slice(0, 10)} ${time}`.trimEnd();
+  };
+}
+
+function milliseconds(days: number, exact: boolean): number {
+  const length = Math.floor(days * DAY + 0.5);
+  return exact ? length : Math.floor((length + SECOND / 2) / SECOND) * SECOND;
+}
+
+/**
+ * As "27:05". `largest`: the unit that no larger one takes from, in as many letters as it has digits; `seconds`: they are
+ * shown even if there are none.
+ */
+function clock(length: number, largest: string, seconds: boolean): string {
+  const two = (number: number) => String(number % 60).padStart(2, "0");
+  const size = SIZES.get(largest[0]!)!;
+  const shown = [String(Math.floor(length / size)).padStart(largest.length, "0")];
+  if (size > MINUTE) shown.push(two(Math.floor(length / MINUTE)));
+  if (size > SECOND && (seconds || length % MINUTE)) shown.push(two(Math.floor(length / SECOND)));
+  const fraction = String(length % SECOND).padStart(3, "0");
+  return shown.join(":") + (Number(fraction) ? `.${fraction.replace(/0+$/u, "")}` : "");
+}
+
+/** What is written as a day, a time or both, as Python spells it; as it is written, if it is none. */
 export function spelledTime(value: string): string {
   const [, date, hours, minutes, seconds = "00", fraction = ""] = WRITTEN.exec(value) ?? [];
   const isDay = !date || (date > "0001" && isoDay(date) === date);
@@ -65,12 +99,4 @@ export function spelledTime(value: string): string {
 function isoDay(date: string): string {
   const time = Date.parse(date);
   return Number.isNaN(time) ? "" : new Date(time).toISOString().slice(0, 10);
-}
-
-function clock(ms: number, padded: boolean): string {
-  const two = (number: number) => String(number).padStart(2, "0");
-  const seconds = Math.floor(ms / 1000);
-  const hours = Math.floor(seconds / 3600);
-  const fraction = ms % 1000 ? `.${String(ms % 1000).padStart(3, "0")}000` : "";
-  return `${padded ? two(hours) : hours}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}${fraction}`;
 }

@@ -4,7 +4,8 @@
  */
 
 import { Archive } from "./archive.ts";
-import { dateFormats, spelledDate, spelledTime, type DateKind } from "./dates.ts";
+import { spelledTime, type Look } from "./dates.ts";
+import { looks, spelled, stored } from "./looks.ts";
 import { LIMITS, part, Unreadable, XLSX, type Part, type Read } from "./parsed.ts";
 import { byType, relationsOf, type Relation } from "./relations.ts";
 import { table, type Row } from "./table.ts";
@@ -15,15 +16,14 @@ const ROWS_MAX = 1_048_576; // Excel has no more
 const ESCAPED = /_x(?!D[89A-F])([0-9A-F]{4})_/giu; // what XML cannot hold; half a letter stays so
 const PLACE = /^([A-Za-z]{1,3})\d+$/u;
 const INDEX = /^\d{1,9}$/u;
-const WHOLE = /^\s*\+?(-?\d+)\s*$/u;
-const NUMBER = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/iu;
+const WHOLE = /^\s*[+-]?\d+\s*$/u;
+const NUMBER = /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/iu;
 const BLANK = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/u; // Python's
 
 /** What the cells of all sheets refer to. */
 interface Book {
   strings: string[] | undefined; // there is no list of them
-  dates: (DateKind | undefined)[]; // by the number of the style
-  since1904: boolean;
+  looks: Look[]; // by the number of the style
 }
 
 export function parse(data: Uint8Array): Read {
@@ -66,8 +66,7 @@ function bookOf(archive: Archive, main: XmlNode, related: readonly Relation[]): 
   const since1904 = find(main, "x:workbookPr")?.attributes.get("date1904") ?? "0";
   return {
     strings: strings === undefined ? undefined : elements(archive.xml(strings)).map(stringOf),
-    dates: styles ? dateFormats(archive.xml(styles)) : [],
-    since1904: since1904 === "1" || since1904 === "true",
+    looks: styles ? looks(archive.xml(styles), since1904 === "1" || since1904 === "true") : [],
   };
 }
 
@@ -118,16 +117,16 @@ function columnOf(reference: string | undefined): number | undefined {
   return [...column].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0) - 1;
 }
 
-function valueOf(cell: XmlNode, { strings, dates, since1904 }: Book): string {
+function valueOf(cell: XmlNode, book: Book): string {
   const type = cell.attributes.get("t") ?? "n";
   if (type === "inlineStr") return elements(cell).filter(isInline).map(stringOf).join("");
   const value = letters(find(cell, "x:v"));
-  if (type === "s") return at(there(strings), value) ?? "";
+  if (type === "s") return at(there(book.strings), value) ?? "";
   if (type === "b") return WHOLE.test(value) ? (Number(value) ? "True" : "False") : value;
   if (type === "d") return spelledTime(value);
   if (type !== "n" || !NUMBER.test(value) || !Number.isFinite(Number(value))) return value;
-  const kind = at(dates, cell.attributes.get("s") ?? "0");
-  return kind ? (spelledDate(Number(value), kind, since1904) ?? value) : spelledNumber(value);
+  const look = at(book.looks, cell.attributes.get("s") ?? "0") ?? stored;
+  return look(Number(value), spelled(value));
 }
 
 function isInline({ name }: XmlNode): boolean {
@@ -136,15 +135,4 @@ function isInline({ name }: XmlNode): boolean {
 
 function at<Thing>(things: readonly Thing[], written: string): Thing | undefined {
   return INDEX.test(written) ? things[Number(written)] : undefined;
-}
-
-/** As Python spells it, which is what the server stores: a fraction keeps its point. */
-function spelledNumber(value: string): string {
-  const whole = WHOLE.exec(value)?.[1];
-  if (whole) return String(BigInt(whole));
-  const number = Number(value);
-  const size = Math.abs(number);
-  if (size && (size < 1e-4 || size >= 1e16)) return number.toExponential().replace(/e([+-])(\d)$/u, "e$10$2");
-  const spelled = Object.is(number, -0) ? "-0" : String(number);
-  return /^-?\d+$/u.test(spelled) ? `${spelled}.0` : spelled;
 }

@@ -1,0 +1,85 @@
+"""Days, times and durations of a workbook are numbers of days; that they are, and what of them is shown, only their
+format says. Its twin is web/src/engines/files/dates.ts.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+Look = Callable[[float, str], str]
+"""What a format makes of a number, which comes as it is and as it is spelled without a format."""
+
+_DAYS_MAX = 2_958_465  # the end of 9999, and of Excel
+_SECOND, _MINUTE, _HOUR, _DAY = 1000, 60_000, 3_600_000, 86_400_000
+_SIZES = {"h": _HOUR, "m": _MINUTE, "s": _SECOND}
+_EPOCH = datetime.date(1899, 12, 30).toordinal()
+_EPOCH_1904 = datetime.date(1904, 1, 1).toordinal()
+_LAST = datetime.date.max.toordinal()
+_ELAPSED = re.compile(r"\[([hH]{1,2}|[mM]{1,2}|[sS]{1,2})\]")
+_TIME, _SECONDS, _FRACTION = re.compile("[hHsS]"), re.compile("[sS]"), re.compile(r"[sS]\]?[.,]0")
+_DAY_OR_YEAR, _MONTH = re.compile("[dDyY]|[mM]{3}"), re.compile("[mM]")
+
+
+class _Shown(NamedTuple):
+    """What of a point in time. `exact`: to the millisecond, where Excel rounds to seconds."""
+
+    day: bool
+    time: bool
+    seconds: bool
+    exact: bool
+
+
+def dated(pattern: str, since_1904: bool) -> Look | None:
+    """None where the pattern, which has no letters that are only shown, is none of a day or time."""
+    seconds, exact = bool(_SECONDS.search(pattern)), bool(_FRACTION.search(pattern))
+    elapsed = _ELAPSED.search(pattern)
+    if elapsed:
+        return partial(_duration, elapsed[1].lower(), seconds, exact)
+    time = bool(_TIME.search(pattern))
+    day = bool(_DAY_OR_YEAR.search(pattern)) or (not time and bool(_MONTH.search(pattern)))
+    return partial(_point, _Shown(day, time, seconds, exact or not time), since_1904) if day or time else None
+
+
+def _duration(largest: str, seconds: bool, exact: bool, days: float, plain: str) -> str:
+    if abs(days) > _DAYS_MAX:
+        return plain
+    length = _milliseconds(abs(days), exact)
+    return ("-" if days < 0 and length else "") + _clock(length, largest, seconds)
+
+
+def _point(shown: _Shown, since_1904: bool, days: float, plain: str) -> str:
+    if abs(days) > _DAYS_MAX:
+        return plain
+    day, time = divmod(_milliseconds(days, shown.exact), _DAY)
+    clock = _clock(time, "hh", shown.seconds) if shown.time else ""
+    if not shown.day or (day == 0 and not since_1904):  # Excel's 0 January is no day
+        return clock or plain
+    if 0 < day < 60 and not since_1904:
+        day += 1  # Excel believes in a 29 February 1900
+    ordinal = day + (_EPOCH_1904 if since_1904 else _EPOCH)
+    if not 0 < ordinal <= _LAST:
+        return plain
+    return f"{datetime.date.fromordinal(ordinal)} {clock}".rstrip()
+
+
+def _milliseconds(days: float, exact: bool) -> int:
+    length = math.floor(days * _DAY + 0.5)
+    return length if exact else (length + _SECOND // 2) // _SECOND * _SECOND
+
+
+def _clock(length: int, largest: str, seconds: bool) -> str:
+    """As "27:05". `largest`: the unit that no larger one takes from, in as many letters as it has digits; `seconds`: they
+    are shown even if there are none."""
+    size = _SIZES[largest[0]]
+    shown = [str(length // size).zfill(len(largest))]
+    if size > _MINUTE:
+        shown.append(f"{length // _MINUTE % 60:02}")
+    if size > _SECOND and (seconds or length % _MINUTE):
+        shown.append(f"{length // _SECOND % 60:02}")
+    fraction = length % _SECOND
+    return ":".join(shown) + (f".{fraction:03}".rstrip("0") if fraction else "")
