@@ -23,6 +23,7 @@ from unit.files import (
     test_formats,
     test_honest,
     test_looks,
+    test_numbering,
     test_odt,
     test_office,
     test_sniff,
@@ -123,6 +124,9 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "boxed.docx", test_word.docx_boxed()
     yield "headed.docx", test_word.docx_headed()
     yield "headed otherwise.docx", test_word.docx_headed(first=True, even=True)
+    yield "strict contract.docx", test_office.strict(test_numbering.contract())
+    for name, data in test_numbering.made().items():
+        yield f"{name}.docx", data
     for kind in ("footnote", "endnote"):
         yield f"{kind}.docx", test_word.docx_noted(kind)
     yield (

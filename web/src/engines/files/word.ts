@@ -1,21 +1,25 @@
 /**
- * DOCX, as Word shows it: what was inserted is read; what was struck out or hidden is not. Headings become sections. A
- * note stands below the paragraph or table that refers to it; what stands above the pages is read once, before all of
- * them, and what stands below them after all.
+ * DOCX, as Word shows it: what was inserted is read; what was struck out or hidden is not. Headings become sections. The
+ * numbers that Word makes are written out. A note stands below the paragraph or table that refers to it; what stands above
+ * the pages is read once, before all of them, and what stands below them after all.
  */
 
 import { Archive } from "./archive.ts";
 import { Drawn } from "./drawn.ts";
-import { DOCX, joined, part, Unreadable, type Part, type Read } from "./parsed.ts";
+import { Counting, Numbering } from "./numbering.ts";
+import { DOCX, isOutOfMemory, joined, part, Unreadable, type Part, type Read } from "./parsed.ts";
+import { isOn, value } from "./properties.ts";
 import { byType, relationsOf, type Relation } from "./relations.ts";
-import { elements, every, find, letters, topmost, type XmlNode } from "./xml.ts";
+import { elements, every, find, letters, parseXml, topmost, type XmlNode } from "./xml.ts";
 
 const BLOCKS = new Set(["w:p", "w:tbl"]);
 const LETTERS = new Set(["w:t", "m:t"]); // those of a formula, too
+const NUMBER = "w:lvlText"; // of a paragraph, where it is written out; no document has one there
 const ROW = new Set(["w:tr"]);
 const CELL = new Set(["w:tc"]);
 /** Struck out, or moved away; properties (whose tabs are stops and not signs); how a sign is pronounced; a second copy. */
 const GONE = new Set(["w:del", "w:moveFrom", "w:pPr", "w:rPr", "w:sectPr", "w:rt", "mc:Fallback"]);
+const OUTSIDE = new Set([...GONE, "w:p"]); // a paragraph's own words are not those of a box in it
 const SHAPES = new Set(["inline", "anchor", "wsp"]);
 const SIGNS: Record<string, string> = {
   "w:tab": "\t",
@@ -24,10 +28,14 @@ const SIGNS: Record<string, string> = {
   "w:noBreakHyphen": "-",
   "w:ptab": "\t",
 };
+const UNBLANK = /[^\s\x85\ufeff]/u; // what is a blank to Python or to a browser is one here
 const HEADING = /^(heading [1-9]$|Heading|Title)/u;
 
 const MAIN = "word/document.xml"; // some programs have it as document2.xml
 const REFERENCES = new Set(["w:footnoteReference", "w:endnoteReference"]);
+
+/** Makes a tree, or several that go on counting, as Word shows them. */
+type Show = (root: XmlNode) => void;
 
 export function parse(data: Uint8Array): Read {
   const archive = new Archive(data);
@@ -37,17 +45,27 @@ export function parse(data: Uint8Array): Read {
   const styles = archive.has("word/styles.xml") ? archive.xml("word/styles.xml") : undefined;
   const headings = styles ? headingsOf(styles) : new Set();
   const hidden = styles ? hiddenStyles(styles) : new Set<string>();
-  takeHidden(body, hidden);
   const relations = relationsOf(archive, main);
+  const numbering = numberingOf(archive, relations, styles);
+  const story = (): Show => {
+    const counting = numbering && new Counting(numbering);
+    return (root) => {
+      takeHidden(root, hidden);
+      if (counting) writeOutNumbers(root, counting, hidden);
+    };
+  };
+  story()(body);
   writeOutDrawn(body, new Drawn(archive), relations);
-  const notes = notesOf(archive, relations, hidden);
-  const shown = (place: string) => around(archive, relations, body, place, hidden);
+  const notes = notesOf(archive, relations, story);
+  const aroundPages = story();
+  const shown = (place: string) => around(archive, relations, body, place, aroundPages);
   const parts = shown("header");
   let section: string | undefined;
   for (const block of topmost(body, BLOCKS, GONE)) {
     const text = textOf(block);
     const style = find(block, "w:pPr", "w:pStyle")?.attributes.get("w:val");
-    if (headings.has(style) && text.trim()) section = text.trim();
+    const said = text.slice(letters(find(block, NUMBER)).length).trim();
+    if (headings.has(style) && said) section = text.trim();
     const below = [...topmost(block, REFERENCES, GONE)].map((mark) => taken(notes, keyOf(mark)));
     parts.push(part([text, ...below.filter(Boolean)].join("\n"), { section }));
   }
@@ -73,12 +91,6 @@ function hiddenStyles(root: XmlNode): Set<string> {
   return new Set([...styles].filter(([, style]) => hides(style)).map(([name]) => name));
 }
 
-/** Whether a property is on; undefined if nothing is said of it. */
-function isOn(properties: XmlNode | undefined, name: string): boolean | undefined {
-  const found = find(properties, name);
-  return found && !["0", "false", "off"].includes(found.attributes.get("w:val") ?? "");
-}
-
 /** Out of a tree what Word does not show. */
 function takeHidden(node: XmlNode, styles: ReadonlySet<string>, isParagraphHidden = false): void {
   const style = node.name === "w:p" ? find(node, "w:pPr", "w:pStyle")?.attributes.get("w:val") : undefined;
@@ -100,6 +112,47 @@ function isShapeHidden(shape: XmlNode): boolean {
   return ["1", "true"].includes(about?.attributes.get("hidden") ?? "");
 }
 
+/** None if the document has none that can be read. */
+function numberingOf(
+  archive: Archive,
+  relations: readonly Relation[],
+  styles: XmlNode | undefined,
+): Numbering | undefined {
+  const place = byType(relations, "numbering").find((place) => archive.has(place));
+  const data = place === undefined ? undefined : archive.bytes(place);
+  try {
+    return data && new Numbering(parseXml(data), styles);
+  } catch (error) {
+    if (isOutOfMemory(error)) throw error;
+    return undefined;
+  }
+}
+
+/** Into each paragraph the number that Word shows before it. One without words whose end is gone is no paragraph. */
+function writeOutNumbers(root: XmlNode, counting: Counting, hidden: ReadonlySet<string>): void {
+  for (const [paragraph, isBoxed] of paragraphs(root)) {
+    const isSaid = [...topmost(paragraph, LETTERS, OUTSIDE)].some((node) => UNBLANK.test(letters(node)));
+    const number = isSaid || !isEndGone(paragraph, hidden) ? counting.number(paragraph, isSaid, isBoxed) : "";
+    if (number) paragraph.children.unshift(made(NUMBER, [number]));
+  }
+}
+
+/** All, in order, those within others too, and whether they stand in a box of text. */
+function* paragraphs(node: XmlNode, isBoxed = false): Generator<[XmlNode, boolean]> {
+  for (const child of elements(node)) {
+    if (child.name === "w:p") yield [child, isBoxed];
+    if (!GONE.has(child.name)) yield* paragraphs(child, isBoxed || child.name === "w:txbxContent");
+  }
+}
+
+/** Whether its mark was struck out, moved away or hidden. */
+function isEndGone(paragraph: XmlNode, hidden: ReadonlySet<string>): boolean {
+  const properties = find(paragraph, "w:pPr");
+  const look = find(properties, "w:rPr");
+  if (find(look, "w:del") || find(look, "w:moveFrom")) return true;
+  return isOn(look, "w:vanish") ?? hidden.has(value(properties, "w:pStyle"));
+}
+
 /** What a chart or a diagram says, as a box of text where it stands. */
 function writeOutDrawn(node: XmlNode, drawn: Drawn, relations: readonly Relation[]): void {
   for (const graphic of [...every(node, "a:graphicData")]) {
@@ -119,12 +172,13 @@ function around(
   related: readonly Relation[],
   body: XmlNode,
   place: string,
-  hidden: ReadonlySet<string>,
+  show: Show,
 ): Part[] {
   const relations = related.filter((relation) => archive.has(relation.place));
   const settings = byType(relations, "settings")[0];
   const oddAndEven = settings && isOn(archive.xml(settings), "w:evenAndOddHeaders");
   const found = new Set<string>();
+  const read = new Set<string>();
   for (const section of every(body, "w:sectPr")) {
     const shown: Record<string, unknown> = {
       default: true,
@@ -135,8 +189,10 @@ function around(
       const relation = relations.find(({ id }) => id === attributes.get("r:id"));
       if (name !== `w:${place}Reference` || !relation || !shown[attributes.get("w:type") ?? "default"])
         continue;
+      if (read.has(relation.place)) continue;
+      read.add(relation.place);
       const root = archive.xml(relation.place);
-      takeHidden(root, hidden);
+      show(root);
       const said = blocksOf(root).trim();
       if (/\p{L}/u.test(said)) found.add(said);
     }
@@ -145,15 +201,11 @@ function around(
 }
 
 /** What each note says, by what refers to it. */
-function notesOf(
-  archive: Archive,
-  relations: readonly Relation[],
-  hidden: ReadonlySet<string>,
-): Map<string, string> {
+function notesOf(archive: Archive, relations: readonly Relation[], story: () => Show): Map<string, string> {
   const found = new Map<string, string>();
   for (const place of [...byType(relations, "footnotes"), ...byType(relations, "endnotes")]) {
     const root = archive.xml(place);
-    takeHidden(root, hidden);
+    story()(root);
     for (const note of elements(root)) found.set(keyOf(note), blocksOf(note).trim());
   }
   return found;
@@ -191,7 +243,7 @@ function wordsOf(node: XmlNode): string {
   return elements(node)
     .filter(({ name }) => !GONE.has(name))
     .map((child) => {
-      if (LETTERS.has(child.name)) return letters(child);
+      if (LETTERS.has(child.name) || child.name === NUMBER) return letters(child);
       if (child.name === "w:txbxContent") return `\n${blocksOf(child)}\n`;
       return (SIGNS[child.name] ?? "") + wordsOf(child);
     })
