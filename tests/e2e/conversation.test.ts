@@ -18,6 +18,7 @@ const RULES: Rule[] = [
   { when: "once more", say: Array.from({ length: 400 }, (_, n) => `again${n} `), pause_s: 0.02 },
   { when: "slowly", say: Array.from({ length: 400 }, (_, n) => `word${n} `), pause_s: 0.02 },
   { when: "think long", say: ["At last."], first_s: 8 },
+  { when: "busy", say: [], status: 429 },
   { when: "break off", say: ["It begins, ", "and then "], ends: "broken" },
   { when: "hurt me", say: [HOSTILE] },
 ];
@@ -163,6 +164,12 @@ test("an answer that is stopped before a word of it came is not said to be kept"
   await device.page.getByText("Reading your documents…").waitFor();
   await device.page.getByRole("button", { name: "Stop" }).click();
   await device.page.getByText("Stopped.", { exact: true }).waitFor();
+  await device.ask("Are you busy?");
+  await device.page
+    .getByText(/^The assistant cannot answer yet, and is asked again after \d+ seconds?\.$/)
+    .waitFor();
+  await device.page.getByRole("button", { name: "Stop" }).click();
+  await device.page.getByText("Stopped.", { exact: true }).nth(1).waitFor();
 });
 
 test("a page killed before an answer, or in the middle: the next one answers, or has what was saved", async () => {

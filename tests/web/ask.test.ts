@@ -32,6 +32,7 @@ let summary$: BehaviorSubject<SyncSummary>;
 let asking: Asking;
 let says: string;
 
+const refusal = (code: string) => JSON.stringify({ code, detail: "It does not answer." });
 const YES = 'event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: {"finish":"stop"}\n\n';
 const summary = (kind: SyncSummary["kind"]): SyncSummary => ({
   ...{ kind, waiting: 0, waitingOf: {}, syncedAt: null },
@@ -58,7 +59,7 @@ beforeEach(async () => {
     await whenAsked();
     const status = refuses();
     response.writeHead(status ?? 200, {});
-    if (status) return void response.end('{"code":"ASSISTANT","detail":"It does not answer."}');
+    if (status) return void response.end(refusal(status === 429 ? "RATE_LIMITED" : "ASSISTANT"));
     response.end(says);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -203,6 +204,16 @@ test("a question is answered here from its first moment, and Stop is heard whate
   await soon(() => expect(writes()).toEqual([]));
   stopping.unsubscribe();
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
+});
+
+test("who waits for an assistant that takes no question now sees it, and Stop is heard", async () => {
+  summary$.next(summary("live"));
+  refuses = () => 429;
+  const id = await asking.ask("s", "When is the rent due?");
+  await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
+  asking.stop(id);
+  await soon(() => expect(asking.writing$.value).toEqual({}));
+  expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
 });
 
 test("a model's answer outlives one that is stopped, and one that breaks off", async () => {

@@ -11,10 +11,11 @@ let server: Server;
 let asked: number[] = [];
 let ending: Ending;
 let finish = "stop";
+let waits: number[] = [];
 
 /** A server that refuses so often, and then answers "Yes.". Asks it with a little patience. */
 async function asking(refusals: Refused[], patienceS: number, signal = new AbortController().signal) {
-  asked = [];
+  [asked, waits] = [[], []];
   server = createServer((_, response) => {
     asked.push(performance.now());
     const refused = refusals[asked.length - 1];
@@ -34,7 +35,8 @@ async function asking(refusals: Refused[], patienceS: number, signal = new Abort
   const question = { query: "rent?", sessionId: "s1", episodeId: "e1" };
   const told: string[] = [];
   const listener = { context: () => {}, delta: (text: string) => void told.push(text) };
-  ending = await patiently(() => answer(wire, question, listener, signal), signal, patienceS);
+  const wait = (seconds: number) => void waits.push(seconds);
+  ending = await patiently(() => answer(wire, question, listener, signal), signal, wait, patienceS);
   return told.join("");
 }
 
@@ -62,6 +64,7 @@ test.each<Refused>([
   expect(await asking([refused, refused], 60)).toBe("Yes.");
   expect(asked).toHaveLength(3);
   expect(asked[2]! - asked[0]!).toBeGreaterThan(1_900);
+  expect(waits).toEqual([1, 0, 1, 0]); // whoever asked sees that it is waited for
 });
 
 test("without a Retry-After there is a wait all the same", async () => {

@@ -31,6 +31,8 @@ export interface Writing {
   told: Told | null;
   /** Names of files that it waits for. */
   awaits: string[];
+  /** After so many seconds the assistant is asked again, which takes no question now; 0: it is not waited for. */
+  waitsS: number;
 }
 
 export interface AssistantState {
@@ -313,7 +315,7 @@ export class Asking {
       delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
     };
     const asked = () => answer(this.#house.wire, question, listener, signal);
-    const ending = await patiently(asked, signal);
+    const ending = await patiently(asked, signal, (waitsS) => write({ waitsS }));
     const written = this.#written(row.id);
     if (ending === "whole") return { ...written, status: "done" };
     if (!written.aiResponse) return this.#quotes(row);
@@ -357,7 +359,7 @@ export class Asking {
   }
 
   #writing(episodeId: string): Writing {
-    const begun = { episodeId, aiResponse: "", citations: [], told: null, awaits: [] };
+    const begun = { episodeId, aiResponse: "", citations: [], told: null, awaits: [], waitsS: 0 };
     return this.writing$.value[episodeId] ?? begun;
   }
 

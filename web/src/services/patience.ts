@@ -10,11 +10,13 @@ const FOR_NOW = ["RATE_LIMITED", "BUSY", "ASSISTANT_BUSY"];
 
 /**
  * The outcome of `work`, which is tried again after the wait that a refusal asks for, as long as all waits together
- * are within `patienceS`. Then, and once `signal` has ended the waiting, throws the last refusal.
+ * are within `patienceS`. Then, and once `signal` has ended the waiting, throws the last refusal. `waits` is told how many
+ * seconds each wait takes, and 0 at its end.
  */
 export async function patiently<T>(
   work: () => Promise<T>,
   signal: AbortSignal,
+  waits: (seconds: number) => void,
   patienceS = PATIENCE_S,
 ): Promise<T> {
   for (let left = patienceS; ;) {
@@ -25,8 +27,10 @@ export async function patiently<T>(
       const wait = Math.max(error.retryAfterS ?? WAIT_S, 1);
       left -= wait;
       if (left < 0) throw error;
+      waits(wait);
       await pause(wait * 1000, signal);
       if (signal.aborted) throw error;
+      waits(0);
     }
   }
 }

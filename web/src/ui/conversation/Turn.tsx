@@ -39,7 +39,7 @@ export const Turn = memo(function Turn({
 }: Props) {
   const [editing, setEditing] = useState(false);
   const { aiResponse, citations } = writing ?? turn;
-  const awaits = writing?.awaits ?? [];
+  const { awaits, waitsS } = writing ?? { awaits: [], waitsS: 0 };
   const isQuotes = !writing && turn.model === QUOTES;
   return (
     <Stack component="article" id={turn.id} gap="sm">
@@ -53,7 +53,10 @@ export const Turn = memo(function Turn({
           </Text>
         </Paper>
       )}
-      <Box aria-live={isLast ? "polite" : undefined} aria-busy={writing !== undefined && awaits.length === 0}>
+      <Box
+        aria-live={isLast ? "polite" : undefined}
+        aria-busy={writing !== undefined && awaits.length === 0 && waitsS === 0}
+      >
         <VisuallyHidden component="h3">{words.conversation.answer}</VisuallyHidden>
         {isQuotes && citations.length > 0 && (
           <Text size="sm" fw={600} c="dimmed" mb="xs">
@@ -67,7 +70,7 @@ export const Turn = memo(function Turn({
             </Suspense>
           </Bounded>
         ) : (
-          writing && <Thinking turn={turn} awaits={awaits} />
+          writing && <Thinking turn={turn} awaits={awaits} waitsS={waitsS} />
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
         <Note turn={turn} writing={writing} assistant={assistant} kind={kind} />
@@ -91,14 +94,14 @@ function AsWritten({ text }: { text: string }) {
   return <Text style={{ whiteSpace: "pre-wrap" }}>{text}</Text>;
 }
 
-/** `awaits`: names of files that the answer waits for. */
-function Thinking({ turn, awaits }: { turn: EpisodeDoc; awaits: readonly string[] }) {
+function Thinking({ turn, awaits, waitsS }: Pick<Writing, "awaits" | "waitsS"> & { turn: EpisodeDoc }) {
   const { desk } = useDesk();
-  const { answerNow, awaits: waits, thinking } = words.conversation;
+  const { answerNow, awaits: awaiting, thinking, waits } = words.conversation;
+  const unhindered = waitsS > 0 ? waits(waitsS) : thinking;
   return (
     <Stack gap="xs">
       <Text size="sm" c="dimmed">
-        {awaits.length > 0 ? waits(awaits) : thinking}
+        {awaits.length > 0 ? awaiting(awaits) : unhindered}
       </Text>
       {awaits.length > 0 && (
         <Button variant="light" size="sm" me="auto" onClick={() => void desk.answerNow(turn.id)}>

@@ -29,6 +29,8 @@ export const conversation = {
   unanswered: "This question was not answered. Ask it again.",
   elsewhere: "Being answered in another window or on another device…",
   thinking: "Reading your documents…",
+  waits: (seconds: number) =>
+    `The assistant cannot answer yet, and is asked again after ${count(seconds, "second", "seconds")}.`,
   awaits: (names: readonly string[]) =>
     `Reading ${names.join(", ")}. The answer waits for ${names.length === 1 ? "it" : "them"}.`,
   answerNow: (n: number) => (n === 1 ? "Answer without it" : "Answer without them"),
