@@ -47,6 +47,12 @@ test("while the server answers no page starts the model, and offline the first q
   await device.ask("What does housing cost me?"); // no word of it stands in the lease
   await device.page.getByText("940 euros a month").waitFor();
   await device.page.getByText("Quoted from your documents").waitFor();
+  await device.ask("And how much is the heating?");
+  await device.page
+    .getByText(/^No assistant answered/u)
+    .nth(1)
+    .waitFor();
+  expect(await device.page.getByText(/None is set up\./u).count()).toBe(1); // what is true now is said once
 });
 
 test("what is read and asked offline reaches the other device with its vectors, embedded once", async () => {

@@ -39,18 +39,21 @@ test("a row is called by its first line, cut short", () => {
   expect(nameOf("vectorEmbeddings", {})).toBe("");
 });
 
+test("passages are announced where there are some, in words that stay true", () => {
+  expect(conversation.noAnswer(0)).toBe("No assistant answered.");
+  expect(conversation.noAnswer(1)).toBe("No assistant answered, so here are the passages that fit best.");
+});
+
 test.each([
-  [undefined, 0, "live", "The server has not said yet whether an assistant is set up."],
-  [false, 0, "live", "No assistant is set up."],
-  [false, 0, "signed-out", "This browser is signed out: no assistant can be asked."],
-  [true, 0, "live", "The assistant does not answer now."],
-  [true, 1, "live", "The assistant does not answer now, so here are the passages that fit best."],
-] as const)(
-  "passages are announced where there are some: assistant %s, citations %s, %s",
-  (available, citations, kind, said) => {
-    expect(conversation.noAnswer(available, citations, kind)).toBe(said);
-  },
-);
+  [undefined, "live", "The server has not said yet whether one is set up."],
+  [false, "live", "None is set up."],
+  [false, "signed-out", "This browser is signed out: none can be asked."],
+  [true, "signed-out", "This browser is signed out: none can be asked."],
+  [true, "live", ""],
+  [true, "offline", ""],
+] as const)("whether one can be asked now: assistant %s, %s", (available, kind, said) => {
+  expect(conversation.noAssistant(available, kind)).toBe(said);
+});
 
 test("what came of an answer that ended early is said to be kept only where something came", () => {
   expect(conversation.stopped("It ")).toBe("Stopped. What came is kept.");

@@ -18,9 +18,10 @@ interface Props {
   writing: Writing | undefined;
   assistant: AssistantState | undefined;
   kind: SyncKind | undefined;
+  isLast: boolean;
 }
 
-export function Note({ turn, writing, assistant, kind }: Props) {
+export function Note({ turn, writing, assistant, kind, isLast }: Props) {
   if (writing) return null;
   if (turn.syncError) return <Alert color="orange">{refused(turn.syncError)}</Alert>;
   const kept = assistant?.kept[turn.id];
@@ -30,7 +31,8 @@ export function Note({ turn, writing, assistant, kind }: Props) {
   if (turn.status === "stopped") return <Said text={words.conversation.stopped(turn.aiResponse)} />;
   if (turn.status === "streaming" || (turn.status === "queued" && !turn.model))
     return <Unfinished turn={turn} />;
-  return turn.model === QUOTES ? <Quoted turn={turn} assistant={assistant} kind={kind} /> : null;
+  if (turn.model !== QUOTES) return null;
+  return <Quoted turn={turn} assistant={assistant} kind={kind} isLast={isLast} />;
 }
 
 function Said({ text }: { text: string }) {
@@ -53,16 +55,17 @@ function Unfinished({ turn }: { turn: EpisodeDoc }) {
   return <Alert color="orange">{turn.aiResponse ? interrupted : unanswered}</Alert>;
 }
 
-/** Quotations say why there is no more, and offer to ask the assistant later. */
-function Quoted({ turn, assistant, kind }: Omit<Props, "writing">) {
+/** The latest quotations say whether an assistant can be asked now; all offer to ask it later. */
+function Quoted({ turn, assistant, kind, isLast }: Omit<Props, "writing">) {
   const { desk } = useDesk();
   const waits = assistant?.later.includes(turn.id) ?? false;
   const available = assistant?.known?.available;
-  const noAnswer = words.conversation.noAnswer(available, turn.citations.length, kind);
-  if (!available) return <Said text={noAnswer} />;
+  const { noAnswer, noAssistant } = words.conversation;
+  const said = [noAnswer(turn.citations.length), isLast ? noAssistant(available, kind) : ""].join(" ").trim();
+  if (!available) return <Said text={said} />;
   return (
     <>
-      <Said text={waits ? words.conversation.laterOn : noAnswer} />
+      <Said text={waits ? words.conversation.laterOn : said} />
       <Button size="compact-sm" variant="subtle" px={0} onClick={() => void desk.askLater(turn.id, !waits)}>
         {waits ? words.conversation.laterOff : words.conversation.later}
       </Button>

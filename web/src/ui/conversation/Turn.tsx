@@ -73,7 +73,7 @@ export const Turn = memo(function Turn({
           writing && <Thinking turn={turn} awaits={awaits} waitsS={waitsS} />
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
-        <Note turn={turn} writing={writing} assistant={assistant} kind={kind} />
+        <Note turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
         {!writing && (
           <Group mt={4} display={editing ? "none" : "flex"} /* it gets the focus back */>
             <Actions

@@ -17,9 +17,11 @@ export const conversation = {
   question: "Question",
   answer: "Answer",
   quoted: "Quoted from your documents",
-  /** Why there are quotations, or not even those. `available`: whether an assistant is set up, where it is known. */
-  noAnswer: (available: boolean | undefined, citations: number, kind?: SyncKind) =>
-    whyNone(available, kind) + (citations ? ", so here are the passages that fit best." : "."),
+  /** True of an answer at any time. */
+  noAnswer: (citations: number) =>
+    citations ? "No assistant answered, so here are the passages that fit best." : "No assistant answered.",
+  /** True now; empty if one can be asked. `available`: whether an assistant is set up, where it is known. */
+  noAssistant,
   kept: "No new answer came, so this one is kept.",
   /** `came`: the answer so far. */
   stopped: (came: string) => (came.trim() ? "Stopped. What came is kept." : "Stopped."),
@@ -72,9 +74,9 @@ export const conversation = {
 } as const;
 
 /** The server may have got an assistant since it last spoke with this browser. */
-function whyNone(available: boolean | undefined, kind: SyncKind | undefined): string {
-  if (kind === "signed-out") return "This browser is signed out: no assistant can be asked";
-  if (available) return "The assistant does not answer now";
-  if (available === false) return "No assistant is set up";
-  return "The server has not said yet whether an assistant is set up";
+function noAssistant(available: boolean | undefined, kind?: SyncKind): string {
+  if (kind === "signed-out") return "This browser is signed out: none can be asked.";
+  if (available) return "";
+  if (available === false) return "None is set up.";
+  return "The server has not said yet whether one is set up.";
 }
