@@ -76,6 +76,31 @@ test("what was not sent in a conversation that another device deletes begins the
   expect(await next()).toBe("");
 });
 
+test("a fact that is being written is there after a look elsewhere, until it is stored or left", async () => {
+  const button = (name: string) => page.getByRole("button", { name, exact: true });
+  const value = page.getByRole("textbox", { name: "What is true" });
+  await go("Memory");
+  await button("Add a fact").click();
+  await page.getByRole("textbox", { name: "About" }).fill("rent");
+  await value.fill("940 euros");
+  expect(await next()).toBe("");
+  await go("Memory");
+  expect(await value.inputValue()).toBe("940 euros");
+  await button("Save").click();
+  await button("Edit: rent").click();
+  await value.fill("950 euros");
+  await page.reload();
+  await value.waitFor();
+  expect(await value.inputValue()).toBe("950 euros");
+  await button("Cancel").click();
+  await button("Edit: rent").click();
+  expect(await value.inputValue()).toBe("940 euros");
+  await button("Cancel").click();
+  await button("Add a fact").click();
+  expect(await value.inputValue()).toBe("");
+  await button("Cancel").click();
+});
+
 test("what was not sent in a conversation that is deleted here goes with it", async () => {
   await push(device.user, "sessions", session("mine", "Gone here"));
   await page.getByRole("link", { name: "Gone here" }).click();

@@ -52,16 +52,17 @@ export async function newConversation(desk: RemoteDesk, userId: string): Promise
   return id;
 }
 
-/** It is kept behind the time at which it was written, which has no blank. */
-export function useDraft(id: string): [string, (text: string) => void] {
+/** It is kept behind the time at which it was written, which has no blank. `given`: what there is to change. */
+export function useDraft(id: string, given = ""): [string, (text: string) => void] {
   const { account } = useDesk();
   const key = prefixOf(account.userId) + id;
-  const [text, setText] = useState(() => textOf(localStorage.getItem(key), account.forgottenAt));
+  const [text, setText] = useState(() => textOf(localStorage.getItem(key), account.forgottenAt) || given);
   return [
     text,
     (changed) => {
       setText(changed);
-      if (changed) localStorage.setItem(key, `${nowAfter(account.forgottenAt)} ${changed}`);
+      if (changed && changed !== given)
+        localStorage.setItem(key, `${nowAfter(account.forgottenAt)} ${changed}`);
       else localStorage.removeItem(key);
     },
   ];
@@ -71,12 +72,12 @@ function textOf(kept: string | null, forgottenAt = ""): string {
   return kept === null || kept < forgottenAt ? "" : kept.slice(kept.indexOf(" ") + 1);
 }
 
-/** Whether something is kept that was not sent in this conversation. */
+/** Whether something is kept that was not sent in this conversation, or not stored of this form. */
 export function hasDraft(userId: string, id: string): boolean {
   return localStorage.getItem(prefixOf(userId) + id) !== null;
 }
 
-/** That of a conversation that is deleted on this device. */
+/** That of a conversation that is deleted on this device, or of a form that is closed. */
 export function forgetDraft(userId: string, id: string): void {
   localStorage.removeItem(prefixOf(userId) + id);
 }

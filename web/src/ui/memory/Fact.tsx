@@ -1,7 +1,6 @@
 /** One fact: confirm it, edit it, delete it. */
 
 import { Badge, Button, Group, Paper, Text } from "@mantine/core";
-import { useState } from "react";
 import type { FactDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
 import { Long } from "../Long.tsx";
@@ -9,23 +8,24 @@ import { stored } from "../tell.ts";
 import { useUndoable } from "../useUndoable.tsx";
 import { memory as words } from "../words/memory.ts";
 import { FactForm } from "./FactForm.tsx";
+import { useFactForm } from "./useFactForm.ts";
 
 export function Fact({ fact, source }: { fact: FactDoc; source: string | undefined }) {
   const { desk } = useDesk();
   const deleteSoon = useUndoable();
-  const [editing, setEditing] = useState(false);
+  const editing = useFactForm(fact.id);
   const { id, key, value, confirmed, confidence, sourceRemoved } = fact;
 
   const save = (key: string, value: string) =>
-    void stored(desk.changeFact(id, { key, value, confirmed: true }), () => setEditing(false));
+    void stored(desk.changeFact(id, { key, value, confirmed: true }), editing.close);
 
   const remove = () =>
     deleteSoon({ id, message: words.deletedFact(key), commit: () => desk.deleteRow("facts", id) });
 
-  if (editing) {
+  if (editing.isOpen) {
     return (
       <li>
-        <FactForm fact={fact} onSave={save} onCancel={() => setEditing(false)} />
+        <FactForm fact={fact} onSave={save} onCancel={editing.close} />
       </li>
     );
   }
@@ -55,7 +55,7 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
           {!confirmed && (
             <Action verb={words.confirm} of={key} onClick={() => desk.changeFact(id, { confirmed: true })} />
           )}
-          <Action verb={words.edit} of={key} onClick={() => setEditing(true)} />
+          <Action verb={words.edit} of={key} onClick={editing.open} />
           <Action verb={words.delete} of={key} onClick={remove} />
         </Group>
       </Group>

@@ -2,8 +2,10 @@
 
 import { Paper, Textarea, TextInput } from "@mantine/core";
 import type { FactDoc } from "../../model/rows.ts";
+import { useDraft } from "../draft.ts";
 import { Form } from "../Form.tsx";
 import { memory as words } from "../words/memory.ts";
+import { draftOf } from "./useFactForm.ts";
 
 interface Props {
   fact?: FactDoc;
@@ -12,23 +14,29 @@ interface Props {
 }
 
 export function FactForm({ fact, onSave, onCancel }: Props) {
+  const given = JSON.stringify([fact?.key ?? "", fact?.value ?? ""]);
+  const [draft, setDraft] = useDraft(draftOf(fact?.id), given);
+  const [key, value] = JSON.parse(draft) as [string, string];
+  const write = (key: string, value: string) => setDraft(JSON.stringify([key, value]));
   return (
-    <Paper withBorder p="sm">
+    <Paper withBorder p="sm" data-draft>
       <Form onSave={(given) => onSave(given("key"), given("value"))} onCancel={onCancel}>
         <TextInput
           name="key"
           label={words.key}
           description={words.keyHint}
-          defaultValue={fact?.key}
+          value={key}
+          onChange={(event) => write(event.currentTarget.value, value)}
           maxLength={255}
           pattern=".*\S.*"
-          autoFocus
+          autoFocus={draft === given} // else nobody has just opened it
           required
         />
         <Textarea
           name="value"
           label={words.value}
-          defaultValue={fact?.value}
+          value={value}
+          onChange={(event) => write(key, event.currentTarget.value)}
           maxLength={10_000}
           autosize
           required

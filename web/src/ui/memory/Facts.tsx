@@ -1,7 +1,6 @@
 /** Facts: what the assistant takes as given. */
 
 import { Button, Group, Skeleton, Text } from "@mantine/core";
-import { useState } from "react";
 import { useDesk, useRows } from "../desk.tsx";
 import { usePending } from "../pending.ts";
 import { PlainList } from "../PlainList.tsx";
@@ -10,6 +9,7 @@ import { stored } from "../tell.ts";
 import { memory as words } from "../words/memory.ts";
 import { Fact } from "./Fact.tsx";
 import { FactForm } from "./FactForm.tsx";
+import { useFactForm } from "./useFactForm.ts";
 
 export function Facts() {
   const { desk } = useDesk();
@@ -18,25 +18,25 @@ export function Facts() {
     ?.filter(({ id }) => !pending.has(id))
     .sort((a, b) => a.key.localeCompare(b.key));
   const documents = useRows("documents");
-  const [adding, setAdding] = useState(false);
+  const adding = useFactForm();
   const sources = new Map(documents?.map(({ id, filename }) => [id, filename]));
 
-  const add = (key: string, value: string) => void stored(desk.addFact(key, value), () => setAdding(false));
+  const add = (key: string, value: string) => void stored(desk.addFact(key, value), adding.close);
 
   return (
     <Section title={words.facts} hint={words.factsHint}>
       {!facts && <Skeleton h={80} />}
-      {facts?.length === 0 && !adding && <Text c="dimmed">{words.noFacts}</Text>}
+      {facts?.length === 0 && !adding.isOpen && <Text c="dimmed">{words.noFacts}</Text>}
       <PlainList>
         {facts?.map((fact) => (
           <Fact key={fact.id} fact={fact} source={sources.get(fact.sourceDocumentId ?? "")} />
         ))}
       </PlainList>
-      {adding ? (
-        <FactForm onSave={add} onCancel={() => setAdding(false)} />
+      {adding.isOpen ? (
+        <FactForm onSave={add} onCancel={adding.close} />
       ) : (
         <Group>
-          <Button variant="default" onClick={() => setAdding(true)}>
+          <Button variant="default" onClick={adding.open}>
             {words.add}
           </Button>
         </Group>

@@ -1,0 +1,18 @@
+/** Whether the form of a fact, or of a new one, is open: from the beginning where somebody was writing in it. */
+
+import { useState } from "react";
+import { useDesk } from "../desk.tsx";
+import { forgetDraft, hasDraft } from "../draft.ts";
+
+export const draftOf = (factId = "new") => `fact ${factId}`;
+
+export function useFactForm(factId?: string) {
+  const { userId } = useDesk().account;
+  const id = draftOf(factId);
+  const [isOpen, setOpen] = useState(() => hasDraft(userId, id));
+  function close() {
+    forgetDraft(userId, id);
+    setOpen(false);
+  }
+  return { isOpen, open: () => setOpen(true), close };
+}
