@@ -145,9 +145,14 @@ test("two accounts are kept on one device and never mix", async () => {
   expect((await harness.live(ada, "facts")).map(({ value }) => value)).not.toContain("canary of Bob");
   expect(await databases()).toContain(bob.userId);
   await visit.goTo("Settings");
-  await visit.press(`Remove ${bob.email} from this device`);
-  await visit.press("Remove from this device");
+  const removal = visit.page.getByRole("button", { name: `Remove ${bob.email} from this device` });
+  await removal.press("Enter");
+  await visit.page.getByRole("button", { name: "Remove from this device", exact: true }).press("Enter");
   await visit.device.until(async () => !(await databases()).includes(bob.userId));
+  await removal.waitFor({ state: "detached" });
+  expect(await visit.page.evaluate(() => document.activeElement!.closest("section")?.innerText)).toMatch(
+    /^Accounts on this device/u, // where one sees that it is gone
+  );
 });
 
 test("what the account holds is told once the server is back, to whom has the page open", async () => {

@@ -31,8 +31,9 @@ const writing = () => page.getByRole("textbox", { name: "Ask about your document
 /** What has the focus: its tag and name. */
 const has = () =>
   page.evaluate(() => {
-    const { tagName, ariaLabel } = document.activeElement!;
-    return ariaLabel ? `${tagName} ${ariaLabel}` : tagName;
+    const { tagName, ariaLabel, textContent } = document.activeElement!;
+    const name = ariaLabel ?? (tagName === "BUTTON" ? textContent : "");
+    return `${tagName} ${name}`.trim();
   });
 
 const soonHas = (what: string) => soon(async () => expect(await has()).toBe(what));
@@ -74,4 +75,16 @@ test("what stops an answer, asks for another or takes its own row away does not 
   await button("Undo").press("Enter");
   await page.getByRole("link", { name: "Heat pump" }).waitFor();
   expect(await has()).not.toBe("BODY");
+});
+
+test("what works for a while has the focus again when it is done", async () => {
+  await page.getByRole("link", { name: "Settings" }).click();
+  await page.getByLabel(/^New password/u).fill("a long enough password");
+  await button("Set the password").press("Enter");
+  await page.getByText("The password is set.").waitFor();
+  await soonHas("BUTTON Set the password");
+  const download = page.waitForEvent("download");
+  await button("Export everything").press("Enter");
+  await download;
+  await soonHas("BUTTON Export everything");
 });

@@ -2,7 +2,7 @@
  * What had the focus before a sheet was opened has it again when the sheet is gone. The library sees to that for what
  * it opens and closes itself, and not for what is drawn only while it is open. Elsewhere, when what had the focus goes
  * with what it did, as a button that takes its own row away, the closest thing around it has the focus: at the top of
- * the page nobody knows where they are.
+ * the page nobody knows where they are. A button that rests while it works loses the focus too, and has it again then.
  */
 
 /** What lies over the page, or stands for a while in the place of what it changes. */
@@ -11,9 +11,12 @@ const SHEET = "[role=dialog], [role=menu], [role=alert], form";
 const OVER = "[role=dialog], [role=menu], [role=alert]";
 /** What opened a sheet may be gone with it, as a button of a menu: then what had the focus before that. */
 const KEPT = 8;
+/** It stands below what opened it: if that is gone, what had the focus earlier is farther away than what is around. */
+const BELOW = "[role=alert]";
 
 let last: Element | undefined;
-let isInSheet = false;
+/** How many of `before` may have opened the sheet that has the last. */
+let openers = 0;
 /** Outside of what lies over the page, the latest first. */
 let before: HTMLElement[] = [];
 /** What is around the last, the closest first: what is gone tells no more where it was. */
@@ -21,16 +24,21 @@ let around: HTMLElement[] = [];
 
 function note({ target }: FocusEvent): void {
   last = target as HTMLElement;
-  isInSheet = last.closest(SHEET) !== null;
+  openers = last.closest(SHEET) ? (last.closest(BELOW) ? 1 : KEPT) : 0;
   around = ancestors(last);
   if (last.closest(OVER)) return;
   before = [last as HTMLElement, ...before.filter((one) => one !== last && one.isConnected)].slice(0, KEPT);
 }
 
-function restore(): void {
-  if (!last || last.isConnected || document.activeElement !== document.body) return;
-  const opener = isInSheet && before.find(takesFocus);
-  isInSheet = false;
+function restore(changes: MutationRecord[]): void {
+  if (!last || document.activeElement !== document.body) return;
+  if (last.isConnected) {
+    const rested = changes.some(({ type, target }) => type === "attributes" && target === last);
+    if (rested) takesFocus(last as HTMLElement);
+    return;
+  }
+  const opener = before.slice(0, openers).find(takesFocus);
+  openers = 0;
   if (!opener) around.find((one) => one.isConnected && (takesFocus(one) || takesForOnce(one)));
 }
 
@@ -53,5 +61,8 @@ function ancestors(of: Element): HTMLElement[] {
 
 export function giveFocusBack(): void {
   document.addEventListener("focusin", note);
-  new MutationObserver(restore).observe(document.body, { childList: true, subtree: true });
+  new MutationObserver(restore).observe(document.body, {
+    ...{ childList: true, subtree: true },
+    attributeFilter: ["disabled"],
+  });
 }
