@@ -73,7 +73,7 @@ test("an assistant answers, its sources open, and what it was told can be seen",
   await page.getByRole("button", { name: "What the assistant was told" }).click();
   await page
     .getByRole("dialog")
-    .getByText(/Documents: \d+ of 6,000 pieces of words/)
+    .getByText(/Documents: [\d.]+% of the room for it/)
     .waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });

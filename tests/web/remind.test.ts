@@ -1,5 +1,7 @@
 /** What a device remembers beside its quotations: of the session's scope alone, and said to be remembered. */
 
+import { QUOTES } from "../../web/src/model/citation.ts";
+import { inWords } from "../../web/src/model/inWords.ts";
 import { reminder } from "../../web/src/model/reminder.ts";
 import type { EpisodeDoc } from "../../web/src/model/rows.ts";
 import type { Records } from "../../web/src/engines/records/records.ts";
@@ -42,6 +44,10 @@ test("each conversation is reminded of its own scope, and an authoritative one o
   await insert(records, "entities", { id: "n", name: "canary", type: "concept", projectId: "mill" });
   const loose = await remembers("loose");
   expect(loose).toContain('The canary sings at home.\n> — 2026-01-01, session "Other"');
+  const read = inWords({ aiResponse: `${loose}\n> of 2026-01-01, session "B"`, model: QUOTES });
+  expect(read).toContain('The canary sings at home.\n> — 2026-01-01, conversation "Other"');
+  expect(read).toContain('> of 2026-01-01, session "B"'); // that was quoted
+  expect(inWords({ aiResponse: loose, model: "scripted" })).toBe(loose);
   expect(loose).not.toMatch(/mill|cage|concept/u);
   const mill = await remembers("in");
   expect(mill).toContain('The canary sings in the mill.\n> — 2026-01-01, project "Mill"');

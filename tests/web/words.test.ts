@@ -115,6 +115,12 @@ test("what the assistant was not told for want of room is named by what it is", 
   );
 });
 
+test("how much an assistant is told is said as a part of the room, and little is not nothing", () => {
+  expect(prompt.used(24, 6000)).toBe("0.4% of the room for it");
+  expect(prompt.used(1204, 6000)).toBe("20% of the room for it");
+  expect(prompt.used(0, 0)).toBe("0% of the room for it");
+});
+
 test("what was used this month is not said to lie there since this month", () => {
   const { suggested } = documents.meter;
   expect(suggested(5, new Date().toISOString())).toBe("These 5 were used longest ago.");

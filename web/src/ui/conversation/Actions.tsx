@@ -4,6 +4,7 @@ import { ActionIcon, CopyButton, Group } from "@mantine/core";
 import { IconAdjustments, IconCheck, IconCopy, IconPencil, IconRefresh } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { QUOTES } from "../../model/citation.ts";
+import { inWords } from "../../model/inWords.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import { useDesk } from "../desk.tsx";
 import { words } from "../words.ts";
@@ -20,7 +21,7 @@ export function Actions({ turn, isLast, onEdit, onPrompt }: Props) {
   const { actions, again, copied, copy, edit, told, wouldBeTold } = words.conversation;
   return (
     <Group gap={2} role="group" aria-label={actions}>
-      <CopyButton value={turn.aiResponse}>
+      <CopyButton value={inWords(turn)}>
         {({ copied: done, copy: take }) => (
           <Action label={done ? copied : copy} onClick={take}>
             {done ? <IconCheck size={16} /> : <IconCopy size={16} />}

@@ -4,6 +4,7 @@ import { Box, Button, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from
 import { memo, Suspense, useState } from "react";
 import { QUOTES, type Citation } from "../../model/citation.ts";
 import type { SyncKind } from "../../model/headline.ts";
+import { inWords } from "../../model/inWords.ts";
 import type { EpisodeDoc } from "../../model/rows.ts";
 import type { AssistantState, Writing } from "../../services/ask.ts";
 import { Bounded } from "../Bounded.tsx";
@@ -38,7 +39,8 @@ export const Turn = memo(function Turn({
   onPrompt,
 }: Props) {
   const [editing, setEditing] = useState(false);
-  const { aiResponse, citations } = writing ?? turn;
+  const { citations } = writing ?? turn;
+  const aiResponse = writing?.aiResponse ?? inWords(turn);
   const { awaits, waitsS } = writing ?? { awaits: [], waitsS: 0 };
   const isQuotes = !writing && turn.model === QUOTES;
   return (

@@ -2,6 +2,8 @@
 
 import { count } from "./count.ts";
 
+const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumSignificantDigits: 2 });
+
 type Kind = "facts" | "turns" | "memories" | "passages";
 
 export const prompt = {
@@ -16,9 +18,8 @@ export const prompt = {
   volatile: "Conversation and memory",
   rag: "Documents",
   system: "Instructions",
-  used: (used: number, budget: number) =>
-    `${used.toLocaleString()} of ${budget.toLocaleString()} pieces of words`,
-  hint: "An assistant reads in pieces of words, and has room for so many of each kind.",
+  used: (used: number, budget: number) => `${percent.format(budget ? used / budget : 0)} of the room for it`,
+  hint: "An assistant can be told only so much at once: there is room of its own for each of these.",
   /** By what it is. */
   dropped: ({ facts, turns, memories, passages }: Record<Kind, readonly string[]>) => {
     const left = [
