@@ -1,5 +1,6 @@
 /** What a model answers becomes HTML, whatever it is: an answer that cannot be drawn would take the page with it. */
 
+import { verbatim } from "../../web/src/model/verbatim.ts";
 import { toHtml } from "../../web/src/ui/conversation/markdown.ts";
 
 const SAID = "5 < 6\nand so on";
@@ -30,4 +31,39 @@ test("HTML is text, pictures are named, and links go nowhere else", () => {
   expect(toHtml("a <b onclick='x'>c</b>")).toBe("<p>a &#60;b onclick=&#39;x&#39;&#62;c&#60;/b&#62;</p>\n");
   expect(toHtml("![a <plan>](http://x.org/p.png)")).toBe("<p>a &#60;plan&#62;</p>\n");
   expect(toHtml("[a](javascript:x) [b](https://x.org)")).toBe('<p>a <a href="https://x.org">b</a></p>\n');
+});
+
+test.each([
+  [
+    String.raw`So \(a_1 \cdot b_2 \, < c\) holds.`,
+    String.raw`<p>So <code>\(a_1 \cdot b_2 \, &#60; c\)</code> holds.</p>`,
+  ],
+  [
+    String.raw`**Of \(a*b\) and $$x**2$$**`,
+    String.raw`<p><strong>Of <code>\(a*b\)</code> and <code>$$x**2$$</code></strong></p>`,
+  ],
+  [
+    String.raw`- \[x_1\]`,
+    String.raw`<ul>
+<li><pre><code>\[x_1\]</code></pre>
+</li>
+</ul>`,
+  ],
+  [
+    "Here:\n\\[\na\n= b\n\n- c\n\\]\nDone.",
+    "<p>Here:</p>\n<pre><code>\\[\na\n= b\n\n- c\n\\]</code></pre>\n<p>Done.</p>",
+  ],
+  ["$$\na \\\\\nb\n$$", "<pre><code>$$\na \\\\\nb\n$$</code></pre>"],
+  [String.raw`${"`"}\(a\)${"`"} and \\(b\\)`, String.raw`<p><code>\(a\)</code> and \(b\)</p>`],
+  [String.raw`As it says \[1\], 5 $ and \[not closed`, "<p>As it says [1], 5 $ and [not closed</p>"],
+])("a formula stays as it came: %j", (answer, html) => {
+  expect(toHtml(answer).trim()).toBe(html);
+});
+
+test("brackets of what is quoted are no formula", () => {
+  expect(toHtml("> " + verbatim("as (a) and [b]"), true)).toContain("as (a) and [b]");
+});
+
+test("formulas that nothing ends cost no time", { timeout: 5_000 }, () => {
+  for (const mark of ["\\[ a\n\n", "\\( ", "$$ a\n\n\\[ "]) toHtml(mark.repeat(5_000));
 });

@@ -10,11 +10,15 @@ import style from "./Answer.module.css";
 interface Props {
   text: string;
   citations: readonly Citation[];
+  isQuotes?: boolean;
   onCitation(citation: Citation): void;
 }
 
-export function Answer({ text, citations, onCitation }: Props) {
-  const html = useMemo(() => toSafeHtml(text, citations.map(words.conversation.source)), [text, citations]);
+export function Answer({ text, citations, isQuotes = false, onCitation }: Props) {
+  const html = useMemo(
+    () => toSafeHtml(text, citations.map(words.conversation.source), isQuotes),
+    [text, citations, isQuotes],
+  );
 
   function onClick(event: MouseEvent) {
     const button = (event.target as Element).closest<HTMLElement>("[data-citation]");

@@ -68,7 +68,7 @@ export const Turn = memo(function Turn({
         {aiResponse ? (
           <Bounded of={aiResponse} instead={<AsWritten text={aiResponse} />}>
             <Suspense fallback={<AsWritten text={aiResponse} />}>
-              <Answer text={aiResponse} citations={citations} onCitation={onCitation} />
+              <Answer text={aiResponse} citations={citations} isQuotes={isQuotes} onCitation={onCitation} />
             </Suspense>
           </Bounded>
         ) : (

@@ -5,9 +5,9 @@
  */
 
 import DOMPurify from "dompurify";
-import { Marked, type Tokens } from "marked";
+import { Marked, type MarkedExtension, type Tokens } from "marked";
 
-const marked = new Marked({
+const plain = {
   gfm: true,
   breaks: true,
   async: false,
@@ -19,7 +19,9 @@ const marked = new Marked({
       return /^(https?:|mailto:)/iu.test(href) ? `<a href="${escaped(href)}">${text}</a>` : text;
     },
   },
-});
+} satisfies MarkedExtension;
+const quotations = new Marked(plain);
+const answers = new Marked(plain, formulas());
 
 const ALLOWED = {
   ALLOWED_TAGS: [
@@ -37,9 +39,9 @@ const ALLOWED = {
 const TOO_DEEP = /^[ \t]*(?!([-*])(?:[ \t]*\1)*[ \t]*$)(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){20}/mu;
 
 /** What is nested more deeply than anybody reads is shown as it is written. */
-export function toHtml(text: string): string {
+export function toHtml(text: string, isQuotes = false): string {
   try {
-    if (!TOO_DEEP.test(text)) return marked.parse(text) as string;
+    if (!TOO_DEEP.test(text)) return (isQuotes ? quotations : answers).parse(text) as string;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error; // the stack is full
   }
@@ -47,8 +49,8 @@ export function toHtml(text: string): string {
 }
 
 /** `sources`: names of the citations; `[2]` becomes a button that names the second. */
-export function toSafeHtml(text: string, sources: readonly string[]): string {
-  const html = DOMPurify.sanitize(toHtml(text), { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
+export function toSafeHtml(text: string, sources: readonly string[], isQuotes: boolean): string {
+  const html = DOMPurify.sanitize(toHtml(text, isQuotes), { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
   for (const link of html.querySelectorAll("a")) {
     link.rel = "noopener noreferrer";
     link.target = "_blank";
@@ -82,6 +84,43 @@ function mark(number: number, sources: readonly string[], named: boolean): Node 
   button.dataset["citation"] = String(number - 1);
   button.setAttribute("aria-label", source);
   return button;
+}
+
+/**
+ * Formulas stay as they came, to be read as code and copied to where they are set. In quotations the same marks stand
+ * for brackets of the text (see model/verbatim.ts), and around a number alone for a citation.
+ */
+function formulas(): MarkedExtension {
+  const spaced = String.raw`\\\[(?!\d+\\\])[^]{1,2000}?\\\]|\$\$[^]{1,2000}?\$\$`;
+  const any = String.raw`\\\([^]{1,2000}?\\\)|${spaced}`;
+  const [inLine, onLines] = [
+    new RegExp(`^(?:${any})`, "u"),
+    new RegExp(`^ {0,3}(${spaced})[ \\t]*(?:\\n+|$)`, "u"),
+  ];
+  return {
+    extensions: [
+      {
+        name: "formula",
+        level: "inline",
+        start: (text) => text.search(/\\[([]|\$\$/u),
+        tokenizer: (text) => token("formula", inLine.exec(text)),
+        renderer: ({ text }) => `<code>${escaped(text)}</code>`,
+      },
+      {
+        name: "formulas",
+        level: "block",
+        start: (text) => text.search(/(?<=\n) {0,3}(?:\\\[|\$\$)/u),
+        tokenizer: (text) => token("formulas", onLines.exec(text)),
+        renderer: ({ text }) => `<pre><code>${escaped(text)}</code></pre>\n`,
+      },
+    ],
+    // No mark of a formula begins or ends what is stressed around it.
+    hooks: { emStrongMask: (text) => text.replace(new RegExp(any, "gu"), (it) => "a".repeat(it.length)) },
+  };
+}
+
+function token(type: string, found: RegExpExecArray | null) {
+  return found ? { type, raw: found[0], text: found[1] ?? found[0] } : undefined;
 }
 
 function escaped(text: string): string {
