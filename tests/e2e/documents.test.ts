@@ -324,6 +324,13 @@ test("the 101st document stays on the device until there is room", async () => {
   const there = (await harness.live(bob, "documents")).map(({ id }) => id).toSorted(compare);
   expect(there).toEqual(documents.slice(0, 95).map(({ id }) => id));
 
+  await refused.getByRole("button", { name: "Keep on this device: lease.md" }).click();
+  await refused.getByText(/You have 100 documents/u).waitFor({ state: "detached" });
+  await page.getByText("1 document only on this device").first().click();
+  const details = page.getByRole("dialog", { name: "Sync" });
+  await details.getByText("lease.md", { exact: true }).waitFor();
+  expect(await details.getByRole("button", { name: "Keep on this device" }).count()).toBe(0); // it is kept
+  await page.keyboard.press("Escape");
   await refused.getByRole("button", { name: "Try again with lease.md" }).click();
   await refused.getByText("On this device and the server").waitFor();
   await tablet.until(async () => {

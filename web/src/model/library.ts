@@ -31,6 +31,11 @@ export function stateOf(document: DocumentDoc, progress: Progress | undefined): 
   return { kind: "embedding", ...(progress ?? { done: 0, of: chunkCount }) };
 }
 
+/** Whether it was refused for want of room on the server: one chooses what goes, or keeps it here. */
+export function needsRoom({ code }: { code: string }): boolean {
+  return code === "DOCUMENT_LIMIT" || code === "STORAGE_LIMIT";
+}
+
 /** Where it is. `waiting`: rows of this device that the server has not answered for. */
 export function placeOf(
   { syncError, createdAt }: DocumentDoc,

@@ -8,6 +8,7 @@
 import type { RxChangeEvent, RxCollection } from "rxdb/plugins/core";
 import { auditTime, BehaviorSubject, Subject } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
+import { compare } from "../model/compare.ts";
 import type { Collections } from "../model/rows.ts";
 import { nameOf } from "../model/rowText.ts";
 import { childIds, type House } from "./house.ts";
@@ -24,6 +25,7 @@ export interface RefusedRow {
   /** The server's words: what happened, what is safe, what to do. */
   message: string;
   at: string;
+  createdAt: string;
 }
 
 const TELL_MS = 100;
@@ -59,7 +61,7 @@ export class Refused {
   }
 
   async tryAllAgain(): Promise<void> {
-    for (const row of this.rows$.value) await this.tryAgain(row);
+    for (const row of this.rows$.value.toReversed()) await this.tryAgain(row); // in the order in which they came
   }
 
   #collections(): [Name, RxCollection][] {
@@ -81,7 +83,8 @@ export class Refused {
       return;
     }
     const id = collection === "vectorEmbeddings" ? row["documentId"] : row["id"];
-    this.#found.set(key, { collection, id, name: nameOf(collection, row), ...error });
+    const { createdAt } = row as { createdAt: string };
+    this.#found.set(key, { collection, id, createdAt, name: nameOf(collection, row), ...error });
     this.#changed.next();
   }
 
@@ -94,6 +97,7 @@ export class Refused {
       const document = await this.#house.records.documents.findOne(row.id).exec();
       row.name = document?.filename ?? "";
     }
-    this.rows$.next([...listed.values()].sort((a, b) => b.at.localeCompare(a.at)));
+    const newer = (a: RefusedRow, b: RefusedRow) => compare(b.at, a.at) || compare(b.createdAt, a.createdAt);
+    this.rows$.next([...listed.values()].sort(newer)); // those of one push were refused at one time
   }
 }

@@ -4,10 +4,11 @@ import { ActionIcon, Alert, Anchor, Box, Button, Checkbox, Group, Text } from "@
 import { IconTrash } from "@tabler/icons-react";
 import { memo } from "react";
 import { Link } from "wouter";
-import { stateOf, type Progress } from "../../model/library.ts";
+import { needsRoom, stateOf, type Progress } from "../../model/library.ts";
 import type { DocumentDoc } from "../../model/rows.ts";
 import type { SyncSummary } from "../../services/sync.ts";
 import { useDesk } from "../desk.tsx";
+import { useKept } from "../sync/useKept.ts";
 import { documents as words } from "../words/documents.ts";
 import { refused } from "../words/refusals.ts";
 import { About } from "./About.tsx";
@@ -80,21 +81,32 @@ interface RefusedProps {
 /** The server's reason, and what one can do. */
 function Refused({ document, state, onChoose }: RefusedProps) {
   const { desk } = useDesk();
-  const needsRoom = state.code === "DOCUMENT_LIMIT" || state.code === "STORAGE_LIMIT";
+  const { id, filename, syncError } = document;
+  const [isKept, keep] = useKept(`documents/${id}`, syncError?.at);
+  const asks = needsRoom(state) && !isKept;
   return (
     <Alert variant="default" mt="xs" p="sm">
-      <Text size="sm">{refused(state)}</Text>
-      <Group gap="xs" mt="xs">
-        {needsRoom && (
-          <Button size="sm" variant="default" onClick={onChoose}>
-            {words.chooseWhat}
-          </Button>
+      {!isKept && (
+        <Text size="sm" mb="xs">
+          {refused(state)}
+        </Text>
+      )}
+      <Group gap="xs">
+        {asks && (
+          <>
+            <Button size="sm" variant="default" onClick={onChoose}>
+              {words.chooseWhat}
+            </Button>
+            <Button size="sm" variant="default" aria-label={words.keepThisHere(filename)} onClick={keep}>
+              {words.keepHere}
+            </Button>
+          </>
         )}
         <Button
           size="sm"
           variant="default"
-          aria-label={words.tryAgainWith(document.filename)}
-          onClick={() => void desk.tryRefusedAgain({ collection: "documents", id: document.id })}
+          aria-label={words.tryAgainWith(filename)}
+          onClick={() => void desk.tryRefusedAgain({ collection: "documents", id })}
         >
           {words.tryAgain}
         </Button>

@@ -2,14 +2,15 @@
 
 import { Box, Button, Group, Text, Title } from "@mantine/core";
 import { Link } from "wouter";
+import { needsRoom } from "../../model/library.ts";
 import type { RefusedRow } from "../../services/refused.ts";
 import { useDesk } from "../desk.tsx";
 import { PlainList } from "../PlainList.tsx";
 import { words } from "../words.ts";
 import { refused } from "../words/refusals.ts";
 import { row as names } from "../words/rows.ts";
+import { useKept } from "./useKept.ts";
 
-const FULL = new Set(["DOCUMENT_LIMIT", "STORAGE_LIMIT"]);
 const SHOWN = 20;
 
 export function RefusedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => void }) {
@@ -38,12 +39,14 @@ export function RefusedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => vo
 function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
   const { desk } = useDesk();
   const { collection, id } = row;
+  const [isKept, keep] = useKept(`${collection}/${id}`, row.at);
+  const asks = needsRoom(row) && !isKept;
   return (
     <li>
       <Text size="sm" fw={600}>
         {row.name || names[collection]}
       </Text>
-      <Text size="sm">{refused(row)}</Text>
+      {!isKept && <Text size="sm">{refused(row)}</Text>}
       <Group gap="xs" mt={4}>
         <Button
           size="compact-sm"
@@ -52,10 +55,15 @@ function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
         >
           {words.sync.tryAgain}
         </Button>
-        {FULL.has(row.code) && (
-          <Button size="compact-sm" variant="subtle" component={Link} href="/documents" onClick={onGo}>
-            {words.sync.chooseDelete}
-          </Button>
+        {asks && (
+          <>
+            <Button size="compact-sm" variant="subtle" component={Link} href="/documents" onClick={onGo}>
+              {words.sync.chooseDelete}
+            </Button>
+            <Button size="compact-sm" variant="subtle" onClick={keep}>
+              {words.sync.keepHere}
+            </Button>
+          </>
         )}
       </Group>
     </li>

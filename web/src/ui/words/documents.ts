@@ -54,6 +54,8 @@ export const documents = {
   tryAgain: "Try again",
   tryAgainWith: (name: string) => `Try again with ${name}`,
   chooseWhat: "Choose what to delete",
+  keepHere: "Keep on this device",
+  keepThisHere: (name: string) => `Keep on this device: ${name}`,
 
   meter: {
     label: "Room",

@@ -60,6 +60,7 @@ export const sync = {
   tryAgain: "Try again",
   tryAll: "Try all again",
   chooseDelete: "Choose what to delete",
+  keepHere: "Keep on this device",
   lostTitle: "Kept on this device",
   lost: (name: string) => `Your version of “${name}” gave way to another device's. It is kept here.`,
   lostTurn: (name: string) =>
