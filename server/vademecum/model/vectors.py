@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
+SHORTEST = 1e-15
 
 
 def encode(vectors: NDArray[np.floating]) -> str:
@@ -55,6 +56,7 @@ def lengths(matrix: Vectors) -> NDArray[np.float32]:
 
 
 def has_direction(length: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Whether a vector of this length can be compared with another by what it points at."""
-    usable: NDArray[np.bool_] = np.isfinite(length) & (length > 0)
+    """Whether a vector of this length can be compared with another by what it points at: the squares of very short ones
+    have lost their digits."""
+    usable: NDArray[np.bool_] = np.isfinite(length) & (length > SHORTEST)
     return usable

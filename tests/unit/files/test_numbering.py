@@ -369,7 +369,7 @@ def odd():
 
 
 def test_numbers_that_cannot_be_are_none():
-    begun, fifth = 2**31, "MMMCMXCIX" * 50
+    begun, fifth = 2**31, ("MMMCMXCIX" * 50)[:100]
     assert lines_of(odd()) == [
         f"{begun}. x",
         "0 x",
@@ -398,6 +398,27 @@ def test_very_many_lists_take_no_time():
     start = time.monotonic()
     assert text_of(data).startswith("1. x\n\n1.")
     assert time.monotonic() - start < 20
+
+
+def linked_crowd():
+    """3,000 kinds that are one, which has 3,000 levels of one number."""
+    levels = "".join(level(0, f"{n}.%1.") for n in range(3000))
+    one = f'<w:abstractNum w:abstractNumId="one"><w:styleLink w:val="one"/>{levels}</w:abstractNum>'
+    many = "".join(abstract(n, more='<w:numStyleLink w:val="one"/>') + num(n + 1, n) for n in range(3000))
+    return numbered(one + many, *(paragraph("x", n + 1, 0) for n in range(3000)))
+
+
+def test_very_many_lists_that_are_one_take_no_time():
+    start = time.monotonic()
+    assert text_of(linked_crowd()).startswith("2999.1. x\n\n2999.1. x")
+    assert time.monotonic() - start < 20
+
+
+def test_a_number_that_is_long_beyond_all_reason_is_cut():
+    said = numbered(
+        abstract(0, level(0, "%1" * 50, "upperLetter", start=780)) + num(1, 0), paragraph("x", 1, 0)
+    )
+    assert text_of(said) == f"{'Z' * 100} x"
 
 
 def every_kind():
@@ -442,4 +463,5 @@ def made():
         "lost numbers": unlisted(),
         **{f"numbers of {how}": broken(how) for how in BROKEN},
         "very many lists": crowd(),
+        "very many lists that are one": linked_crowd(),
     }

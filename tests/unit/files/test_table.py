@@ -12,7 +12,19 @@ PRICES = [["Article", "Price, euros", "Since"]]
 PRICES += [[f"table of {n} boards", 20 + n, f"2026-05-{n % 28 + 1:02}"] for n in range(200)]
 
 
-AMOUNTS = ["CHF 12.50", "12.50 USD", "-US$12", "12 kr.", "12.5 zł"]
+AMOUNTS = [
+    "₹12",
+    "Rs. 12",
+    "฿ 12",
+    "12 ₽",
+    "12 лв.",
+    "S/. 12",
+    "CHF 12.50",
+    "12.50 USD",
+    "-US$12",
+    "12 kr.",
+    "12.5 zł",
+]
 
 
 def paid(amount):

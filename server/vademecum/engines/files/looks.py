@@ -11,6 +11,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import partial
 from typing import Any, NamedTuple
 
+from vademecum.engines.files.currencies import CURRENCY, SYMBOLS
 from vademecum.engines.files.dates import Look, dated
 
 _FORMAT_MAX = 255  # characters; Excel has no longer ones
@@ -35,15 +36,13 @@ _BUILT_IN = {
 _EXCEL = Context(prec=15, rounding=ROUND_HALF_UP)  # the digits that Excel shows
 _WIDE = Context(prec=64, rounding=ROUND_HALF_UP)
 _PERCENT_MAX = 10**15
-_SYMBOL = "[$¢-¥₠-⃀]"
-_CURRENCY = rf"[A-Z]{{0,3}}{_SYMBOL}|[A-Z]{{3}}|kr\.?|zł|Kč|Ft"
 _MARK = "¤"
 # Each piece of a format but those that stand for digits, days and times: the currencies first, named in three ways; then
 # other letters that are shown; then what only takes room, colours, languages, and the halves of a day.
 _PIECE = re.compile(
-    rf'"[ \xa0]*({_CURRENCY})[ \xa0]*"'
-    r"|\[\$[ \xa0]*([^\]0-9\x00-\x20\xa0-]{1,5})[ \xa0]*(?:-[^\]]*)?\]"
-    rf"|\\?({_SYMBOL})"
+    rf'"[ \xa0]*({CURRENCY})[ \xa0]*"'
+    rf"|\[\$[ \xa0]*(?:({CURRENCY})[ \xa0]*(?=[\]-]))?[^\]]*\]"
+    rf"|\\?([{SYMBOLS}])"
     r'|("[^"]*"?|\\.?)'
     r"|[_*].?|\[(?![<>=]|(?:[hH]{1,2}|[mM]{1,2}|[sS]{1,2})\])[^\]]*\]?|[aA][mM]/[pP][mM]|[aA]/[pP]",
     re.DOTALL,
@@ -116,7 +115,7 @@ def _of_numbers(section: _Section) -> Look:
     if zeros:
         return partial(_padded, len(zeros[1]))
     if currency and pattern.index(_MARK) < digit.start():
-        return partial(_before, currency if re.search(f"{_SYMBOL}$", currency) else f"{currency} ")
+        return partial(_before, currency if re.search(f"[{SYMBOLS}]$", currency) else f"{currency} ")
     return partial(_behind, f" {currency}") if currency else stored
 
 

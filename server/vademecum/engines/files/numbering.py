@@ -17,7 +17,7 @@ from vademecum.engines.files.properties import child, switch, value
 
 _LEVELS = 9
 _STYLES_MAX = 20  # that are based on each other, maybe in circles
-_TEMPLATE_MAX = 100  # characters: it is written out before each paragraph
+_NUMBER_MAX = 100  # characters: it is written out before each paragraph
 _LETTERS_MAX = 780  # the highest number that Word spells as a letter, thirty times
 _PLACE = re.compile("%([1-9])")
 _BLANKS = re.compile("[ \t\r\n]+")
@@ -87,7 +87,7 @@ class Numbering:
         self._abstracts = {abstract.get(qn("w:abstractNumId"), ""): abstract for abstract in abstracts}
         self._linked = {value(abstract, "styleLink"): abstract for abstract in abstracts}
         self._nums = {num.get(qn("w:numId"), ""): num for num in root.iterchildren(qn("w:num"))}
-        self._levels: dict[str, dict[int, _Level]] = {}
+        self._levels: dict[Any, dict[int, _Level]] = {}
         self._lists: dict[str, _List | None] = {}
         self._places: dict[_Named, _Place | None] = {}
 
@@ -124,8 +124,6 @@ class Numbering:
 
     def _list_of(self, name: str, num: Any) -> _List:
         abstract = value(num, "abstractNumId")
-        if abstract not in self._levels:
-            self._levels[abstract] = self._levels_of(abstract)
         overrides = dict(_by_level(num, "lvlOverride"))
         own = {number: child(override, "lvl") for number, override in overrides.items()}
         starts = {number: _whole(value(override, "startOverride")) for number, override in overrides.items()}
@@ -133,15 +131,21 @@ class Numbering:
         return _List(
             name,
             abstract,
-            self._levels[abstract] | levels,
+            self._levels_of(self._linked_from(abstract)) | levels,
             {number: start for number, start in starts.items() if start is not None},
         )
 
-    def _levels_of(self, abstract: str) -> dict[int, _Level]:
+    def _linked_from(self, abstract: str) -> Any:
         found = self._abstracts.get(abstract)
         link = value(found, "numStyleLink")
-        found = self._linked.get(link, found) if link else found
-        return {} if found is None else {number: _level(node) for number, node in _by_level(found, "lvl")}
+        return self._linked.get(link, found) if link else found
+
+    def _levels_of(self, abstract: Any) -> dict[int, _Level]:
+        """Once, however many lead to it."""
+        if abstract not in self._levels:
+            nodes = {} if abstract is None else dict(_by_level(abstract, "lvl"))
+            self._levels[abstract] = {number: _level(node) for number, node in nodes.items()}
+        return self._levels[abstract]
 
 
 class Counting:
@@ -202,7 +206,7 @@ def _by_level(node: Any, name: str) -> Iterator[tuple[int, Any]]:
 
 def _level(node: Any) -> _Level:
     spelling = value(node, "numFmt")
-    template = _BLANKS.sub(" ", value(node, "lvlText")[:_TEMPLATE_MAX])
+    template = _BLANKS.sub(" ", value(node, "lvlText")[:_NUMBER_MAX])
     if spelling == "bullet":
         template = "•" if template or child(node, "lvlPicBulletId") is not None else ""
     return _Level(
@@ -225,7 +229,7 @@ def _written(listed: _List, level: int, counts: dict[int, int]) -> str:
         is_plain = listed.levels[level].is_legal and spelling != "decimalZero"
         return _spelled(counts[number], "decimal" if is_plain else spelling)
 
-    return _PLACE.sub(spelled, listed.levels[level].template)
+    return _PLACE.sub(spelled, listed.levels[level].template)[:_NUMBER_MAX]
 
 
 def _spelled(number: int, spelling: str) -> str:

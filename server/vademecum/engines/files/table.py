@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, repeat, zip_longest
 from typing import NamedTuple
 
+from vademecum.engines.files.currencies import NAME, SYMBOLS
 from vademecum.engines.files.parsed import Part
 from vademecum.model.chunk import BUDGET, points
 
@@ -14,7 +15,7 @@ NAMES_MAX = BUDGET // 3  # points; longer ones would leave too little room for r
 LOOKED_AT = 10  # rows in which the names of the columns may stand; a title may be above them
 SAMPLE = 20
 _NUMBER = re.compile(
-    "[(+~-]?(?:[A-Z]{0,3}[$€£¥]|[A-Z]{3} )?[0-9][0-9.,:/%€$£¥ )\xa0'-]*(?:[A-Z]{3}|kr\\.?|zł|Kč|Ft)?"
+    rf"[(+~-]?(?:[A-Z]{{0,3}}[{SYMBOLS}] ?|(?:{NAME}) )?[0-9][0-9.,:/%{SYMBOLS} )\xa0'-]*(?:{NAME})?"
 )
 _EDGES = " \t\xa0\"'"
 

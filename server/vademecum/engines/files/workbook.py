@@ -37,6 +37,7 @@ _SAID = (_RUN, _LETTERS)
 _ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _PLACE = re.compile("([A-Za-z]{1,3})[0-9]+")
 _INDEX = re.compile("[0-9]{1,9}")
+_NUMERAL = re.compile(r"[ \t\r\n]*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*")
 _ESCAPED = re.compile(
     "_x(?!D[89A-F])([0-9A-F]{4})_", re.IGNORECASE
 )  # what XML cannot hold; half a letter stays so
@@ -159,6 +160,8 @@ def _meant(kind: str, said: str, style: str, book: _Book) -> str:
         return _written(said)
     if kind != "n":
         return said
+    if not _NUMERAL.fullmatch(said):  # Python would take more for numbers than a workbook does
+        raise ValueError(said)
     number = float(said) if set(said) & set(".eE") else int(said)
     if not math.isfinite(number):
         raise ValueError(said)

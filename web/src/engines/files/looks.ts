@@ -4,6 +4,7 @@
  * and no separators come between them. The rules are those of server/vademecum/engines/files/looks.py.
  */
 
+import { CURRENCY, SYMBOLS } from "./currencies.ts";
 import { dated, type Look } from "./dates.ts";
 import { elements, find, type XmlNode } from "./xml.ts";
 
@@ -27,16 +28,14 @@ const BUILT_IN: [string, string][] = [
 ];
 const DIGITS = 15; // Excel shows no more
 const PERCENT_MAX = 1e15;
-const SYMBOL = "[$¢-¥₠-⃀]";
-const CURRENCY = String.raw`[A-Z]{0,3}${SYMBOL}|[A-Z]{3}|kr\.?|zł|Kč|Ft`;
 const MARK = "¤";
 // Each piece of a format but those that stand for digits, days and times: the currencies first, named in three ways; then
 // other letters that are shown; then what only takes room, colours, languages, and the halves of a day.
 const PIECE = new RegExp(
   [
     String.raw`"[ \xa0]*(${CURRENCY})[ \xa0]*"`,
-    String.raw`\[\$[ \xa0]*([^\]0-9\x00-\x20\xa0\-]{1,5})[ \xa0]*(?:-[^\]]*)?\]`,
-    String.raw`\\?(${SYMBOL})`,
+    String.raw`\[\$[ \xa0]*(?:(${CURRENCY})[ \xa0]*(?=[\]\-]))?[^\]]*\]`,
+    String.raw`\\?([${SYMBOLS}])`,
     String.raw`("[^"]*"?|\\.?)`,
     String.raw`[_*].?|\[(?![<>=]|(?:[hH]{1,2}|[mM]{1,2}|[sS]{1,2})\])[^\]]*\]?|[aA][mM]/[pP][mM]|[aA]/[pP]`,
   ].join("|"),
@@ -110,7 +109,7 @@ function ofNumbers({ pattern, currency }: Section): Look {
   if (zeros) return padded(zeros.length);
   if (currency === undefined) return stored;
   if (pattern.indexOf(MARK) > digit) return (_, plain) => `${plain} ${currency}`;
-  return before(new RegExp(`${SYMBOL}$`, "u").test(currency) ? currency : `${currency} `);
+  return before(new RegExp(`[${SYMBOLS}]$`, "u").test(currency) ? currency : `${currency} `);
 }
 
 function percentage(decimals: number): Look {

@@ -8,7 +8,7 @@ import { elements, find, type XmlNode } from "./xml.ts";
 
 const LEVELS = 9;
 const STYLES_MAX = 20; // that are based on each other, maybe in circles
-const TEMPLATE_MAX = 100; // characters: it is written out before each paragraph
+const NUMBER_MAX = 100; // characters: it is written out before each paragraph
 const LETTERS_MAX = 780; // the highest number that Word spells as a letter, thirty times
 const ROMAN: [number, string][] = [
   [1000, "m"],
@@ -67,7 +67,7 @@ export class Numbering {
   readonly #abstracts: ReadonlyMap<string, XmlNode>;
   readonly #linked: ReadonlyMap<string, XmlNode>;
   readonly #nums: ReadonlyMap<string, XmlNode>;
-  readonly #levels = new Map<string, ReadonlyMap<number, Level>>();
+  readonly #levels = new Map<XmlNode | undefined, ReadonlyMap<number, Level>>();
   readonly #lists = new Map<string, List | undefined>();
   readonly #places = new Map<string, Place | undefined>();
 
@@ -120,9 +120,7 @@ export class Numbering {
 
   #listOf(name: string, num: XmlNode): List {
     const abstract = value(num, "w:abstractNumId");
-    const inherited = this.#levels.get(abstract) ?? this.#levelsOf(abstract);
-    this.#levels.set(abstract, inherited);
-    const levels = new Map(inherited);
+    const levels = new Map(this.#levelsOf(this.#linkedFrom(abstract)));
     const starts = new Map<number, number>();
     for (const [number, override] of byLevel(num, "w:lvlOverride")) {
       const own = find(override, "w:lvl");
@@ -133,11 +131,19 @@ export class Numbering {
     return { name, abstract, levels, starts };
   }
 
-  #levelsOf(abstract: string): ReadonlyMap<number, Level> {
+  #linkedFrom(abstract: string): XmlNode | undefined {
     const found = this.#abstracts.get(abstract);
     const link = value(found, "w:numStyleLink");
-    const linked = link ? (this.#linked.get(link) ?? found) : found;
-    return new Map([...byLevel(linked, "w:lvl")].map(([number, node]) => [number, level(node)]));
+    return link ? (this.#linked.get(link) ?? found) : found;
+  }
+
+  /** Once, however many lead to it. */
+  #levelsOf(abstract: XmlNode | undefined): ReadonlyMap<number, Level> {
+    const known = this.#levels.get(abstract);
+    if (known) return known;
+    const levels = new Map([...byLevel(abstract, "w:lvl")].map(([number, node]) => [number, level(node)]));
+    this.#levels.set(abstract, levels);
+    return levels;
   }
 }
 
@@ -213,7 +219,7 @@ function byLevel(node: XmlNode | undefined, name: string): Map<number, XmlNode> 
 
 function level(node: XmlNode): Level {
   const spelling = value(node, "w:numFmt");
-  const said = [...value(node, "w:lvlText")].slice(0, TEMPLATE_MAX).join("");
+  const said = bounded(value(node, "w:lvlText"));
   const bullet = said || find(node, "w:lvlPicBulletId") ? "•" : "";
   const template = spelling === "bullet" ? bullet : said.replace(/[ \t\r\n]+/gu, " ");
   return {
@@ -241,13 +247,19 @@ function beginsAnew(level: Level | undefined, behind: number): boolean {
 
 function written({ list, level }: Place, counts: ReadonlyMap<number, number>): string {
   const { template, isLegal } = list.levels.get(level)!;
-  return template.replace(/%([1-9])/gu, (_, digit: string) => {
+  const number = template.replace(/%([1-9])/gu, (_, digit: string) => {
     const number = Number(digit) - 1;
     const about = list.levels.get(number);
     if (number > level || !about) return "";
     const isPlain = isLegal && about.spelling !== "decimalZero";
     return spelled(counts.get(number)!, isPlain ? "decimal" : about.spelling);
   });
+  return bounded(number);
+}
+
+/** In whole letters, as the server counts them. */
+function bounded(text: string): string {
+  return [...text].slice(0, NUMBER_MAX).join("");
 }
 
 function spelled(number: number, spelling: string): string {

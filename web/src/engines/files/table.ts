@@ -4,13 +4,16 @@
  */
 
 import { BUDGET, points } from "../../model/chunk.ts";
+import { NAME, SYMBOLS } from "./currencies.ts";
 import { part, type Part } from "./parsed.ts";
 
 const NAMES_MAX = Math.floor(BUDGET / 3); // points; longer ones would leave too little room for rows
 const LOOKED_AT = 10; // rows in which the names of the columns may stand; a title may be above them
 const SAMPLE = 20;
-const NUMBER =
-  /^[(+~-]?(?:[A-Z]{0,3}[$€£¥]|[A-Z]{3} )?[0-9][0-9.,:/%€$£¥ )\xa0'-]*(?:[A-Z]{3}|kr\.?|zł|Kč|Ft)?$/u;
+const NUMBER = new RegExp(
+  String.raw`^[(+~\-]?(?:[A-Z]{0,3}[${SYMBOLS}] ?|(?:${NAME}) )?[0-9][0-9.,:/%${SYMBOLS} )\xa0'\-]*(?:${NAME})?$`,
+  "u",
+);
 const EDGES = /^[ \t\xa0"']+|[ \t\xa0"']+$/gu;
 
 /** `number` counts from 1, as spreadsheets do. A cell may hold a line end. */

@@ -16,8 +16,8 @@ const ROWS_MAX = 1_048_576; // Excel has no more
 const ESCAPED = /_x(?!D[89A-F])([0-9A-F]{4})_/giu; // what XML cannot hold; half a letter stays so
 const PLACE = /^([A-Za-z]{1,3})\d+$/u;
 const INDEX = /^\d{1,9}$/u;
-const WHOLE = /^\s*[+-]?\d+\s*$/u;
-const NUMBER = /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/iu;
+const WHOLE = /^[ \t\r\n]*[+-]?\d+[ \t\r\n]*$/u;
+const NUMBER = /^[ \t\r\n]*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?[ \t\r\n]*$/iu;
 const BLANK = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/u; // Python's
 
 /** What the cells of all sheets refer to. */

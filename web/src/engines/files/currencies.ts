@@ -1,0 +1,5 @@
+/** How amounts name their currency, as in server/vademecum/engines/files/currencies.py. */
+
+export const SYMBOLS = "$¢-¥₠-⃀฿৳﷼"; // of a set of letters
+export const NAME = String.raw`[A-Z]{3}|[Kk]r\.?|zł|Kč|Ft|Rs\.?|TL|лв\.?|руб\.?|S/\.?`;
+export const CURRENCY = String.raw`[A-Z]{0,3}[${SYMBOLS}]|${NAME}`;
