@@ -96,6 +96,16 @@ test("a fact that is being written is there after a look elsewhere, until it is 
   await button("Edit: rent").click();
   expect(await value.inputValue()).toBe("940 euros");
   await button("Cancel").click();
+  await button("Edit: rent").click();
+  await value.fill("960 euros");
+  const { id } = (await device.rows("facts"))[0]!;
+  await page.evaluate((id) => window.vademecum.changeFact(id, { value: "970 euros" }), id);
+  await page.getByText("It says now: rent: 970 euros").waitFor();
+  await page.evaluate((id) => window.vademecum.deleteRow("facts", id), id);
+  await value.waitFor({ state: "detached" });
+  expect(await page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes("fact ")))).toEqual(
+    [],
+  );
   await button("Add a fact").click();
   expect(await value.inputValue()).toBe("");
   await button("Cancel").click();

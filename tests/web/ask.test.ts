@@ -208,9 +208,13 @@ test("a question is answered here from its first moment, and Stop is heard whate
 
 test("who waits for an assistant that takes no question now sees it, and Stop is heard", async () => {
   summary$.next(summary("live"));
-  refuses = () => 429;
+  let times = 0;
+  refuses = () => (times++, 429);
   const id = await asking.ask("s", "When is the rent due?");
   await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
+  await vi.waitFor(() => expect(times).toBeGreaterThan(1), 20_000);
+  await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
+  expect((await turn(id)).status).toBe("queued"); // were the app closed now, it would be asked again
   asking.stop(id);
   await soon(() => expect(asking.writing$.value).toEqual({}));
   expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });

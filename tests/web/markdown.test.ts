@@ -56,6 +56,9 @@ test.each([
   ["$$\na \\\\\nb\n$$", "<pre><code>$$\na \\\\\nb\n$$</code></pre>"],
   [String.raw`${"`"}\(a\)${"`"} and \\(b\\)`, String.raw`<p><code>\(a\)</code> and \(b\)</p>`],
   [String.raw`As it says \[1\], 5 $ and \[not closed`, "<p>As it says [1], 5 $ and [not closed</p>"],
+  ["Prices: $$ is cheap, $$$ is dear.", "<p>Prices: $$ is cheap, $$$ is dear.</p>"],
+  ["The inn is $$ [1], the hotel is $$ [2]", "<p>The inn is $$ [1], the hotel is $$ [2]</p>"],
+  ["$$ Cheap\n\nEnd $$", "<p>$$ Cheap</p>\n<p>End $$</p>"],
 ])("a formula stays as it came: %j", (answer, html) => {
   expect(toHtml(answer).trim()).toBe(html);
 });
@@ -66,4 +69,8 @@ test("brackets of what is quoted are no formula", () => {
 
 test("formulas that nothing ends cost no time", { timeout: 5_000 }, () => {
   for (const mark of ["\\[ a\n\n", "\\( ", "$$ a\n\n\\[ "]) toHtml(mark.repeat(5_000));
+});
+
+test("a long answer with a formula costs time like its length", { timeout: 5_000 }, () => {
+  for (const mark of ["a\n\n", "*a* b "]) toHtml(`${mark.repeat(60_000)}\n\n$$a$$`);
 });

@@ -255,8 +255,8 @@ export class Desk {
     return known(this.#house, ids);
   }
 
-  /** Of each conversation that is deleted on this device, its id. */
-  watchDeleted(listener: (sessionId: string) => void) {
+  /** Of each conversation that is deleted on this device, and each fact that is anywhere, its id. */
+  watchDeleted(listener: (id: string) => void) {
     return follow(deleted$(this.#house), listener);
   }
 

@@ -315,7 +315,9 @@ export class Asking {
       delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
     };
     const asked = () => answer(this.#house.wire, question, listener, signal);
-    const ending = await patiently(asked, signal, (waitsS) => write({ waitsS }));
+    // Not saved: a question that nothing has come of is asked again when the app is opened anew.
+    const waits = (waitsS: number) => signal.aborted || this.#draw(row.id, { waitsS });
+    const ending = await patiently(asked, signal, waits);
     const written = this.#written(row.id);
     if (ending === "whole") return { ...written, status: "done" };
     if (!written.aiResponse) return this.#quotes(row);

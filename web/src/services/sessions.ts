@@ -1,6 +1,6 @@
 /** Conversations: begin, name. What a delete takes along is in delete.ts. */
 
-import { filter, map, mergeMap, type Observable } from "rxjs";
+import { filter, map, merge, mergeMap, type Observable } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
 import { isSynced } from "../engines/sync/waiting.ts";
 import { beginning } from "../model/beginning.ts";
@@ -39,10 +39,10 @@ export async function changeSession(
   if (found) await edit(found, ({ syncError: _, ...row }) => ({ ...row, ...change, updatedAt: now() }));
 }
 
-/** Of each session that is deleted on this device, its id. */
+/** Of each session that is deleted on this device, and each fact that is anywhere, its id. */
 export function deleted$({ records }: House): Observable<string> {
-  return records.sessions.eventBulks$.pipe(
-    filter((bulk) => !isSynced(bulk)),
+  const sessions$ = records.sessions.eventBulks$.pipe(filter((bulk) => !isSynced(bulk)));
+  return merge(sessions$, records.facts.eventBulks$).pipe(
     mergeMap(({ events }) => events),
     filter(({ documentData }) => documentData._deleted),
     map(({ documentId }) => documentId),

@@ -8,6 +8,7 @@ import { isCoded } from "../model/coded.ts";
 import type { Tell } from "../services/presence.ts";
 import type { Loss } from "../services/taken.ts";
 import { forgetDraft, forgetDrafts } from "./draft.ts";
+import { draftOf } from "./memory/useFactForm.ts";
 import { Shell } from "./Shell.tsx";
 import { useIsForgetting } from "./leaving.ts";
 import { NewVersion } from "./sync/NewVersion.tsx";
@@ -100,7 +101,9 @@ async function enter(tell: Tell): Promise<Entered> {
   if (!desk) return { kind: "nobody" };
   window.vademecum = desk;
   const account = await desk.account();
-  void desk.watchDeleted(proxy((sessionId) => forgetDraft(account.userId, sessionId)));
+  void desk.watchDeleted(
+    proxy((id) => [id, draftOf(id)].forEach((draft) => forgetDraft(account.userId, draft))),
+  );
   void desk.watchUnloaded(proxy(() => tellUnloaded()));
   return { kind: "open", desk, account };
 }

@@ -73,8 +73,8 @@ function textOf(kept: string | null, forgottenAt = ""): string {
 }
 
 /** Whether something is kept that was not sent in this conversation, or not stored of this form. */
-export function hasDraft(userId: string, id: string): boolean {
-  return localStorage.getItem(prefixOf(userId) + id) !== null;
+export function hasDraft(userId: string, id: string, forgottenAt?: string): boolean {
+  return textOf(localStorage.getItem(prefixOf(userId) + id), forgottenAt) !== "";
 }
 
 /** That of a conversation that is deleted on this device, or of a form that is closed. */

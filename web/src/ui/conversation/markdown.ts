@@ -22,6 +22,7 @@ const plain = {
 } satisfies MarkedExtension;
 const quotations = new Marked(plain);
 const answers = new Marked(plain, formulas());
+const FORMULA = /\\[([]|\$\$/u; // where one may begin
 
 const ALLOWED = {
   ALLOWED_TAGS: [
@@ -41,7 +42,8 @@ const TOO_DEEP = /^[ \t]*(?!([-*])(?:[ \t]*\1)*[ \t]*$)(?:>[ \t]*|(?:[-*+]|\d{1,
 /** What is nested more deeply than anybody reads is shown as it is written. */
 export function toHtml(text: string, isQuotes = false): string {
   try {
-    if (!TOO_DEEP.test(text)) return (isQuotes ? quotations : answers).parse(text) as string;
+    if (!TOO_DEEP.test(text))
+      return (isQuotes || !FORMULA.test(text) ? quotations : answers).parse(text) as string;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error; // the stack is full
   }
@@ -91,25 +93,27 @@ function mark(number: number, sources: readonly string[], named: boolean): Node 
  * for brackets of the text (see model/verbatim.ts), and around a number alone for a citation.
  */
 function formulas(): MarkedExtension {
-  const spaced = String.raw`\\\[(?!\d+\\\])[^]{1,2000}?\\\]|\$\$[^]{1,2000}?\$\$`;
-  const any = String.raw`\\\([^]{1,2000}?\\\)|${spaced}`;
+  const within = String.raw`(?:(?!\n[ \t]*\n)[^]){1,2000}?`; // between prices there may be paragraphs
+  const spaced = String.raw`\\\[(?!\d+\\\])[^]{1,2000}?\\\]`;
+  const priced = String.raw`(?<!\$)\$\$(?![\s$])[^\n$]{1,2000}(?<!\s)\$\$(?!\$)`; // and "$$ is cheap" is none
+  const any = String.raw`\\\([^]{1,2000}?\\\)|${spaced}|${priced}`;
   const [inLine, onLines] = [
     new RegExp(`^(?:${any})`, "u"),
-    new RegExp(`^ {0,3}(${spaced})[ \\t]*(?:\\n+|$)`, "u"),
+    new RegExp(`^ {0,3}(${spaced}|\\$\\$${within}\\$\\$)[ \\t]*(?:\\n+|$)`, "u"),
   ];
   return {
     extensions: [
       {
         name: "formula",
         level: "inline",
-        start: (text) => text.search(/\\[([]|\$\$/u),
+        start: (text) => text.search(FORMULA),
         tokenizer: (text) => token("formula", inLine.exec(text)),
         renderer: ({ text }) => `<code>${escaped(text)}</code>`,
       },
       {
         name: "formulas",
         level: "block",
-        start: (text) => text.search(/(?<=\n) {0,3}(?:\\\[|\$\$)/u),
+        start: (text) => paragraph(text).search(/(?<=\n) {0,3}(?:\\\[|\$\$)/u),
         tokenizer: (text) => token("formulas", onLines.exec(text)),
         renderer: ({ text }) => `<pre><code>${escaped(text)}</code></pre>\n`,
       },
@@ -117,6 +121,12 @@ function formulas(): MarkedExtension {
     // No mark of a formula begins or ends what is stressed around it.
     hooks: { emStrongMask: (text) => text.replace(new RegExp(any, "gu"), (it) => "a".repeat(it.length)) },
   };
+}
+
+/** The rest is asked for again: to look through all of it for each paragraph would take the square of the time. */
+function paragraph(text: string): string {
+  const end = text.indexOf("\n\n");
+  return end < 0 ? text : text.slice(0, end + 2);
 }
 
 function token(type: string, found: RegExpExecArray | null) {

@@ -1,6 +1,6 @@
 /** A fact by hand: a new one, or another wording of one. */
 
-import { Paper, Textarea, TextInput } from "@mantine/core";
+import { Paper, Text, Textarea, TextInput } from "@mantine/core";
 import type { FactDoc } from "../../model/rows.ts";
 import { useDraft } from "../draft.ts";
 import { Form } from "../Form.tsx";
@@ -14,10 +14,11 @@ interface Props {
 }
 
 export function FactForm({ fact, onSave, onCancel }: Props) {
-  const given = JSON.stringify([fact?.key ?? "", fact?.value ?? ""]);
+  const current = `${fact?.key ?? ""}: ${fact?.value ?? ""}`;
+  const given = JSON.stringify([fact?.key ?? "", fact?.value ?? "", current]);
   const [draft, setDraft] = useDraft(draftOf(fact?.id), given);
-  const [key, value] = JSON.parse(draft) as [string, string];
-  const write = (key: string, value: string) => setDraft(JSON.stringify([key, value]));
+  const [key, value, begunFrom] = JSON.parse(draft) as [string, string, string];
+  const write = (key: string, value: string) => setDraft(JSON.stringify([key, value, begunFrom]));
   return (
     <Paper withBorder p="sm" data-draft>
       <Form onSave={(given) => onSave(given("key"), given("value"))} onCancel={onCancel}>
@@ -41,6 +42,7 @@ export function FactForm({ fact, onSave, onCancel }: Props) {
           autosize
           required
         />
+        {fact && begunFrom !== current && <Text size="sm">{words.changedMeanwhile(current)}</Text>}
       </Form>
     </Paper>
   );

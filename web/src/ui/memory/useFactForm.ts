@@ -7,9 +7,9 @@ import { forgetDraft, hasDraft } from "../draft.ts";
 export const draftOf = (factId = "new") => `fact ${factId}`;
 
 export function useFactForm(factId?: string) {
-  const { userId } = useDesk().account;
+  const { userId, forgottenAt } = useDesk().account;
   const id = draftOf(factId);
-  const [isOpen, setOpen] = useState(() => hasDraft(userId, id));
+  const [isOpen, setOpen] = useState(() => hasDraft(userId, id, forgottenAt));
   function close() {
     forgetDraft(userId, id);
     setOpen(false);

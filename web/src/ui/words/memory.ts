@@ -23,6 +23,7 @@ export const memory = {
   key: "About",
   keyHint: "Such as user.name",
   value: "What is true",
+  changedMeanwhile: (fact: string) => `This was changed since you began to write. It says now: ${fact}`,
   confirm: "Confirm",
   confirmed: "Confirmed",
   edit: "Edit",
