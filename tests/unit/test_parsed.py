@@ -6,11 +6,11 @@ from vademecum.engines.duckdb.instance import PARSED_LENGTH, PARSED_MAX, connect
 SQL = "INSERT INTO t VALUES (?)"
 
 
-def test_a_statement_serves_cursors_of_databases_that_did_not_parse_it():
-    first = connect(":memory:")
+def test_a_statement_serves_cursors_of_databases_that_did_not_parse_it(tmp_path):
+    first = connect(tmp_path / "first")
     statement = parsed(first, SQL)
     first.close()
-    second = connect(":memory:")
+    second = connect(tmp_path / "second")
     assert parsed(second, SQL) is statement
     second.execute("CREATE TABLE t (x VARCHAR)")
     for value in ("a", "b"):
@@ -18,8 +18,8 @@ def test_a_statement_serves_cursors_of_databases_that_did_not_parse_it():
     assert second.execute("SELECT x FROM t ORDER BY x").fetchall() == [("a",), ("b",)]
 
 
-def test_neither_many_statements_nor_long_ones_fill_the_memory():
-    cursor = connect(":memory:")
+def test_neither_many_statements_nor_long_ones_fill_the_memory(tmp_path):
+    cursor = connect(tmp_path / "any")
     long = f"SELECT {'1, ' * PARSED_LENGTH} 1"
     assert len(cursor.execute(parsed(cursor, long)).fetchall()[0]) == PARSED_LENGTH + 1
     assert long not in instance._parsed
