@@ -6,18 +6,17 @@
  */
 
 import { proxy, type ProxyMarked } from "comlink";
-import { asyncScheduler, distinctUntilChanged, throttleTime } from "rxjs";
+import { distinctUntilChanged } from "rxjs";
 import type { KnownAccount, LostText } from "./engines/device/device.ts";
 import { WHOEVER } from "./engines/sync/wire.ts";
 import { follow, type Stop } from "./follow.ts";
 import { lazily } from "./lazily.ts";
-import { named } from "./model/lookup.ts";
 import type { Progress } from "./model/library.ts";
 import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "./model/rows.ts";
 import * as accounts from "./services/account.ts";
 import { Asking, type AssistantState, type Writing } from "./services/ask.ts";
 import * as deletion from "./services/delete.ts";
-import { borrow, chunks$, giveBack } from "./services/documents.ts";
+import { borrow, chunks$, giveBack, offered } from "./services/documents.ts";
 import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
 import type { Receipt } from "./services/forget.ts";
@@ -30,10 +29,6 @@ import { Syncing, type SyncSummary } from "./services/sync.ts";
 import { watchTaken, type Loss } from "./services/taken.ts";
 import type { Task } from "./model/task.ts";
 import { Uploads } from "./services/upload.ts";
-
-/** An answer that is being written is drawn so often. */
-const DRAW_MS = 60;
-const BOTH_ENDS = { leading: true, trailing: true };
 
 /** What the app knows of itself at this moment. */
 export interface State {
@@ -157,7 +152,7 @@ export class Desk {
   }
 
   watchWriting(listener: (writing: Record<string, Writing>) => void) {
-    return follow(this.#asking.writing$.pipe(throttleTime(DRAW_MS, asyncScheduler, BOTH_ENDS)), listener);
+    return follow(this.#asking.drawn$, listener);
   }
 
   watchAssistant(listener: (assistant: AssistantState) => void) {
@@ -224,12 +219,8 @@ export class Desk {
   }
 
   /** Documents of the pool that a message names and the session does not see, best first. */
-  async named(message: string, sessionId: string): Promise<DocumentDoc[]> {
-    const pool = await this.rows("documents");
-    return named(
-      message,
-      pool.filter(({ activeSessions }) => !activeSessions.includes(sessionId)),
-    );
+  named(message: string, sessionId: string): Promise<DocumentDoc[]> {
+    return offered(this.#house, message, sessionId);
   }
 
   askLater(episodeId: string, wanted: boolean) {

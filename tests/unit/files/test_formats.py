@@ -1,9 +1,7 @@
 """What went in comes out, in order, with the pages and sections that each format promises."""
 
-import base64
 import io
 import json
-import random
 from copy import deepcopy
 
 import pptx
@@ -366,47 +364,6 @@ def test_json_and_code_stay_as_they_were_written():
     assert text_of(data.encode(), "a.json") == data
     code = "def rent(month):\n\tif month:  # paid\n\t\treturn 500\n"
     assert text_of(code.encode(), "rent.py") == code
-
-
-@pytest.mark.parametrize(
-    ("written", "read_as"),
-    [
-        (r"K\u00f6ln", "Köln"),
-        (r"\u4e2d\u6587", "中文"),
-        (r"\ud83d\ude00\uD83D\uDE00!", "😀😀!"),
-        (r"C:\\u00f6", r"C:\\u00f6"),  # a folder, not a letter
-        (r"\\\u00f6", r"\\ö"),
-        (r"\u0022 \u005c \u000a \u007f", r"\u0022 \u005c \u000a \u007f"),  # it would be another text
-        (r"\ud83d and \ude00", r"\ud83d and \ude00"),  # halves
-        (r"a\nb\tc", r"a\nb\tc"),
-    ],
-)
-def test_json_letters_that_are_written_as_numbers_are_letters(written, read_as):
-    assert text_of(f'{{"town": "{written}"}}'.encode(), "a.json") == f'{{"town": "{read_as}"}}'
-
-
-def test_json_lines_are_json():
-    assert (
-        text_of(b'{"town": "K\\u00f6ln"}\n{"town": "Bonn"}', "a.jsonl")
-        == '{"town": "Köln"}\n{"town": "Bonn"}'
-    )
-
-
-BASE64 = base64.b64encode(random.Random(0).randbytes(3000)).decode()
-
-
-def test_the_bytes_of_pictures_are_no_text():
-    notebook = {
-        "cells": [{"source": ["plot(rents)"], "data": {"image/png": BASE64, "text": "A rising line"}}]
-    }
-    assert text_of(json.dumps(notebook).encode(), "a.ipynb") == json.dumps(notebook).replace(BASE64, "…")
-    page = f"# Rents\n\n![A rising line](data:image/png;base64,{BASE64})\n\nPaid.\n"
-    assert text_of(page.encode(), "a.md") == page.strip("\n").replace(BASE64, "…")
-
-
-def test_a_long_word_that_is_no_base64_stays():
-    genes = {"gene": "ACGT" * 300, "digits": "0123456789" * 60, "path": "a/b" * 300}
-    assert text_of(json.dumps(genes).encode(), "a.json") == json.dumps(genes)
 
 
 def test_a_form_feed_in_plain_text_is_a_page_break():

@@ -3,7 +3,7 @@
  * documents. The turn is a row from the first moment, so it is on every device and survives the page.
  */
 
-import { BehaviorSubject, distinctUntilChanged, map } from "rxjs";
+import { asyncScheduler, BehaviorSubject, distinctUntilChanged, map, throttleTime } from "rxjs";
 import { Refusal } from "../engines/sync/wire.ts";
 import { QUOTES, citation, type Citation } from "../model/citation.ts";
 import { isAway } from "../model/headline.ts";
@@ -59,11 +59,16 @@ interface Under {
   ended: Promise<unknown>;
 }
 
+const DRAW_MS = 60;
+const BOTH_ENDS = { leading: true, trailing: true };
+
 type Answered = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;
 
 export class Asking {
   /** What is being written in this tab, by the id of its turn. */
   readonly writing$ = new BehaviorSubject<Record<string, Writing>>({});
+  /** The same, as often as it is drawn. */
+  readonly drawn$ = this.writing$.pipe(throttleTime(DRAW_MS, asyncScheduler, BOTH_ENDS));
   readonly #house: House;
   readonly #syncing: Syncing;
   readonly #searcher: () => Promise<Searcher>;

@@ -2,6 +2,7 @@
 
 import { distinctUntilChanged, map, type Observable } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
+import { named } from "../model/lookup.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../model/rows.ts";
 import { childIds, now, type House } from "./house.ts";
 
@@ -27,6 +28,15 @@ export async function giveBack(house: House, documentId: string, sessionId: stri
     const activeSessions = row.activeSessions.filter((id) => id !== sessionId);
     return { ...row, activeSessions, updatedAt: now() };
   });
+}
+
+/** Documents of the pool that a message names and the session does not see, best first. */
+export async function offered({ records }: House, message: string, sessionId: string) {
+  const pool = (await records.documents.find().exec()).map((row) => row.toJSON() as DocumentDoc);
+  return named(
+    message,
+    pool.filter(({ activeSessions }) => !activeSessions.includes(sessionId)),
+  );
 }
 
 /** The blocks of a document that are here, in their order. */
