@@ -23,6 +23,7 @@ const plain = {
 const quotations = new Marked(plain);
 const answers = new Marked(plain, formulas());
 const FORMULA = /\\[([]|\$\$/u; // where one may begin
+const SIGHT = 2_000; // letters: each piece of a line looks ahead for one, and all of the line would take the square of the time
 
 const ALLOWED = {
   ALLOWED_TAGS: [
@@ -106,7 +107,7 @@ function formulas(): MarkedExtension {
       {
         name: "formula",
         level: "inline",
-        start: (text) => text.search(FORMULA),
+        start: (text) => text.slice(0, SIGHT).search(FORMULA),
         tokenizer: (text) => token("formula", inLine.exec(text)),
         renderer: ({ text }) => `<code>${escaped(text)}</code>`,
       },
