@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "server" / "vademecum"
 MODULES = sorted(p for p in PACKAGE.rglob("*.py"))
-LINES_MAX = 400
+LINES_MAX = 500
 FUNCTION_MAX = 70
 
 # model <- engines <- services <- http, cli; what each layer may import of the package
