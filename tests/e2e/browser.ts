@@ -48,6 +48,8 @@ const executable = () => execFileSync("tests/e2e/chromium.sh", { encoding: "utf8
 export interface Ways {
   /** It is a process of its own with these arguments, or none, and a profile on the disk. */
   own?: readonly string[];
+  /** The profile of that process, if not a new one. */
+  profile?: string;
   /** The app may be kept on the device. To put it there takes seconds of both cores, so only tests that need it do. */
   installs?: boolean;
   /** It is small, and touched. */
@@ -78,8 +80,8 @@ export class Browser {
     context.on("weberror", (error) => this.complaints.push(String(error.error())));
   }
 
-  static async start({ own, phone = false, installs = false }: Ways = {}): Promise<Browser> {
-    const browser = await Browser.opened(phone ? { ...PLACE, ...PHONE } : PLACE, own);
+  static async start({ own, profile, phone = false, installs = false }: Ways = {}): Promise<Browser> {
+    const browser = await Browser.opened(phone ? { ...PLACE, ...PHONE } : PLACE, own, profile);
     if (!installs) {
       await browser.context.addInitScript(() => {
         if ("ServiceWorkerContainer" in self) {
@@ -90,11 +92,11 @@ export class Browser {
     return browser;
   }
 
-  private static async opened(place: object, own?: readonly string[]): Promise<Browser> {
+  private static async opened(place: object, own?: readonly string[], stored?: string): Promise<Browser> {
     if (!own) {
       return new Browser(await (await shared()).newContext(place), undefined);
     }
-    const profile = mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
+    const profile = stored ?? mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
     const options = { ...place, executablePath: executable(), args: [...ARGUMENTS, ...own] };
     return new Browser(await chromium.launchPersistentContext(profile, options), profile);
   }
@@ -104,6 +106,14 @@ export class Browser {
     await before?.(page);
     await page.goto(url);
     return page;
+  }
+
+  /** Use a sign-in link up on its page: the only way where the browser alone resolves the host. */
+  async signInOnPage(link: string): Promise<void> {
+    const page = await this.page(link);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.waitForURL(new URL("/", link).href);
+    await page.close();
   }
 
   /** Uses a sign-in link up, as the button on its page does: the cookie is the browser's. */

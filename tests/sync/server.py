@@ -53,7 +53,8 @@ async def make_user(request: Request[Any, Any, Any]) -> dict[str, str]:
     parts = request.app.state.parts
     body = await request.json()
     password = await hashed(body["password"]) if "password" in body else None
-    account = Account(new_id(), f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, password, T)
+    user_id = body.get("userId") or new_id()
+    account = Account(user_id, f"{secrets.token_hex(6)}@test", body.get("tier", "JIGGA"), False, password, T)
     await parts.accounts.add_account(account)
     secret = secrets.token_urlsafe(32)
     await parts.accounts.save_token(Token(new_id(), account.id, "api", "test", digest(secret), T))

@@ -1,0 +1,97 @@
+/** A browser profile that an earlier version of the app left opens, shows its content and syncs it. */
+
+import { soon } from "../soon.ts";
+import { Device, harness, withOwnServer } from "./app.ts";
+import { lease, push } from "./people.ts";
+import { withProject } from "./remembered.ts";
+import { atOrigin, ORIGIN, store, unpack } from "./stored.ts";
+
+withOwnServer();
+
+const LEASE = "lease.txt";
+const FAILED = "scan.pdf";
+const UTF_32 = Buffer.from("fffe00004100000042000000", "hex"); // only the server reads it
+const QUESTION = "What is the rent of the flat?";
+const UNSENT_QUESTION = "How long is the notice period?";
+const DRAFT = "A draft that was not sent";
+
+const box = (device: Device) => device.page.getByRole("textbox", { name: "Ask about your documents" });
+
+/** The archives of earlier versions; `MAKE_PROFILE=<archive>` writes one of this version. */
+const made = process.env["MAKE_PROFILE"];
+
+test.runIf(made)("writes a profile of this version", async () => {
+  const user = await harness.user();
+  await withProject(user);
+  const failed = { status: "failed", statusDetail: "It has no text.", filename: FAILED, chunkCount: 0 };
+  await push(user, "documents", { ...lease(user.userId, "d-failed"), ...failed });
+  const device = await Device.of(user, atOrigin());
+  await device.drop(
+    LEASE,
+    "The rent of the flat is 940 euros a month.\n\nNotice is given three months ahead.",
+  );
+  await device.drop("damaged.pdf", "%PDF-1.7 damaged");
+  await device.embedded(1);
+  await device.page.evaluate(() => (window as any).vademecum.addFact("home.rent", "940 euros"));
+  await device.page.evaluate(() => (window as any).vademecum.addFact("k".repeat(300), "rejected"));
+  await soon(async () =>
+    expect((await device.rows("facts")).filter((fact) => fact.syncError)).toHaveLength(1),
+  );
+  await device.ask(QUESTION);
+  await device.until(async () => (await done(device)).includes(QUESTION));
+  await soon(async () => expect(await harness.live(user, "episodes")).toHaveLength(5));
+
+  await device.offline(true);
+  await device.page.evaluate(() => (window as any).vademecum.syncNow());
+  await device.until(async () => (await device.state()).sync.kind === "offline");
+  await device.drop("minutes.txt", UTF_32);
+  await device.until(async () => (await device.waitingFiles()) === 1);
+  await device.ask(UNSENT_QUESTION);
+  await device.until(async () => (await done(device)).includes(UNSENT_QUESTION));
+  await box(device).fill(DRAFT);
+  await soon(async () =>
+    expect(await device.page.evaluate(() => JSON.stringify(localStorage))).toContain(DRAFT),
+  );
+  const draftPath = new URL(device.page.url()).pathname;
+  await device.browser.close();
+  store(device.browser.profile!, made!, { userId: user.userId, draftPath });
+});
+
+test.skipIf(made).each(["tests/e2e/profiles/0.1.0.tar.gz"])(
+  "%s opens, is shown and syncs",
+  async (archive) => {
+    const { profile, about } = unpack(archive);
+    const user = await harness.ask<Device["user"]>("user", { tier: "JIGGA", userId: about.userId });
+    const device = await Device.of(user, { ...atOrigin(), profile });
+    await device.page.goto(ORIGIN + about.draftPath);
+    await device.page.getByText(QUESTION).first().waitFor();
+    await device.page.getByText(UNSENT_QUESTION).first().waitFor();
+    expect(await box(device).inputValue()).toBe(DRAFT);
+    await device.until(async () => (await device.state()).sync.kind === "live");
+
+    const onServer = async (name: string, field: string) =>
+      (await harness.live(user, name)).map((row) => row[field] as string).sort();
+    await soon(async () =>
+      expect(await onServer("documents", "filename")).toEqual([LEASE, "minutes.txt", FAILED]),
+    );
+    await soon(async () => expect(await onServer("episodes", "userMessage")).toHaveLength(6));
+    expect(await onServer("episodes", "userMessage")).toEqual(
+      expect.arrayContaining([QUESTION, UNSENT_QUESTION]),
+    );
+    await soon(async () => expect(await onServer("facts", "key")).toEqual(["home.rent"]));
+    await soon(async () => expect(await onServer("memories", "id")).toHaveLength(4));
+    await soon(async () => expect(await onServer("entities", "id")).toHaveLength(6));
+    await soon(async () => expect(await onServer("projects", "name")).toEqual(["Flat in Harbour Street"]));
+    await device.embedded(2);
+    const facts = await device.rows("facts");
+    expect(facts.filter(({ syncError }) => syncError).map(({ value }) => value)).toEqual(["rejected"]);
+    await device.page.getByRole("link", { name: "Documents" }).first().click();
+    await device.page.getByText(LEASE).first().waitFor();
+    await device.page.getByText("It has no text.").first().waitFor();
+  },
+);
+
+async function done(device: Device): Promise<string[]> {
+  const turns = await device.rows("episodes");
+  return turns.filter(({ status }) => status === "done").map(({ userMessage }) => userMessage);
+}

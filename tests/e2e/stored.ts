@@ -1,0 +1,49 @@
+/**
+ * Stored browser profiles: the IndexedDB and Local Storage folders of Chromium, as a version of the app left them.
+ *
+ * Both name the origin, so the app is served under a fixed one whatever port the server has.
+ */
+
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { harness } from "./app.ts";
+import type { Ways } from "./browser.ts";
+
+export const ORIGIN = "http://vademecum.localhost";
+
+/** What a test must know of a profile. */
+export interface Stored {
+  userId: string;
+  /** The session with an unsent draft. */
+  draftPath: string;
+}
+
+const FOLDERS = ["IndexedDB", "Local Storage"];
+const ABOUT = "about.json";
+
+/** A browser with a profile on disk that finds the app at `ORIGIN`. */
+export function atOrigin(): Ways {
+  const { host } = new URL(harness.url);
+  return { own: [`--host-resolver-rules=MAP vademecum.localhost:80 ${host}`], at: ORIGIN };
+}
+
+/** Archive a closed profile without what Chromium writes for itself. */
+export function store(profile: string, archive: string, about: Stored): void {
+  const folder = join(profile, "Default");
+  writeFileSync(join(folder, ABOUT), JSON.stringify(about));
+  const others = ["--exclude=LOG", "--exclude=LOG.old", "--exclude=LOCK"];
+  execFileSync("tar", ["-czf", archive, "-C", folder, ...others, ABOUT, ...FOLDERS]);
+}
+
+/** Unpack an archive into a profile that a browser has not opened yet. */
+export function unpack(archive: string): { profile: string; about: Stored } {
+  const profile = mkdtempSync(join(tmpdir(), "vademecum-chromium-"));
+  const folder = join(profile, "Default");
+  mkdirSync(folder);
+  execFileSync("tar", ["-xzf", archive, "-C", folder]);
+  const about = JSON.parse(readFileSync(join(folder, ABOUT), "utf8")) as Stored;
+  rmSync(join(folder, ABOUT));
+  return { profile, about };
+}
