@@ -95,3 +95,30 @@ def test_a_file_that_comes_slowly_is_read(tmp_path):
             assert (answer.status_code, answer.json()["document"]["size"]) == (201, 15)
 
     run(scenario)
+
+
+ENCODED_NAMES = {
+    "filename*=utf-8''%E5%A5%91%E7%B4%84.txt": "契約.txt",  # cases/upload-rfc5987.txt
+    "filename=\"x.txt\"; filename*=UTF-8'de'B%C3%BCrge.txt": "Bürge.txt",
+    "filename*=iso-8859-1''B%FCrge.txt; filename=x.txt": "Bürge.txt",
+    "filename*=punycode''a-b.txt; filename=plain.txt": "plain.txt",
+    "filename*=utf-8''%FF%FE; filename=plain.txt": "plain.txt",
+    "filename*0*=utf-8''%E5%A5%91; filename*1*=%E7%B4%84; filename*2=\".txt\"": "契約.txt",
+    'filename="=?UTF-8?B?5aWR57SELnR4dA==?="': "契約.txt",
+    'filename="=?UTF-8?B?5aWR?= =?utf-8?q?=E7=B4=84.txt?="': "契約.txt",
+    'filename="=?iso-8859-1?Q?B=FCrge_schaft.txt?="': "Bürge schaft.txt",
+    'filename="=?punycode?Q?a-b?= c.txt"': "=?punycode?Q?a-b?= c.txt",
+    'filename="100%25 =?.txt"': "100%25 =?.txt",
+}
+
+
+@pytest.mark.parametrize(("parameter", "name"), ENCODED_NAMES.items())
+def test_encoded_upload_name_is_decoded(tmp_path, parameter, name):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            head = f'--B\r\nContent-Disposition: form-data; name="file"; {parameter}\r\nContent-Type: text/plain\r\n\r\n'
+            answer = await sent(ada, head.encode() + b"Words\r\n--B--\r\n")
+            assert (answer.status_code, answer.json().get("document", {}).get("filename")) == (201, name)
+
+    run(scenario)

@@ -12,6 +12,7 @@ from multipart import MultipartSegment, ParserError, ParserLimitReached, PushMul
 
 from vademecum.errors import BadRequest
 from vademecum.http.asked import Req, refuse_packed
+from vademecum.http.upload_names import file_name
 
 PARTS_MAX = 100
 FIELD_MAX = 10_000  # bytes of a part that is no file
@@ -61,7 +62,8 @@ class _Form:
     async def take(self, found: MultipartSegment | bytes | bytearray | None) -> None:
         if isinstance(found, MultipartSegment):
             self._name = found.name or ""
-            self._content = self._file(found) if found.filename else bytearray()
+            filename = file_name(found)
+            self._content = self._file(found, filename) if filename else bytearray()
         elif found is None:
             self._fields[self._name].append(await self._ended())
         elif isinstance(self._content, UploadFile):
@@ -86,10 +88,10 @@ class _Form:
         """What is there several times is a list, which fits no field."""
         return {name: found if len(found) > 1 else found[0] for name, found in self._fields.items()}
 
-    def _file(self, head: MultipartSegment) -> UploadFile:
+    def _file(self, head: MultipartSegment, filename: str) -> UploadFile:
         file = UploadFile(
             content_type=head.content_type or "text/plain",
-            filename=head.filename,
+            filename=filename,
             headers=dict(head.headerlist),
         )
         self._files.append(file)
