@@ -12,10 +12,10 @@ from vademecum.errors import BadRequest, Conflict, Forbidden, NotFound, SignedOu
 from vademecum.http import sign_in_pages
 from vademecum.http.answers import Deleted
 from vademecum.http.asked import Req
-from vademecum.http.auth import administered, entry_cookie, no_cookie
+from vademecum.http.auth import administered, device_cookie, entry_cookies, no_cookie
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import problems
-from vademecum.http.rates import guesser_of
+from vademecum.http.rates import guesser_of, known_browser
 from vademecum.model.limits import Tier
 from vademecum.services import accounts, sign_in, tokens
 from vademecum.services.parts import Parts
@@ -86,11 +86,13 @@ class SignedIn(msgspec.Struct, rename="camel"):
     responses=problems(SignedOut),
 )
 async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
-    """Answers with an HttpOnly cookie. Programs use a token instead. Wrong guesses make the next answer wait."""
+    """Answers with an HttpOnly cookie. Programs use a token instead. Wrong passwords delay the next try, by address and
+    by account; a second cookie lets a browser that has signed in before pass these delays."""
     parts: Parts = state.parts
-    with sign_in.guess(parts, guesser_of(request), data.email):
+    device = known_browser(parts, request)
+    async with sign_in.guess(parts, guesser_of(request), data.email, device):
         secret = await sign_in.with_password(parts, data.email, data.password)
-    return Response(SignedIn(), cookies=[entry_cookie(request, secret)])
+    return Response(SignedIn(), cookies=await entry_cookies(request, secret))
 
 
 @post(
@@ -113,7 +115,7 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     summary="Set or change the password",
     responses=problems(Forbidden),
 )
-async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> SignedIn:
+async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> Response[SignedIn]:
     """Every other browser of the account is signed out. `current` is needed where there is a password already. The first
     password is not set by an API token."""
     if request.user.password is None:  # who knows the current one proves more than a token does
@@ -122,9 +124,12 @@ async def password_route(request: Req, data: JSONBody[NewPassword], state: State
             "Set the first password in the app's settings, signed in by a link: `vademecum user link EMAIL` makes one on "
             "the server's machine.",
         )
-    with sign_in.guess(state.parts, guesser_of(request), request.user.email):
-        await sign_in.change_password(state.parts, request.user, data.current, data.new, request.auth)
-    return SignedIn()
+    parts: Parts = state.parts
+    device = known_browser(parts, request)
+    async with sign_in.guess(parts, guesser_of(request), request.user.email, device):
+        await sign_in.change_password(parts, request.user, data.current, data.new, request.auth)
+    cookies = [await device_cookie(request, request.auth)] if request.auth.kind == "cookie" else []
+    return Response(SignedIn(), cookies=cookies)
 
 
 @get("/v1/me", operation_id="getMe", tags=["account"], summary="Who am I, what may I hold, what do I hold")

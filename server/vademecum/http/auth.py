@@ -11,11 +11,11 @@ from litestar.types import Message, Receive, Scope, Send
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
-from vademecum.http.rates import is_here, limit_account, limit_address
+from vademecum.http.rates import DEVICE_COOKIE, is_here, known_browser, limit_account, limit_address
 from vademecum.services import local, roots
 from vademecum.services.parts import Parts
-from vademecum.services.sign_in import COOKIE_S, keep_alive
-from vademecum.services.tokens import check_still_in, find_token
+from vademecum.services.sign_in import COOKIE_S, DEVICE_S, keep_alive, new_device
+from vademecum.services.tokens import check_still_in, digest, find_token
 
 COOKIE = "vademecum"
 MEANT = (
@@ -116,14 +116,34 @@ def entry_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) ->
     return _cookie(connection, secret, COOKIE_S)
 
 
+async def entry_cookies(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> list[Cookie]:
+    """Return what a browser that signs in receives: its session and, unless it has one, the cookie of a known browser."""
+    parts: Parts = connection.app.state.parts
+    session = parts.accounts.tokens.get(digest(secret))
+    if session is None:  # signed out in this moment
+        return [entry_cookie(connection, secret)]
+    device = known_browser(parts, connection)
+    if device is not None and device.account_id == session.account_id:
+        return [entry_cookie(connection, secret)]
+    return [entry_cookie(connection, secret), await device_cookie(connection, session)]
+
+
+async def device_cookie(connection: ASGIConnection[Any, Any, Any, Any], session: Token) -> Cookie:
+    """Make the browser of this session a known one. Raise SignedOut if the session has ended."""
+    secret = await new_device(connection.app.state.parts, session)
+    return _cookie(connection, secret, DEVICE_S, DEVICE_COOKIE)
+
+
 def no_cookie(connection: ASGIConnection[Any, Any, Any, Any]) -> Cookie:
     """What makes a browser forget its secret."""
     return _cookie(connection, "", 0)
 
 
-def _cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str, max_age: int) -> Cookie:
+def _cookie(
+    connection: ASGIConnection[Any, Any, Any, Any], secret: str, max_age: int, name: str = COOKIE
+) -> Cookie:
     return Cookie(
-        key=COOKIE,
+        key=name,
         value=secret,
         path="/",
         httponly=True,

@@ -6,16 +6,19 @@ from typing import Any
 
 from litestar.connection import ASGIConnection
 
+from vademecum.engines.duckdb.accounts import Token
 from vademecum.services.parts import Parts
+from vademecum.services.tokens import find_token
+
+DEVICE_COOKIE = "vademecum-device"
 
 
 def limit_address(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
     """Before it is known who asks, so that guessing secrets is bounded too."""
     kind, address = _kind(connection), address_of(connection)
-    if kind == "sign_in":
-        guesser = guesser_of(connection)
-        parts.limiter.check_failures(guesser)
-        parts.limiter.take(kind, guesser)
+    if kind == "sign_in":  # a known browser passes, also from an address that others use up
+        device = known_browser(parts, connection)
+        parts.limiter.take(kind, guesser_of(connection) if device is None else f"device {device.id}")
     elif not is_loopback(address):
         parts.limiter.take(kind, address)
 
@@ -35,6 +38,12 @@ def _kind(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
 def address_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     """The client's address: what the server saw, or a trusted proxy said."""
     return connection.client.host if connection.client is not None else "127.0.0.1"
+
+
+def known_browser(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> Token | None:
+    """Return the device token of a browser that has signed in before. It lets nobody in."""
+    cookie = connection.cookies.get(DEVICE_COOKIE, "")
+    return find_token(parts, cookie, "device") if cookie else None
 
 
 def guesser_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from vademecum.engines.duckdb.accounts import Account
 from vademecum.errors import SignedOut
-from vademecum.http.auth import entry_cookie
+from vademecum.http.auth import entry_cookies
 from vademecum.http.headers import allows_style
 from vademecum.services import sign_in
 from vademecum.services.parts import Parts
@@ -71,7 +71,9 @@ async def link_route(
         if "text/html" not in request.headers.get("accept", ""):
             raise
         return _page(_USED_UP, 401)
-    return Response(None, status_code=303, headers={"Location": "/"}, cookies=[entry_cookie(request, secret)])
+    return Response(
+        None, status_code=303, headers={"Location": "/"}, cookies=await entry_cookies(request, secret)
+    )
 
 
 def _name(account: Account) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 import structlog
 
@@ -11,6 +9,7 @@ from vademecum.engines.duckdb.accounts import Account
 from vademecum.engines.duckdb.folders import RECORDS, on_disk, user_folder, user_ledger
 from vademecum.errors import BadRequest, Broken, Conflict, NotFound
 from vademecum.model.defaults import OWNER
+from vademecum.model.emails import check_email
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
 from vademecum.services.ids import new_id
@@ -20,7 +19,6 @@ from vademecum.services.reembed import Progress
 from vademecum.services.tokens import is_valid
 
 _log = structlog.get_logger("vademecum.accounts")
-_EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,190}")
 
 
 class Profile(msgspec.Struct, rename="camel"):
@@ -56,9 +54,10 @@ async def create(
     parts: Parts, email: str, tier: Tier, *, admin: bool = False, password: str | None = None
 ) -> Account:
     """Raises BadRequest, Conflict, and Broken when nobody knows whose the events are that wait for this address."""
-    email = email.strip()
-    if not _EMAIL.fullmatch(email):
-        raise BadRequest("This is not an email address. Nothing was changed.")
+    try:
+        email = check_email(email)
+    except ValueError as error:
+        raise BadRequest(f"{error} Nothing was changed.") from error
     hashed = await sign_in.hashed(password) if password is not None else None
     waits = parts.accounts.by_email(email) is None and parts.spool.folders(email)
     if waits and has_left(parts.settings.data, email):

@@ -1,7 +1,8 @@
 """Rate limits: a bucket of tokens for each account, and each address, and each kind of request.
 
-A bucket holds a minute's worth and fills evenly. Sign-in also slows down by itself: each failure of an address
-doubles its next wait, up to a minute. Time is given by a monotonic clock that tests may replace.
+A bucket holds a minute's worth and fills evenly. Each wrong password doubles the wait before the next try, up to a
+minute, for the address, for the account and for the known browser that it came from. Tests may replace the monotonic
+clock.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from vademecum.settings import Rates
 
 BUCKETS_MAX = 50_000
 DELAY_MAX_S = 60.0
+FAILURES_FREE = 2  # failures of an address that cause no delay
+FORGET_FAILURES_S = 3600.0  # a failure counts no longer than this after the last one
 
 
 class Limiter:
@@ -41,20 +44,26 @@ class Limiter:
             self._buckets.popitem(last=False)
 
     def check_failures(self, who: str) -> None:
-        """Raises RateLimited while the wait after failed sign-ins lasts."""
+        """Raise RateLimited while the delay after failed sign-ins lasts."""
         count, until = self._failures.get(who, (0, 0.0))
-        wait = until - self._clock()
+        wait = math.ceil(until - self._clock())
         if count and wait > 0:
             raise RateLimited(
-                f"Several sign-ins failed. Try again in {math.ceil(wait)} s.", retry_after_s=math.ceil(wait)
+                f"Several sign-ins failed. Try again in {wait} s, use a browser that has signed in to this account "
+                "before, or ask the administrator for a sign-in link.",
+                retry_after_s=wait,
             )
 
-    def failed(self, who: str) -> None:
-        count = self._failures.pop(who, (0, 0.0))[0] + 1
-        delay = 0.0 if count < 3 else min(DELAY_MAX_S, 2.0 ** min(count - 3, 10))
-        self._failures[who] = (count, self._clock() + delay)
+    def failed(self, who: str, free: int = FAILURES_FREE) -> int:
+        """Count a failure and return how many there were. After the first `free` ones the delay doubles each time."""
+        now = self._clock()
+        count, until = self._failures.pop(who, (0, now))
+        count = 1 if now - until > FORGET_FAILURES_S else count + 1
+        delay = 0.0 if count <= free else min(DELAY_MAX_S, 2.0 ** min(count - free - 1, 10))
+        self._failures[who] = (count, now + delay)
         if len(self._failures) > BUCKETS_MAX:
             self._failures.popitem(last=False)
+        return count
 
     def succeeded(self, who: str) -> None:
         self._failures.pop(who, None)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import msgspec
 import structlog
@@ -19,12 +19,19 @@ from argon2.low_level import ARGON2_VERSION
 
 from vademecum.engines.duckdb.accounts import Account, Check, Token, email_key
 from vademecum.errors import BadRequest, Forbidden, SignedOut
+from vademecum.model import passwords
 from vademecum.model.moments import DAY_S, later
 from vademecum.services.parts import Parts
 from vademecum.services.tokens import check_still_in, digest, find_token, is_valid, issue
 
 LINK_MINUTES = 15
 COOKIE_S = 90 * DAY_S
+DEVICE_S = 365 * DAY_S
+DEVICES_MAX = 20  # known browsers of an account
+DEVICE_FAILURES_MAX = 10  # wrong passwords from a known browser, after which it is an unknown one
+ACCOUNT_FAILURES_FREE = (
+    5  # wrong passwords for an account, from any unknown browser, before each causes a delay
+)
 PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
 _log = structlog.get_logger("vademecum.sign_in")
@@ -89,54 +96,129 @@ async def keep_alive(parts: Parts, token: Token) -> bool:
         return False
 
 
-@contextmanager
-def guess(parts: Parts, address: str, email: str) -> Iterator[None]:
-    """Around each try of a password: counted by account, and an address whose tries fail waits ever longer. Raises
-    RateLimited.
+@asynccontextmanager
+async def guess(parts: Parts, address: str, email: str, device: Token | None) -> AsyncIterator[None]:
+    """Limit and count one try of a password: by address, by account, and by both together. Raise RateLimited.
 
-    What somebody typed is kept as a digest, of one length, under one key for all spellings of an email.
+    A browser that has signed in to this account before (`device`) is counted alone, so that others who guess the
+    password do not keep its user out. Addresses of accounts are counted as digests of one length.
     """
-    parts.limiter.take("sign_in", f"account {digest(email_key(email))}")
+    account = parts.accounts.by_email(email)
+    key = f"account {digest(email_key(email))}"
+    if device is not None and account is not None and device.account_id == account.id:
+        async with _guess_from(parts, device):
+            yield
+        return
+    if device is not None:  # it passed the limit of its address as a known browser of another account
+        parts.limiter.take("sign_in", address)
+    parts.limiter.take("sign_in", f"{address} {key}")
+    for who in (address, key):
+        parts.limiter.check_failures(who)
     try:
         yield
     except (SignedOut, Forbidden):
         parts.limiter.failed(address)
+        parts.limiter.failed(key, ACCOUNT_FAILURES_FREE)
         raise
     parts.limiter.succeeded(address)
+    parts.limiter.succeeded(key)
+
+
+@asynccontextmanager
+async def _guess_from(parts: Parts, device: Token) -> AsyncIterator[None]:
+    who = f"device {device.id}"
+    parts.limiter.check_failures(who)
+    try:
+        yield
+    except (SignedOut, Forbidden):
+        if parts.limiter.failed(who) >= DEVICE_FAILURES_MAX:
+            await parts.accounts.remove_tokens([device])
+        raise
+    parts.limiter.succeeded(who)
+
+
+async def new_device(parts: Parts, session: Token) -> str:
+    """Make the browser of this session a known one and return the secret of its device token. The oldest known
+    browser beyond DEVICES_MAX is forgotten."""
+    account = parts.accounts.accounts[session.account_id]
+    expires_at = later(parts.clock(), DEVICE_S)
+    secret = await issue(
+        parts, account, "device", "browser", expires_at, check=lambda _: check_still_in(parts, session)
+    )
+    known = [token for token in parts.accounts.tokens_of(account.id) if token.kind == "device"]
+    await parts.accounts.remove_tokens(known[:-DEVICES_MAX])
+    return secret
 
 
 async def with_password(parts: Parts, email: str, password: str) -> str:
-    """A cookie's secret for the right password. Raises SignedOut, the same for all that is wrong."""
+    """Return the secret of a new cookie for the right password. Raise SignedOut, the same for whatever is wrong."""
     account = parts.accounts.by_email(email)
     stored = account.password if account is not None and account.password is not None else _decoy
     wrong = SignedOut("This email and password do not go together. Nothing was changed. Try again.")
-    if not await _verified(stored, password) or account is None or account.password is None:
+    matching = await _matching(stored, password)
+    if matching is None or account is None or account.password is None:
         raise wrong
 
-    def check(now: Account) -> None:  # it was changed, or taken away, while it was looked at
+    def check(now: Account) -> None:  # the password may have changed during the verification
         if now.password != stored:
             raise wrong
 
-    return await new_cookie(parts, account, check)
+    cookie = await new_cookie(parts, account, check)
+    if matching != _spellings(password)[0]:
+        await _rehash(parts, account, check, password)
+    return cookie
 
 
-async def _verified(stored: str, password: str) -> bool:
-    def check() -> bool:
+def _spellings(password: str) -> list[str]:
+    """Return the password as it is hashed now, then as typed: versions before RFC 8265 hashed what was typed."""
+    try:
+        return list(dict.fromkeys((passwords.prepare(password), password)))
+    except ValueError:
+        return [password]
+
+
+async def _matching(stored: str, password: str) -> str | None:
+    """Return the spelling of the password that has this hash."""
+
+    def check(spelling: str) -> bool:
         try:
-            return _hasher.verify(stored, password)
-        except (Argon2Error, InvalidHashError):
+            return _hasher.verify(stored, spelling)
+        except (Argon2Error, InvalidHashError, UnicodeEncodeError):
             return False
 
     async with _hashing:
-        return await asyncio.to_thread(check)
+        for spelling in _spellings(password):
+            if await asyncio.to_thread(check, spelling):
+                return spelling
+    return None
+
+
+async def _rehash(parts: Parts, account: Account, check: Check, password: str) -> None:
+    """Replace the hash of the bytes as typed. Sessions stay."""
+
+    def change(now: Account) -> Account:
+        check(now)
+        return msgspec.structs.replace(now, password=password_hash)
+
+    try:
+        password_hash = await hashed(password)
+        await parts.accounts.change_account(account.id, change)
+    except Exception as error:  # the user is signed in, and the next sign-in tries again
+        _log.error("a password was not rehashed", exc_info=error)
 
 
 async def hashed(password: str) -> str:
-    """Raises BadRequest for a password too short to be one."""
-    if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
+    """Hash a new password. Raise BadRequest if it is too short or has a character that passwords cannot have."""
+    try:
+        prepared = passwords.prepare(password)
+    except ValueError as error:
+        raise BadRequest(
+            f"A password cannot contain this character: {error}. Nothing was changed."
+        ) from error
+    if not PASSWORD_MIN <= len(prepared) <= PASSWORD_MAX:
         raise BadRequest(f"A password has at least {PASSWORD_MIN} characters. Nothing was changed.")
     async with _hashing:
-        return await asyncio.to_thread(_hasher.hash, password)
+        return await asyncio.to_thread(_hasher.hash, prepared)
 
 
 async def change_password(
@@ -144,7 +226,7 @@ async def change_password(
 ) -> None:
     """Set a password; every other browser of the account is signed out. Raises Forbidden if `current` is wrong."""
     known = account.password
-    if known is not None and not await _verified(known, current or ""):
+    if known is not None and await _matching(known, current or "") is None:
         raise Forbidden("The current password is not right. Nothing was changed.")
     password = await hashed(new)
 

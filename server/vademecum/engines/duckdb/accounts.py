@@ -30,7 +30,7 @@ from vademecum.engines.duckdb.userfile import rewrite_file
 from vademecum.errors import Conflict, NotFound, not_now
 from vademecum.model.limits import Tier
 
-TokenKind = Literal["api", "cookie", "link"]
+TokenKind = Literal["api", "cookie", "link", "device"]
 Work = tuple[str, list[Any]]
 S = TypeVar("S", bound=msgspec.Struct)
 REPAIRED = (
