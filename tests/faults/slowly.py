@@ -4,6 +4,7 @@ import os
 import time
 
 UNLINK_S = 0.01
+FSYNC_S = 0.5
 
 
 def unlink_slowly() -> None:
@@ -14,3 +15,13 @@ def unlink_slowly() -> None:
         unlink(*given, **more)  # type: ignore[arg-type]
 
     os.unlink = slow  # type: ignore[assignment]
+
+
+def fsync_slowly() -> None:
+    fsync = os.fsync
+
+    def slow(descriptor: int) -> None:
+        time.sleep(FSYNC_S)
+        fsync(descriptor)
+
+    os.fsync = slow

@@ -1,6 +1,7 @@
 """When the work of a job is done: at the earliest moment that was asked for, once for all who asked before it."""
 
 import asyncio
+import os
 import time
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -8,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from soon import soon
+from vademecum.errors import Stopping
 from vademecum.services import user_queue
 from vademecum.services.user_queue import UserQueue
 
@@ -340,5 +342,99 @@ def test_a_stop_right_behind_an_ask_is_not_overheard(tmp_path):
             assert works.done == 0
         async with begun(tmp_path) as (job, works):
             assert job.is_asked("ada")
+
+    asyncio.run(scenario())
+
+
+def test_marker_stays_until_work_asked_for_now_is_done(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            works.gate.clear()
+            job.ask("ada")
+            done = asyncio.create_task(job.run_now("ada"))
+            await works.under_way.wait()
+            assert (tmp_path / "test" / "ada").exists(), "a kill now would lose the work"
+            works.gate.set()
+            await done
+            await ended(job)
+            assert works.done == 1 and not (tmp_path / "test" / "ada").exists()
+
+    asyncio.run(scenario())
+
+
+def test_work_asked_for_now_raises_its_failure_and_is_retried(tmp_path, monkeypatch):
+    monkeypatch.setattr(user_queue, "RETRY_S", (SOON,))
+
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            works.failures = 1
+            with pytest.raises(RuntimeError, match="not today"):
+                await job.run_now("ada")
+            assert (tmp_path / "test" / "ada").exists()
+            await ended(job)
+            assert works.done == 1
+
+    asyncio.run(scenario())
+
+
+def test_work_asked_for_now_runs_after_the_work_under_way(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            works.gate.clear()
+            job.hurry("ada")
+            await works.under_way.wait()
+            done = asyncio.create_task(job.run_now("ada"))
+            await asyncio.sleep(0)
+            works.gate.set()
+            await done
+            assert works.done == 2, "the first turn had begun before it was asked for"
+
+    asyncio.run(scenario())
+
+
+def test_stop_ends_the_wait_for_work_asked_for_now(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, works):
+            works.gate.clear()
+            waiting = asyncio.create_task(job.run_now("ada"))
+            await works.under_way.wait()
+            await job.close()
+            with pytest.raises(Stopping):
+                await waiting
+            with pytest.raises(Stopping):
+                await job.run_now("bob")
+            assert (tmp_path / "test" / "ada").exists()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("content", ["0", "", "nan?"])
+def test_marker_of_the_future_is_clamped_to_its_delay(tmp_path, content):
+    """The clock was set back since it was written."""
+
+    async def scenario():
+        async with begun(tmp_path, LATE) as (job, _):
+            job.ask("ada", 0.1 if content == "0" else None)
+            await asyncio.sleep(0)
+        marker = tmp_path / "test" / "ada"
+        if content != "0":
+            marker.write_text(content)  # of an earlier version, or damaged
+        far = time.time() + 400 * 86_400
+        os.utime(marker, (far, far))
+        async with begun(tmp_path, SOON) as (job, works):
+            await ended(job)
+            assert works.done == 1
+
+    asyncio.run(scenario())
+
+
+def test_delay_longer_than_the_default_survives_a_restart(tmp_path):
+    async def scenario():
+        async with begun(tmp_path, SOON) as (job, _):
+            job.ask("ada", LATE)
+            await asyncio.sleep(0)
+        async with begun(tmp_path, SOON) as (job, works):
+            assert LATE - 60 < job._due["ada"] - time.monotonic() <= LATE
+            assert works.done == 0
 
     asyncio.run(scenario())

@@ -55,17 +55,12 @@ class Eraser:
         return files
 
 
-async def erase_due(eraser: Eraser, job: UserQueue, user_ids: Iterable[str]) -> int:
-    """What waits for its time leaves the disk now. Returns of how many users. Raises Broken, or Busy when the disk is full:
-    what is left waits on."""
+async def erase_due(job: UserQueue, user_ids: Iterable[str]) -> int:
+    """Erase at once what waits for its time. Returns for how many users. Raises Broken, or Busy when the disk is full:
+    the work that is left is tried again later."""
     due = [user_id for user_id in user_ids if job.is_asked(user_id)]
     for user_id in due:
-        job.forget(user_id)  # first: who deletes from now on asks anew
-        try:
-            await eraser.work(user_id)
-        except BaseException:
-            job.ask(user_id)
-            raise
+        await job.run_now(user_id)
     return len(due)
 
 

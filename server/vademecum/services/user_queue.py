@@ -1,7 +1,8 @@
 """Work that goes on behind the answers: a set of users a job, each worked on alone, retried, remembered on disk.
 
-A user in need of a job has an empty file `<data>/jobs/<job>/<user id>`, so that a restart knows without opening
-ten thousand folders. Its time is the moment when the work is due. The file goes when the work is done.
+A user in need of a job has a file `<data>/jobs/<job>/<user id>`, so that a restart knows without opening ten thousand
+folders. Its modification time is the moment when the work is due, its content the delay in seconds that was asked for.
+The file goes when the work is done.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from pathlib import Path
 
 import structlog
 
-from vademecum.errors import Broken, NotFound
+from vademecum.errors import Broken, NotFound, Stopping, VademecumError
 
 _log = structlog.get_logger("vademecum.jobs")
+STOPPING_S = 5
 RETRY_S = (1.0, 5.0, 30.0, 120.0)
 EARLY = 0.4  # the part of the time between two turns in which an ask is one for now
 
@@ -52,13 +54,14 @@ class UserQueue:
         self._tasks: dict[str, asyncio.Task[None]] = {}  # waiting or under way
         self._sooner: dict[str, asyncio.Event] = {}  # wakes those that wait
         self._last: dict[str, float] = {}  # until when what waits can be put off, on the same clock
+        self._waiters: dict[str, list[asyncio.Future[None]]] = {}  # of the next attempt
         self._resting = idle
 
     def start(self) -> None:
         """Take up what an earlier run left undone. Raises Broken when that cannot be known."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            due = {marker.name: marker.lstat().st_mtime for marker in self._folder.iterdir()}
+            due = {marker.name: self._left_s(marker) for marker in self._folder.iterdir()}
         except OSError as error:
             raise Broken(
                 f"{self._folder} cannot be used ({error.strerror}): it says for whom work is left to do. Nothing was "
@@ -67,8 +70,18 @@ class UserQueue:
             ) from error
         if self._resting:
             return
-        for user_id, at in due.items():
-            self.ask(user_id, max(self._delay_s, at - time.time()))
+        for user_id, left_s in due.items():
+            self.ask(user_id, max(self._delay_s, left_s))
+
+    @staticmethod
+    def _left_s(marker: Path) -> float:
+        """Seconds until a marker is due. A clock that was set back must not postpone the work: the delay that was asked
+        for is the upper bound. A marker without one (damaged, or of an earlier version) has none left."""
+        left_s = marker.lstat().st_mtime - time.time()
+        try:
+            return min(left_s, float(marker.read_text(encoding="ascii")))
+        except (OSError, ValueError):
+            return 0.0
 
     def ask(self, user_id: str, delay_s: float | None = None) -> None:
         """This user has work, due after `delay_s` if not after the job's own delay. Of several asks the one that is due
@@ -105,6 +118,29 @@ class UserQueue:
         """Ask, and do not wait for the delay, nor until work that failed would be tried again: somebody is waiting."""
         self._ask(user_id, time.monotonic())
 
+    async def run_now(self, user_id: str) -> None:
+        """Run the work at once. Returns when it succeeded; raises what it raised, and it is tried again later. The marker
+        stays until the work is done, so that a kill on the way cannot lose it."""
+        if self._resting:
+            raise _stopping()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.setdefault(user_id, []).append(waiter)
+        self.hurry(user_id)
+        await waiter
+
+    async def _attempt(self, user_id: str) -> None:
+        waiters = self._waiters.pop(user_id, [])
+        try:
+            await self._work(user_id)
+        except BaseException as error:
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(error if isinstance(error, Exception) else _stopping())
+            raise
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
     def _begin(self, user_id: str) -> None:
         self._mark(user_id)
         if not self._resting:
@@ -127,6 +163,8 @@ class UserQueue:
         marker = self._folder / user_id
         try:
             marker.touch()
+            with contextlib.suppress(OSError):  # a full disk: without its delay it is due at once
+                marker.write_text(f"{max(0.0, due - time.time()):.0f}", encoding="ascii")
             os.utime(marker, (due, due))
         except OSError as error:
             _log.error("the job is not remembered over a restart", job=self.name, exc_info=error)
@@ -158,7 +196,7 @@ class UserQueue:
                     self._due.pop(user_id, None)  # who asks from now on may have come too late for this time
                     self._last.pop(user_id, None)
                     self._keep_apart(user_id)
-                    await self._work(user_id)
+                    await self._attempt(user_id)
                 return
             except NotFound:
                 self._not_before.pop(user_id, None)
@@ -203,6 +241,12 @@ class UserQueue:
         task = self._tasks.get(user_id)
         if task is not None:
             task.cancel()
+        self._release(user_id, NotFound("There is no such account."))
+
+    def _release(self, user_id: str, error: VademecumError) -> None:
+        for waiter in self._waiters.pop(user_id, []):
+            if not waiter.done():
+                waiter.set_exception(error)
 
     async def close(self) -> None:
         """Stop; what is undone stays marked for the next start."""
@@ -211,3 +255,11 @@ class UserQueue:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for user_id in list(self._waiters):
+            self._release(user_id, _stopping())
+
+
+def _stopping() -> Stopping:
+    return Stopping(
+        "The server is being stopped. The work goes on at its next start.", retry_after_s=STOPPING_S
+    )
