@@ -3,7 +3,7 @@
 import { violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
 import type { EpisodeDoc } from "../../web/src/model/rows.ts";
-import { push, session } from "./people.ts";
+import { block, lease, push, session } from "./people.ts";
 import { turn } from "./remembered.ts";
 import { withAssistant, type Rule } from "./scripted.ts";
 
@@ -249,4 +249,28 @@ test("of a long conversation the last turns are drawn; earlier ones when they ar
   await page.goto(`${harness.url}/s/long?turn=e3`); // as from the timeline
   await page.getByText("Question 3?").waitFor();
   expect(await drawn()).toBe(57);
+});
+
+test("a source opens the best passage of its page, and a number that the model was not told is text", async () => {
+  const { page, user } = device;
+  const passages = ["The best passage.", "A lesser passage of the page."].map((text, index) => ({
+    ...{ index, start: 30 * index, text, tokens: 5, page: 1 },
+  }));
+  const ofPaged = { selector: { documentId: "d-paged" } };
+  const cited = { documentId: "d-paged", filename: "paged.pdf", page: 1, block: 0 };
+  await push(user, "sessions", session("s-paged", "Passages of one page"));
+  const document = { ...lease(user.userId, "d-paged"), activeSessions: ["s-paged"], filename: "paged.pdf" };
+  await push(user, "documents", { ...document, chunkCount: 2, pageCount: 1 });
+  await push(user, "vectorEmbeddings", { ...block("d-paged"), chunks: passages });
+  await push(user, "episodes", {
+    ...turn("e-paged", "s-paged", 1, "Which passage?", "It says so [1], [2] and [3]."),
+    ...{ model: "scripted", citations: [0, 1].map((chunkIndex) => ({ ...cited, chunkIndex })) },
+  });
+  await device.until(async () => (await device.rows("vectorEmbeddings", ofPaged)).length === 1);
+  await page.getByRole("link", { name: "Passages of one page" }).first().click();
+  await page.getByText("It says so [1], [2] and [3].").waitFor();
+  expect(await page.locator("[data-citation]").count()).toBe(0);
+  await page.getByRole("button", { name: "paged.pdf, page 1" }).click();
+  await page.getByRole("dialog").locator("mark").waitFor();
+  expect(await page.getByRole("dialog").locator("mark").innerText()).toBe("The best passage.");
 });

@@ -1,7 +1,8 @@
-/** Where an answer comes from: each place once. */
+/** Where an answer comes from: each place once, with its best passage. */
 
 import { Button, Group, Text } from "@mantine/core";
 import type { Citation } from "../../model/citation.ts";
+import { grouped } from "../../model/grouped.ts";
 import { words } from "../words.ts";
 
 const SHOWN = 6;
@@ -12,11 +13,11 @@ interface Props {
 }
 
 export function Sources({ citations, onCitation }: Props) {
-  const places = new Map(citations.map((citation) => [words.conversation.source(citation), citation]));
+  const places = grouped(citations, words.conversation.source);
   if (places.size === 0) return null;
   return (
     <Group gap={4} mt="xs" role="group" aria-label={words.conversation.sources}>
-      {[...places].slice(0, SHOWN).map(([label, citation]) => (
+      {[...places].slice(0, SHOWN).map(([label, [best]]) => (
         <Button
           key={label}
           size="compact-xs"
@@ -25,7 +26,7 @@ export function Sources({ citations, onCitation }: Props) {
           maw="min(18rem, 100%)"
           styles={{ root: { gridTemplateColumns: "minmax(0, 1fr)" } }} // a long name ends in three dots
           title={label}
-          onClick={() => onCitation(citation)}
+          onClick={() => onCitation(best!)}
         >
           <Text span inherit truncate>
             {label}

@@ -51,40 +51,35 @@ export function toHtml(text: string, isQuotes = false): string {
   return `<p>${escaped(text).replaceAll("\n", "<br>")}</p>`;
 }
 
-/** `sources`: names of the citations; `[2]` becomes a button that names the second. */
+/** `sources`: names of the citations of a quotation answer; the app itself has put `[1]` under the first quotation. */
 export function toSafeHtml(text: string, sources: readonly string[], isQuotes: boolean): string {
   const html = DOMPurify.sanitize(toHtml(text, isQuotes), { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
   for (const link of html.querySelectorAll("a")) {
     link.rel = "noopener noreferrer";
     link.target = "_blank";
   }
-  cite(html, sources);
+  if (isQuotes) cite(html, sources);
   const holder = document.createElement("div");
   holder.append(html);
   return holder.innerHTML;
 }
 
-/** Only the texts themselves are looked through: a number in a link or in code is not a citation. */
+/**
+ * Turn the last line of each quotation into a button that names its source. Any other number in brackets stays text:
+ * it is part of a document, or a model made it up, because its prompt has no numbers.
+ */
 function cite(html: DocumentFragment, sources: readonly string[]): void {
-  const walker = document.createTreeWalker(html, NodeFilter.SHOW_TEXT);
-  const texts: Text[] = [];
-  while (walker.nextNode()) texts.push(walker.currentNode as Text);
-  for (const text of texts) {
-    if (text.parentElement?.closest("a, code, pre, button")) continue;
-    const parts = text.data.split(/\[(\d{1,3})\]/u);
-    if (parts.length === 1) continue;
-    const named = text.parentElement?.closest("blockquote") != null; // a quotation says where it stands ...
-    if (named && text.parentElement?.textContent !== text.data.trim()) continue; // ... and has numbers of its own
-    text.replaceWith(...parts.map((part, at) => (at % 2 ? mark(Number(part), sources, named) : part)));
-  }
+  const quotations = [...html.children].filter(({ localName }) => localName === "blockquote");
+  sources.forEach((source, at) => {
+    const last = quotations[at]?.lastElementChild;
+    if (last?.textContent === `[${at + 1}]`) last.replaceChildren(citationButton(source, at));
+  });
 }
 
-function mark(number: number, sources: readonly string[], named: boolean): Node {
-  const source = sources[number - 1];
-  if (source === undefined) return document.createTextNode(`[${number}]`);
+function citationButton(source: string, index: number): Node {
   const button = document.createElement("button");
-  Object.assign(button, { type: "button", textContent: named ? source : String(number), title: source });
-  button.dataset["citation"] = String(number - 1);
+  Object.assign(button, { type: "button", textContent: source, title: source });
+  button.dataset["citation"] = String(index);
   button.setAttribute("aria-label", source);
   return button;
 }
