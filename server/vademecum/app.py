@@ -85,11 +85,16 @@ async def serving(
     async with _opened(app, open_parts(settings, registry, clock, migrations, works)) as parts:
         app.state.parts = parts
         await finish_leaving(parts)
-        anew = asyncio.create_task(parts.backstage.begin_anew(settings.data, list(parts.accounts.accounts)))
+        accounts = parts.accounts.accounts
+        tasks = [
+            asyncio.create_task(parts.backstage.begin_anew(settings.data, list(accounts))),
+            asyncio.create_task(parts.reembedding.find_model(lambda: list(accounts))),
+        ]
         async with parts.spool.running(), forgetting_expired(parts), mcp.answering(app):
             yield
-        anew.cancel()
-        await asyncio.gather(anew, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def create_app(

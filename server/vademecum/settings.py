@@ -28,6 +28,10 @@ def default_data() -> Path:
     return Path(defaults.default_data(os.environ, str(Path.home())))
 
 
+def default_models() -> Path:
+    return Path(defaults.default_models(os.environ, str(Path.home())))
+
+
 def default_tiers() -> dict[Tier, Limits]:
     return {
         "FREE": Limits(
@@ -72,7 +76,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     data: Annotated[Path, Meta(description="the one folder to back up")] = msgspec.field(
         default_factory=default_data
     )
-    models: Annotated[Path | None, Meta(description="folder of models; default <data>/models")] = None
+    models: Annotated[
+        Path | None, Meta(description="folder of models; default: one for the machine, in the cache folder")
+    ] = None
     host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="port to listen on; 0 takes a free one")] = 8787
     tls_certificate: Annotated[
@@ -150,8 +156,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return bool(self.assistant_url) and self.extraction_daily > 0
 
     @property
+    def model_folders(self) -> tuple[Path, ...]:
+        """The folders where models are looked for, in this order: the data folder's own, of earlier versions, first."""
+        return (self.models,) if self.models else (self.data / "models", default_models())
+
+    @property
     def models_folder(self) -> Path:
-        return self.models or self.data / "models"
+        """Where new models are installed."""
+        return self.model_folders[-1]
+
+    def model_folder(self, name: str) -> Path:
+        """Return the folder of the model: where it is installed, else where it would be."""
+        places = [folder / name for folder in self.model_folders]
+        return next((place for place in places if (place / "manifest.json").exists()), places[-1])
 
 
 def _check_origin(origin: str) -> None:

@@ -155,7 +155,7 @@ def story(home):
 
     who = ("--user", "ada@example.org", "--session", "thesis")
     do("user", "add", "ada@example.org", "--tier", "JIGGA", "--json")
-    do("user", "add", "bob@example.org")
+    do("user", "add", "bob@example.org", "--tier", "FREE")
     do("user", "tier", "bob@example.org", "jive")
     do("user", "list")
     do("user", "list", "--json")
@@ -191,7 +191,7 @@ def test_every_command_does_and_says_the_same_with_a_running_server_and_without(
 
 
 def test_a_user_is_added_listed_changed_and_removed(home):
-    made = home.ok("user", "add", "carl@example.org", "--json").json
+    made = home.ok("user", "add", "carl@example.org", "--tier", "free", "--json").json
     assert (made["email"], made["tier"], made["admin"]) == ("carl@example.org", "FREE", False)
     home.ok("user", "tier", "CARL@example.org", "jigga")
     listed = {one["email"]: one for one in home.ok("user", "list", "--json").json}
@@ -282,8 +282,8 @@ REFUSED = {
     "a file that is not there": ("import /no/such/file --user ivan@example.org --session s", "/no/such/file"),
     "a wrong tier": ("user tier ivan@example.org GOLD", "GOLD"),
     "a wrong tier for a new one": ("user add judy@example.org --tier GOLD", "GOLD"),
-    "what is no email": ("user add judy", "email"),
-    "an account that is there": ("user add ivan@example.org", "ivan@example.org"),
+    "what is no email": ("user add judy --tier FREE", "email"),
+    "an account that is there": ("user add ivan@example.org --tier FREE", "ivan@example.org"),
     "a tier that may not search": ("search x --user ivan@example.org --session s", "JIVE"),
     "no backup": ("restore {here} --yes", "not a backup"),
     "a backup onto something": ("backup {here}", "exists"),
@@ -291,7 +291,7 @@ REFUSED = {
 
 
 def test_what_cannot_be_done_is_said_in_one_sentence(home, tmp_path):
-    home.ok("user", "add", "ivan@example.org")  # FREE
+    home.ok("user", "add", "ivan@example.org", "--tier", "FREE")
     (tmp_path / "something").write_text("here")
 
     def ask(case):
@@ -312,10 +312,21 @@ def test_what_cannot_be_done_is_said_in_one_sentence(home, tmp_path):
     assert (tmp_path / "something").read_text() == "here" and len(list(tmp_path.iterdir())) == 1
 
 
+def test_user_add_needs_a_tier_and_says_what_it_gives(home):
+    said = home.run("user", "add", "kim@example.org").refusal()
+    assert (
+        "--tier" in said
+        and "FREE: 100 documents of up to 2 MB, 20 MB in all; documents are synced, but" in said
+    )
+    assert "kim@example.org" not in home.ok("user", "list").out
+    added = home.ok("user", "add", "kim@example.org", "--tier", "jive").out
+    assert "(JIVE)" in added and "100 documents of up to 10 MB, 100 MB in all; questions search the" in added
+
+
 def test_a_command_without_a_server_says_its_answer_and_nothing_else(tmp_path):
     """Having no model is a way to live, not news at every command."""
     home = Home(tmp_path / "data")
-    assert home.ok("user", "add", "ada@example.org").err == ""
+    assert home.ok("user", "add", "ada@example.org", "--tier", "JIVE").err == ""
     assert home.ok("token", "create", "ada@example.org").err == ""
     assert re.fullmatch(r"Error: [^\n]+\n", home.run("token", "create", "nobody@example.org").err)
 

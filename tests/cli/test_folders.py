@@ -49,7 +49,7 @@ def test_records_whose_accounts_are_gone_are_begun_anew_by_no_command(tmp_path):
     home = Home(tmp_path / "data")
     home.keep("ada@example.org")
     (home.data / "accounts.duckdb").unlink()
-    for command in (["user", "list"], ["user", "add", "bob@example.org"]):
+    for command in (["user", "list"], ["user", "add", "bob@example.org", "--tier", "FREE"]):
         assert "accounts.duckdb is gone" in home.run(*command).refusal()
     assert "accounts.duckdb is gone" in home.run("serve", "--port", 0).err.splitlines()[-1]
     assert "accounts.duckdb is gone" in home.run("doctor").out
@@ -62,7 +62,7 @@ def test_the_advice_for_a_folder_without_a_model_brings_that_folder_one_without_
     with home.serving() as server:
         server.end()
         said = server.said()
-    advice = re.search(r"`vademecum (models pull --data [^`]+)`", said)
+    advice = re.search(r"`VADEMECUM_MODELS=.+ vademecum (models pull --data [^`]+)`", said)
     assert advice, said
     assert advice[1] in home.run("doctor").out
     *words, flag, data = shlex.split(advice[1])

@@ -157,7 +157,9 @@ def test_an_installed_wheel_serves_syncs_and_reads_files(installed):
     process = installed.serve()
     try:
         url = installed.door(process)
-        installed.run("vademecum", "user", "add", "ada@example.org", "--data", installed.data)
+        installed.run(
+            "vademecum", "user", "add", "ada@example.org", "--tier", "JIGGA", "--data", installed.data
+        )
         token = installed.run("vademecum", "token", "create", "ada@example.org", "--data", installed.data)
         headers = {"Authorization": f"Bearer {token}"}
         with httpx.Client(base_url=url, headers=headers, timeout=60) as ada:

@@ -89,7 +89,7 @@ TABLE = {
     "GET /v1/tokens": [{}],
     "DELETE /v1/tokens/{token_id}": [{}],
     "GET /v1/accounts": [{}],
-    "POST /v1/accounts": [{"json": {"email": "{email}"}}],
+    "POST /v1/accounts": [{"json": {"email": "{email}", "tier": "FREE"}}],
     "PATCH /v1/accounts/{account_id}": [{"json": {"tier": "FREE"}}, {"json": {"resetPassword": True}}],
     "DELETE /v1/accounts/{account_id}": [{}],
     "POST /v1/local/backup": [{"json": {"path": "/nowhere/{account}"}}],

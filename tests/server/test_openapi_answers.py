@@ -253,8 +253,10 @@ async def _account(told, h, ada):
 
     boss = await h.person()
     await h.parts.accounts.change_account(boss.id, lambda a: msgspec.structs.replace(a, admin=True))
-    bob = (await told.call(boss, "createAccount", 201, json={"email": "bob@example.org"})).json()
-    await told.call(boss, "createAccount", 409, json={"email": "bob@example.org"})
+    bob = (
+        await told.call(boss, "createAccount", 201, json={"email": "bob@example.org", "tier": "FREE"})
+    ).json()
+    await told.call(boss, "createAccount", 409, json={"email": "bob@example.org", "tier": "FREE"})
     await told.call(boss, "getReembedding")
     await told.call(boss, "useModel", 409, json={"model": "none"})
     await told.call(boss, "pauseReembedding", 409)

@@ -140,14 +140,21 @@ def _examine_left(data: Path, running: bool) -> Finding:
 
 
 def _examine_model(settings: Settings, running: bool) -> Finding:
-    """The running server may have been told of another folder of models than this command."""
+    """Say what the running server uses, which may look in another folder of models than this command."""
     try:
         folder = using.current(settings)
-        if folder is None and running:
+        if running:
             served = at_desk(settings, lambda desk: desk.call("GET", "/v1/models"))
-            for model in served["models"]:
-                if model["hash"] == served["current"]:
-                    return Finding("model", True, f"{model['id']}, in use by the running server")
+            name = next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)
+            if name is None and folder is not None:
+                return Finding(
+                    "model",
+                    False,
+                    f"{folder} is installed, but the running server uses none. It looks for one every few seconds; if "
+                    f"this stays, it looks in another folder: start it with VADEMECUM_MODELS={folder.parent}",
+                )
+            if name is not None and (folder is None or folder.name != name):
+                return Finding("model", True, f"{name}, in use by the running server")
         if folder is None:
             return Finding("model", False, f"none: search by words only. {using.advice(settings)}")
         manifest.verify(folder)

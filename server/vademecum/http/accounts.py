@@ -40,7 +40,7 @@ class NewPassword(msgspec.Struct, forbid_unknown_fields=True):
 
 class NewAccount(msgspec.Struct, forbid_unknown_fields=True):
     email: Email
-    tier: Tier = "FREE"
+    tier: Tier
     password: Password | None = None
 
 

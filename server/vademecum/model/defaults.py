@@ -19,3 +19,9 @@ def default_data(environment: Mapping[str, str], home: str) -> str:
     return posixpath.join(
         environment.get("XDG_DATA_HOME") or posixpath.join(home, ".local", "share"), "vademecum"
     )
+
+
+def default_models(environment: Mapping[str, str], home: str) -> str:
+    """Return the folder for models that all data folders of this machine share."""
+    cache = environment.get("XDG_CACHE_HOME") or posixpath.join(home, ".cache")
+    return posixpath.join(cache, "vademecum", "models")

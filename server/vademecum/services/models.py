@@ -19,7 +19,7 @@ import structlog
 
 from vademecum.engines.onnx.errors import EmbedderBusy, ModelError
 from vademecum.errors import Broken, Busy
-from vademecum.settings import Settings
+from vademecum.settings import Settings, default_data
 
 if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
@@ -53,18 +53,23 @@ def chosen(settings: Settings) -> str:
 def current(settings: Settings) -> Path | None:
     """The folder of the model in use, or None: words-only search. Remembers the choice of the first time."""
     if remembered := chosen(settings):
-        folder = settings.models_folder / remembered
+        folder = settings.model_folder(remembered)
         return folder if (folder / "manifest.json").exists() else None
     for name in PREFERRED:
-        if (settings.models_folder / name / "manifest.json").exists():
+        folder = settings.model_folder(name)
+        if (folder / "manifest.json").exists():
             choose(settings, name)
-            return settings.models_folder / name
+            return folder
     return None
 
 
 def advice(settings: Settings) -> str:
-    """How this very data folder gets a model."""
-    return f"`vademecum models pull --data {shlex.quote(str(settings.data))}` brings one"
+    """Return how this server gets a model."""
+    where = f" --data {shlex.quote(str(settings.data))}" if settings.data != default_data() else ""
+    command = f"vademecum models pull{where}"
+    if settings.models is not None:
+        command = f"VADEMECUM_MODELS={shlex.quote(str(settings.models))} {command}"
+    return f"`{command}` brings one"
 
 
 def choose(settings: Settings, name: str) -> None:

@@ -24,10 +24,11 @@ class Offer:
 def offers(settings: Settings) -> dict[str, Offer]:
     """The installed models by their hash. One that this program cannot use is not offered to browsers either."""
     found: dict[str, Offer] = {}
-    for path in sorted(settings.models_folder.glob("[!.]*/manifest.json")):
-        with suppress(ModelError):
-            manifest = manifests.load(path.parent)
-            found[manifest.hash] = Offer(manifest, path.parent)
+    for folder in settings.model_folders:
+        for path in sorted(folder.glob("[!.]*/manifest.json")):
+            with suppress(ModelError):
+                manifest = manifests.load(path.parent)
+                found.setdefault(manifest.hash, Offer(manifest, path.parent))
     return found
 
 

@@ -136,7 +136,7 @@ def open_inference(
 ) -> tuple[ModelPlan | None, Inference]:
     """The model, and the change of it that a stop has cut off."""
     plan, behind, swapping = reembed.resume(settings)
-    before = settings.models_folder / plan.before if plan is not None else None
+    before = settings.model_folder(plan.before) if plan is not None else None
     return plan, Inference(settings, before, filter(knows, behind), filter(knows, swapping), foreground.alone)
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
 
 COLLECTION = "vectorEmbeddings"
+LOOK_EVERY_S = 3.0
 ATTEMPTS = 3
 
 _log = structlog.get_logger("vademecum.reembed")
@@ -101,8 +102,8 @@ class Reembedding:
     async def use(self, name: str, accounts: Collection[str]) -> None:
         """Make `name` the model of the data folder. `accounts`: all there are, also when some come meanwhile. Raises
         Conflict."""
-        folder = self._settings.models_folder / name
-        if folder.parent != self._settings.models_folder or name in ("", ".", ".."):
+        folder = self._settings.model_folder(name)
+        if folder.parent not in self._settings.model_folders or name in ("", ".", ".."):
             raise BadRequest(f"{name!r} is no name of a model.")
         try:
             manifest = await asyncio.to_thread(manifests.verify, folder)
@@ -132,6 +133,20 @@ class Reembedding:
                 )  # its vectors are in no row: it is made anew, behind the documents
             await self._go_on()
 
+    async def find_model(self, accounts: Callable[[], Collection[str]]) -> None:
+        """Wait while there is no model, and use the first one that is installed meanwhile."""
+        failure = ""
+        while await self._inference.get() is None:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                folder = await asyncio.to_thread(models.current, self._settings)
+                if folder is not None:
+                    await self.use(folder.name, accounts())
+            except Exception as error:  # it may be half copied; say so once
+                if str(error) != failure:
+                    _log.error("an installed model cannot be used", exc_info=error)
+                failure = str(error)
+
     async def _with_rows(self, accounts: Collection[str]) -> set[str]:
         data, user_ids = self._settings.data, list(accounts)
         return await asyncio.to_thread(
@@ -141,7 +156,7 @@ class Reembedding:
     async def _begin(self, plan: ModelPlan, behind: set[str]) -> None:
         """On disk first: folders of those behind, then the plan, which makes them count."""
         try:
-            prepared = await self._inference.prepare(self._settings.models_folder / plan.target, plan.model)
+            prepared = await self._inference.prepare(self._settings.model_folder(plan.target), plan.model)
         except ModelError as error:
             raise Conflict(f"{error.message} Nothing was changed.") from error
         try:

@@ -81,7 +81,9 @@ def test_one_address_is_one_account_however_it_is_written(tmp_path):
             boss = await owner(h)
             await account(boss, "bob@example.org", password=None)
             for again in ("bob@example.org", "BOB@EXAMPLE.ORG", " bob@example.org ", "Bob@example.Org"):
-                refused(await boss.post("/v1/accounts", json={"email": again}), 409, "CONFLICT")
+                refused(
+                    await boss.post("/v1/accounts", json={"email": again, "tier": "FREE"}), 409, "CONFLICT"
+                )
             assert len((await boss.get("/v1/accounts")).json()) == 2
 
     run(scenario)
@@ -94,7 +96,7 @@ def test_one_address_is_one_account_also_when_two_ask_at_once(tmp_path):
         async with house(tmp_path) as h:
             boss = await owner(h)
             await boss.get("/v1/me")
-            body = {"email": "bob@example.org", "password": PASSWORD}
+            body = {"email": "bob@example.org", "tier": "FREE", "password": PASSWORD}
             answers = await asyncio.gather(*(boss.post("/v1/accounts", json=body) for _ in range(3)))
             assert sorted(a.status_code for a in answers) == [201, 409, 409]
             assert len((await boss.get("/v1/accounts")).json()) == 2
@@ -107,7 +109,9 @@ def test_what_is_no_address_is_refused(tmp_path):
         async with house(tmp_path) as h:
             boss = await owner(h)
             for email in ("", "bob", "@", "bob@", "a b@example.org", "bob@ex\nample.org", "b" * 300 + "@x"):
-                refused(await boss.post("/v1/accounts", json={"email": email}), 400, "BAD_REQUEST")
+                refused(
+                    await boss.post("/v1/accounts", json={"email": email, "tier": "FREE"}), 400, "BAD_REQUEST"
+                )
             assert len(h.parts.accounts.accounts) == 1
 
     run(scenario)

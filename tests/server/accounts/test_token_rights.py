@@ -12,7 +12,12 @@ from vademecum.http.accounts import ROUTES
 WAYS_IN = [
     ("POST", "/v1/tokens", {"name": "the thief's"}, "vademecum token create"),
     ("POST", "/v1/password", {"new": OTHER}, "vademecum user link"),
-    ("POST", "/v1/accounts", {"email": "eve@example.org", "password": OTHER}, "vademecum user add"),
+    (
+        "POST",
+        "/v1/accounts",
+        {"email": "eve@example.org", "tier": "FREE", "password": OTHER},
+        "vademecum user add",
+    ),
     ("PATCH", "/v1/accounts/{bob}", {"resetPassword": True}, "vademecum user link"),
     ("PATCH", "/v1/accounts/{bob}", {"tier": "FREE", "resetPassword": True}, "vademecum user link"),
     ("PATCH", "/v1/accounts/{me}", {"resetPassword": True}, "vademecum user link"),
@@ -88,7 +93,7 @@ def test_browsers_and_the_commands_of_the_machine_make_them_as_before(tmp_path):
             assert (await there.post("/v1/password", json={"new": PASSWORD})).status_code == 200
             here = await signed_in(h, "bob@example.org")
             assert (await here.post("/v1/tokens", json={})).status_code == 201
-            made = {"email": "eve@example.org", "password": OTHER}
+            made = {"email": "eve@example.org", "tier": "FREE", "password": OTHER}
             assert (await local(h).post("/v1/accounts", json=made)).status_code == 201
             assert (await boss.post("/v1/password", json={"new": PASSWORD})).status_code == 200
 
@@ -133,7 +138,7 @@ def test_an_administrators_token_makes_accounts_that_nobody_is_in_and_changes_ti
     async def scenario():
         async with house(tmp_path) as h:
             root, _ = await bearer(h, await owner(h))
-            made = await root.call("POST", "/v1/accounts", json={"email": "bob@example.org"})
+            made = await root.call("POST", "/v1/accounts", json={"email": "bob@example.org", "tier": "FREE"})
             assert made.status_code == 201
             path = f"/v1/accounts/{made.json()['userId']}"
             changed = await root.call("PATCH", path, json={"tier": "JIVE"})

@@ -98,7 +98,7 @@ def test_a_request_is_carried_out_with_the_rights_of_the_moment_when_all_of_it_i
             made = await account(boss, "ada@example.org", tier="JIGGA")
             await h.parts.accounts.change_account(made["userId"], lambda a: _with(a, admin=True))
             ada = await signed_in(h, "ada@example.org")
-            body = b'{"email": "mine@example.org"}'
+            body = b'{"email": "mine@example.org", "tier": "FREE"}'
             async with held(ada, "POST", "/v1/accounts", body) as answer:
                 await h.parts.accounts.change_account(made["userId"], lambda a: _with(a, admin=False))
             refused(answer.result(), 403, "FORBIDDEN")
