@@ -30,6 +30,7 @@ VademecumError
 │   ├── AssistantBroke ASSISTANT_FAILED   it failed, broke off, or sent what is no answer
 │   └── AnswerTooSlow  ASSISTANT_TIMEOUT  the answer took longer than an answer may
 └── Broken             BROKEN             the data folder needs a person: message says what to do
+    └── Fenced         FENCED             this account's records are damaged; other accounts are served
 """
 
 from __future__ import annotations
@@ -187,3 +188,7 @@ class AnswerTooSlow(AssistantError):
 
 class Broken(VademecumError):
     code = "BROKEN"
+
+
+class Fenced(Broken):
+    code = "FENCED"

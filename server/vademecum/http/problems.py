@@ -33,6 +33,7 @@ STATUS: dict[type[errors.VademecumError], int] = {
     errors.AnswerTooSlow: 504,
     errors.AssistantError: 502,
     errors.Broken: 500,
+    errors.Fenced: 503,
 }
 CODES = {
     400: "BAD_REQUEST",

@@ -12,7 +12,8 @@ import structlog
 
 from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.accounts import Accounts
-from vademecum.engines.duckdb.folders import without_accounts
+from vademecum.engines.duckdb.fence import Fences
+from vademecum.engines.duckdb.folders import RECORDS, user_folder, without_accounts
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import Files
 from vademecum.engines.duckdb.users import Users
@@ -71,7 +72,7 @@ def open_users(
     instance: Instance,
     migrations: Path,
     registry: Registry,
-    knows: Callable[[str], bool],
+    accounts: Accounts,
     clock: Callable[[], str],
     backstage: Backstage,
 ) -> Users:
@@ -82,7 +83,18 @@ def open_users(
     files.prepare()
     told = backstage.on_commit, say_repaired
     bounds = settings.attached_max, settings.attached_rows_max
-    users = Users(settings.data, files, registry, knows, clock, *told, *bounds, extracts=settings.extracts)
+    fences = Fences(settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS, accounts.name_of)
+    users = Users(
+        settings.data,
+        files,
+        registry,
+        accounts.knows,
+        clock,
+        *told,
+        fences,
+        *bounds,
+        extracts=settings.extracts,
+    )
     users.sweep()
     return users
 
@@ -213,7 +225,7 @@ async def open_parts(
         stack.push_async_callback(inference.close)
         hub = Hub(StreamBounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(settings, hub, inference)
-        users = open_users(settings, instance, migrations, registry, knows, clock, backstage)
+        users = open_users(settings, instance, migrations, registry, accounts, clock, backstage)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)
         indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows, foreground)

@@ -183,6 +183,11 @@ class Accounts:
     def knows(self, account_id: str) -> bool:
         return account_id in self.accounts
 
+    def name_of(self, account_id: str) -> str:
+        """Return the email of an account, or its id if it is gone."""
+        account = self.accounts.get(account_id)
+        return account.email if account is not None else account_id
+
     def by_email(self, email: str) -> Account | None:
         return self.accounts.get(self._ids.get(email_key(email), ""))
 

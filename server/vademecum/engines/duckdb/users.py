@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import structlog
 
+from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS, on_disk, remove_tree, user_folder, user_ledger
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
@@ -79,6 +80,7 @@ class Users:
         clock: Callable[[], str],
         on_commit: OnCommit,
         on_notice: Callable[[str], None],
+        fences: Fences,
         attached_max: int = 256,
         attached_rows_max: int = 1_000_000,
         *,
@@ -90,6 +92,7 @@ class Users:
         self._clock = clock
         self._on_commit = on_commit
         self._on_notice = on_notice
+        self.fences = fences
         self._attached_max = attached_max
         self._attached_rows_max = attached_rows_max
         self._extracts = extracts
@@ -125,6 +128,7 @@ class Users:
         while True:
             if not self._knows(user_id):  # it has left; who holds its file by now may finish
                 raise NotFound("There is no such account.")
+            self.fences.check(user_id)
             entry = self._entries.get(user_id)
             if entry is None:
                 entry = self._entries[user_id] = _Entry()
@@ -264,9 +268,11 @@ class Users:
         async with self.detached(user_id) as folder:
             above = max(floor, self._entries[user_id].seq)
             try:
-                return await _to_the_end(
+                result = await _to_the_end(
                     self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
                 )
+                self.fences.lift(user_id)
+                return result
             finally:
                 before_opening()
 
@@ -312,6 +318,7 @@ class Users:
         async with self.detached(user_id) as folder:
             await _to_the_end(asyncio.to_thread(remove_tree, folder))
             await asyncio.to_thread(user_ledger(self._data, user_id).drop)
+            self.fences.lift(user_id)
         self._entries.pop(user_id, None)
 
     async def fold_idle(self) -> None:

@@ -1,0 +1,48 @@
+"""A fenced account is refused with a sentence, the others are served, and a restore lifts the fence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from property.rows import fact
+from server.house import house, refused, run
+from vademecum.engines.duckdb.folders import user_folder
+from vademecum.services.backup import backup, restore
+
+PULL = "/v1/sync/facts/0/pull?lwt=0&limit=1"
+
+
+def test_fence_names_account_and_file_and_spares_others(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            await ada.push("facts", fact("f1"))
+            h.parts.users.fences.fence(ada.id, "a block of the file is corrupt")
+            email = h.parts.accounts.accounts[ada.id].email
+        async with house(tmp_path) as h:
+            for one in (ada, bob):
+                one.client._transport.app = h.app  # type: ignore[attr-defined]
+            said = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
+            file = user_folder(tmp_path, ada.id) / "records.duckdb"
+            assert email in said and str(file) in said and "a block of the file is corrupt" in said
+            assert f"vademecum restore BACKUP --user {email}" in said
+            assert (await ada.call("GET", "/v1/me")).json()["problem"] == said
+            assert await bob.push("facts", fact("f1")) == []
+
+    run(scenario)
+
+
+def test_restore_lifts_fence(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await ada.push("facts", fact("f1"))
+            await backup(h.parts, tmp_path / "saved")
+            h.parts.users.fences.fence(ada.id, "it is damaged")
+            refused(await ada.call("GET", PULL), 503, "FENCED")
+            await restore(h.parts, tmp_path / "saved")
+            assert set(await ada.live("facts")) == {"f1"}
+        async with house(tmp_path / "data") as h:
+            assert h.parts.users.fences.fenced() == {}
+
+    run(scenario)
