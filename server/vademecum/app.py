@@ -48,6 +48,7 @@ from vademecum.services.accounts import finish_leaving
 from vademecum.services.clock import now_iso
 from vademecum.services.open_parts import open_parts
 from vademecum.services.parts import Parts
+from vademecum.services.places import share_threads
 from vademecum.services.tokens import forgetting_expired
 from vademecum.settings import Settings
 
@@ -82,6 +83,7 @@ async def serving(
     works: bool = True,
 ) -> AsyncIterator[None]:
     """The life of the application: its parts are open for as long as the block runs."""
+    share_threads()
     async with _opened(app, open_parts(settings, registry, clock, migrations, works)) as parts:
         app.state.parts = parts
         await finish_leaving(parts)

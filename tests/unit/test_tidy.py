@@ -14,12 +14,13 @@ FUNCTION_MAX = 70
 # model <- engines <- services <- http, cli; what each layer may import of the package
 ALLOWED = {
     "model": {"model"},
-    "engines": {"model", "engines", "errors", "durable"},
-    "services": {"model", "engines", "services", "errors", "settings", "durable"},
-    "http": {"model", "engines", "services", "http", "errors", "settings"},
+    "engines": {"model", "engines", "errors", "durable", "fair_queue"},
+    "services": {"model", "engines", "services", "errors", "settings", "durable", "fair_queue"},
+    "http": {"model", "engines", "services", "http", "errors", "settings", "fair_queue"},
     "cli": {"model", "engines", "services", "cli", "errors", "settings", "app"},
     "errors": set(),
     "durable": set(),
+    "fair_queue": set(),
     "settings": {"model", "errors"},
     "app": {"model", "engines", "services", "http", "errors", "settings"},
     "__init__": set(),

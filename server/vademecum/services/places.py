@@ -12,8 +12,20 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from vademecum.errors import Busy, RateLimited
+from vademecum.fair_queue import FairExecutor
 
 RETRY_AFTER_S = 5
+CORES = os.cpu_count() or 2
+THREADS = CORES + 4  # as many as the default executor of asyncio
+THREADS_PER_USER = max(
+    1, min(2, CORES - 1)
+)  # most of their work needs the GIL, so more would not make it faster
+
+
+def share_threads() -> None:
+    """Let `asyncio.to_thread` serve users in turn."""
+    executor = FairExecutor(THREADS, THREADS_PER_USER, "worker")
+    asyncio.get_running_loop().set_default_executor(executor)
 
 
 @dataclass

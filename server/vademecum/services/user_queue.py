@@ -18,6 +18,7 @@ from pathlib import Path
 import structlog
 
 from vademecum.errors import Broken, NotFound, Stopping, VademecumError
+from vademecum.fair_queue import current_user
 
 _log = structlog.get_logger("vademecum.jobs")
 STOPPING_S = 5
@@ -170,6 +171,7 @@ class UserQueue:
             _log.error("the job is not remembered over a restart", job=self.name, exc_info=error)
 
     async def _run(self, user_id: str) -> None:
+        current_user.set(user_id)
         await self._wait(user_id)
         await self._succeed(user_id)
         if user_id not in self._due:

@@ -1,0 +1,158 @@
+"""Share threads, processes and other slots among users, so that one busy user does not delay the others.
+
+Work waits in one queue per user. Free slots go to the users in turn (round robin), and one user holds at most
+`per_user` slots at a time. `current_user` says on whose behalf the running code works: requests and background jobs
+set it, and it is empty for work of the server itself, which only `slots` limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+SERVER = ""  # the user of work that belongs to no user
+current_user: ContextVar[str] = ContextVar("current_user", default=SERVER)
+
+
+class FairQueue(Generic[T]):
+    """Waiting items of many users. Not thread-safe: the caller holds a lock or stays on the event loop."""
+
+    def __init__(self, slots: int, per_user: int | None = None) -> None:
+        self._slots = slots
+        self._per_user = slots if per_user is None else min(per_user, slots)
+        self._waiting: OrderedDict[str, deque[T]] = OrderedDict()  # the user whose turn it is comes first
+        self._running: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        """Return the number of waiting items."""
+        return sum(map(len, self._waiting.values()))
+
+    def waiting(self, user_id: str) -> int:
+        return len(self._waiting.get(user_id, ()))
+
+    def running(self, user_id: str) -> int:
+        return self._running[user_id]
+
+    def put(self, user_id: str, item: T) -> None:
+        self._waiting.setdefault(user_id, deque()).append(item)
+
+    def take(self) -> tuple[str, T] | None:
+        """Return the next item and its user, which occupies a slot until `release`; None if no item may start."""
+        if self._running.total() >= self._slots:
+            return None
+        for user_id, items in self._waiting.items():
+            if user_id == SERVER or self._running[user_id] < self._per_user:
+                item = items.popleft()
+                self._waiting.move_to_end(user_id)
+                if not items:
+                    del self._waiting[user_id]
+                self._running[user_id] += 1
+                return user_id, item
+        return None
+
+    def release(self, user_id: str) -> None:
+        self._running[user_id] -= 1
+        if not self._running[user_id]:
+            del self._running[user_id]
+
+    def discard(self, user_id: str, matches: Callable[[T], bool]) -> int:
+        """Remove waiting items of a user. Return how many there were."""
+        items = self._waiting.pop(user_id, deque())
+        kept = deque(item for item in items if not matches(item))
+        if kept:
+            self._waiting[user_id] = kept
+        return len(items) - len(kept)
+
+    def clear(self) -> list[T]:
+        """Remove and return all waiting items."""
+        items = [item for queue in self._waiting.values() for item in queue]
+        self._waiting.clear()
+        return items
+
+
+class FairExecutor(ThreadPoolExecutor):
+    """A thread pool that serves users in turn. `submit` reads `current_user` of the caller."""
+
+    def __init__(self, threads: int, per_user: int, name: str) -> None:
+        super().__init__(threads, name)
+        self._queue: FairQueue[tuple[Future[Any], Callable[[], Any]]] = FairQueue(threads, per_user)
+        self._queue_lock = threading.Lock()
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        with self._queue_lock:
+            self._queue.put(current_user.get(), (future, partial(fn, *args, **kwargs)))
+        self._start_next()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._queue_lock:
+            dropped = self._queue.clear()
+        for future, _ in dropped:
+            future.cancel()
+        super().shutdown(wait, cancel_futures=cancel_futures)
+
+    def _start_next(self) -> None:
+        with self._queue_lock:
+            while (taken := self._queue.take()) is not None:
+                user_id, (future, work) = taken
+                super().submit(self._run, user_id, future, work)
+
+    def _run(self, user_id: str, future: Future[Any], work: Callable[[], Any]) -> None:
+        try:
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:
+                    future.set_exception(error)
+        finally:
+            with self._queue_lock:
+                self._queue.release(user_id)
+            self._start_next()
+
+
+class FairSlots:
+    """An asyncio semaphore that serves users in turn."""
+
+    def __init__(self, slots: int, per_user: int | None = None) -> None:
+        self._queue: FairQueue[asyncio.Future[None]] = FairQueue(slots, per_user)
+
+    @asynccontextmanager
+    async def hold(self, user_id: str) -> AsyncIterator[None]:
+        """Wait for a slot and hold it while the block runs."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.put(user_id, turn)
+        self._wake()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not self._queue.discard(user_id, lambda item: item is turn) and not turn.cancelled():
+                self._release(user_id)  # the slot was granted at the moment of the cancellation
+            raise
+        try:
+            yield
+        finally:
+            self._release(user_id)
+
+    def waiting(self, user_id: str) -> int:
+        return self._queue.waiting(user_id)
+
+    def _release(self, user_id: str) -> None:
+        self._queue.release(user_id)
+        self._wake()
+
+    def _wake(self) -> None:
+        while (taken := self._queue.take()) is not None:
+            user_id, turn = taken
+            if turn.cancelled():
+                self._queue.release(user_id)
+            else:
+                turn.set_result(None)

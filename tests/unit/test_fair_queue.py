@@ -1,0 +1,162 @@
+"""Slots are shared among users in turn, and one user never holds more than a bound."""
+
+import asyncio
+import threading
+from functools import wraps
+
+import pytest
+
+from vademecum.fair_queue import SERVER, FairExecutor, FairQueue, FairSlots, current_user
+
+
+def on_loop(test):
+    """Run an async test on an event loop of its own."""
+
+    @wraps(test)
+    def run(*args, **kwargs):
+        asyncio.run(test(*args, **kwargs))
+
+    return run
+
+
+def taken(queue, most=100):
+    found = []
+    while len(found) < most and (pair := queue.take()) is not None:
+        found.append(pair)
+    return found
+
+
+def test_users_take_turns():
+    queue = FairQueue(100)
+    for item in range(4):
+        queue.put("busy", item)
+    queue.put("a", 0)
+    queue.put("b", 0)
+    assert taken(queue) == [("busy", 0), ("a", 0), ("b", 0), ("busy", 1), ("busy", 2), ("busy", 3)]
+
+
+def test_user_keeps_within_bound():
+    queue = FairQueue(4, 2)
+    for item in range(5):
+        queue.put("busy", item)
+    assert taken(queue) == [("busy", 0), ("busy", 1)]
+    queue.put("a", 0)
+    assert taken(queue) == [("a", 0)]
+    queue.release("busy")
+    assert taken(queue) == [("busy", 2)]
+    assert (queue.running("busy"), queue.waiting("busy"), len(queue)) == (2, 2, 2)
+
+
+def test_slots_bound_all_users_together():
+    queue = FairQueue(2, 2)
+    for user in "abc":
+        queue.put(user, 0)
+    assert taken(queue) == [("a", 0), ("b", 0)]
+    queue.release("a")
+    assert taken(queue) == [("c", 0)]
+
+
+def test_work_of_the_server_has_no_bound_of_its_own():
+    queue = FairQueue(3, 1)
+    for item in range(4):
+        queue.put(SERVER, item)
+    assert taken(queue) == [(SERVER, 0), (SERVER, 1), (SERVER, 2)]
+
+
+def test_discarded_items_are_not_taken():
+    queue = FairQueue(3)
+    for item in range(3):
+        queue.put("a", item)
+    assert queue.discard("a", lambda item: item != 1) == 2
+    assert queue.discard("b", lambda item: True) == 0
+    assert taken(queue) == [("a", 1)]
+
+
+async def in_thread(executor, user, work):
+    current_user.set(user)
+    return await asyncio.get_running_loop().run_in_executor(executor, work)
+
+
+@on_loop
+async def test_executor_runs_another_user_beside_a_busy_one():
+    gate, order = threading.Event(), []
+    executor = FairExecutor(2, 1, "test")
+    try:
+        busy = [asyncio.create_task(in_thread(executor, "busy", gate.wait)) for _ in range(10)]
+        await asyncio.sleep(0)
+        other = [
+            asyncio.create_task(in_thread(executor, "other", lambda n=n: order.append(n))) for n in (1, 2)
+        ]
+        await asyncio.gather(*other)  # would wait for ever if the busy user had both threads
+        assert order == [1, 2]
+    finally:
+        gate.set()
+        await asyncio.gather(*busy)
+        executor.shutdown()
+
+
+@on_loop
+async def test_executor_reports_errors_and_goes_on():
+    executor = FairExecutor(1, 1, "test")
+
+    def fail():
+        raise ValueError("no")
+
+    try:
+        with pytest.raises(ValueError, match="no"):
+            await in_thread(executor, "a", fail)
+        assert await in_thread(executor, "a", lambda: 1) == 1
+    finally:
+        executor.shutdown()
+
+
+@on_loop
+async def test_executor_skips_cancelled_work():
+    gate, ran = threading.Event(), []
+    executor = FairExecutor(1, 1, "test")
+    try:
+        first = asyncio.create_task(in_thread(executor, "a", gate.wait))
+        second = asyncio.create_task(in_thread(executor, "a", lambda: ran.append(2)))
+        third = asyncio.create_task(in_thread(executor, "a", lambda: ran.append(3)))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(first, third)
+        assert ran == [3]
+    finally:
+        executor.shutdown()
+
+
+async def held(slots, user, order, gate):
+    async with slots.hold(user):
+        order.append(user)
+        await gate.wait()
+
+
+@on_loop
+async def test_slots_are_granted_in_turn():
+    slots, order, gate = FairSlots(1), [], asyncio.Event()
+    gate.set()
+    async with slots.hold("busy"):
+        tasks = [asyncio.create_task(held(slots, user, order, gate)) for user in ("busy", "busy", "a")]
+        await asyncio.sleep(0)
+        assert slots.waiting("busy") == 2
+    await asyncio.gather(*tasks)
+    assert order == ["busy", "a", "busy"]
+
+
+@pytest.mark.parametrize("granted", [False, True])
+@on_loop
+async def test_cancelled_wait_leaves_no_slot_occupied(granted):
+    slots, order, gate = FairSlots(1), [], asyncio.Event()
+    gate.set()
+    async with slots.hold("a"):
+        waiting = asyncio.create_task(held(slots, "b", order, gate))
+        await asyncio.sleep(0)
+        if not granted:
+            waiting.cancel()
+    waiting.cancel()  # after the slot was granted, or once more
+    await asyncio.gather(waiting, return_exceptions=True)
+    await asyncio.wait_for(held(slots, "c", order, gate), 5)
+    assert order == ["c"]
