@@ -21,6 +21,7 @@ from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelErr
 from vademecum.engines.onnx.graph import read_config, read_weights
 from vademecum.engines.onnx.known import Known
 from vademecum.engines.onnx.manifest import load
+from vademecum.fair_queue import current_user
 
 
 @contextmanager
@@ -125,6 +126,46 @@ def test_questions_go_first(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -
         assert {"q1", "q2"} <= {text.split(": ")[1] for text in gate.ran[:5]}
 
     with opened(tiny_model, workers=1) as embedder:
+        asyncio.run(main(embedder))
+
+
+async def queries_of(embedder: Embedder, user: str, count: int) -> list[asyncio.Task[Any]]:
+    current_user.set(user)
+    tasks = [asyncio.create_task(embedder.query(f"{user}{number}")) for number in range(count)]
+    await asyncio.sleep(0)
+    return tasks
+
+
+def test_users_take_turns(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(embedder: Embedder) -> None:
+        gate = Gate(embedder, monkeypatch)
+        busy = await asyncio.create_task(queries_of(embedder, "busy", 5))
+        await asyncio.to_thread(gate.begun.acquire)
+        other = await asyncio.create_task(queries_of(embedder, "other", 2))
+        await asyncio.to_thread(gate.begun.acquire)
+        ran = [text.split(": ")[1] for text in gate.ran]
+        assert ran == ["busy0", "other0"], "one user does not occupy all threads"
+        gate.open.set()
+        await asyncio.gather(*busy, *other)
+        order = [text.split(": ")[1] for text in gate.ran]
+        assert order.index("other1") < order.index("busy3")
+
+    with opened(tiny_model, workers=1) as embedder:
+        asyncio.run(main(embedder))
+
+
+def test_user_fills_a_quarter_of_the_queue(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(embedder: Embedder) -> None:
+        gate = Gate(embedder, monkeypatch)
+        busy = await asyncio.create_task(queries_of(embedder, "busy", 9))
+        await asyncio.to_thread(gate.begun.acquire)
+        other = await asyncio.create_task(queries_of(embedder, "other", 1))
+        gate.open.set()
+        answers = await asyncio.gather(*busy, *other, return_exceptions=True)
+        refused = [isinstance(answer, EmbedderBusy) for answer in answers]
+        assert any(refused) and not refused[0] and not refused[-1]
+
+    with opened(tiny_model, workers=1, questions=16) as embedder:
         asyncio.run(main(embedder))
 
 

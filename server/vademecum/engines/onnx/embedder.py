@@ -14,9 +14,7 @@ import os
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +26,13 @@ from vademecum.engines.onnx import known
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
+from vademecum.fair_queue import SERVER, FairQueue, current_user
 from vademecum.model.normalise import for_tokenizer
 
 Vectors = NDArray[np.float32]
 CAPACITY = 1024  # passages that may wait
 QUESTIONS = 128  # questions that may wait: a second or two of work
+SHARE = 4  # one user may fill a quarter of a queue
 PASSAGES_NICE = 10  # how far the threads that embed passages step back
 PATIENCE_S = 10.0  # the longest that anybody waits for the vector of a question
 LOOK_S = 0.1  # how often the thread that keeps a core free asks whether it still must
@@ -70,16 +70,19 @@ class _Call:
 _Job = tuple[_Call, int]
 
 
-@dataclass
 class _Lane:
-    """Texts that wait, the oldest first, and how many may."""
+    """Waiting texts, served by user in turn. `capacity`: of all users together."""
 
-    capacity: int
-    jobs: deque[_Job] = field(default_factory=deque)
+    def __init__(self, capacity: int, threads: int, per_user: int) -> None:
+        self.queue: FairQueue[_Job] = FairQueue(threads, per_user)
+        self.capacity = capacity
 
-    def has_room(self, count: int) -> bool:
-        """More than the lane can ever hold is let in alone: refusing it for ever would help nobody."""
-        return not self.jobs or len(self.jobs) + count <= self.capacity
+    def has_room(self, user_id: str, count: int) -> bool:
+        """Return whether `count` more texts of a user fit. A call that is larger than the lane must wait alone."""
+        waiting = self.queue.waiting(user_id)
+        if user_id != SERVER and waiting and waiting + count > self.capacity // SHARE:
+            return False
+        return not len(self.queue) or len(self.queue) + count <= self.capacity
 
 
 class Embedder:
@@ -100,13 +103,13 @@ class Embedder:
         self._manifest = manifests.verify(folder, deep=False)
         self._session = _open_session(folder / GRAPH, self._manifest)
         self._tokenizer = _open_tokenizer(folder / TOKENIZER)
-        self._queries = _Lane(questions)
-        self._passages = _Lane(capacity)
         self._patience_s = patience_s
         self._wake = threading.Condition()
         self._closing = False
         self._seconds = _SECONDS_AT_FIRST
         self._workers = max(1, workers or _cores())
+        self._queries = _Lane(questions, self._workers + 1, self._workers)
+        self._passages = _Lane(capacity, self._workers, self._workers)
         self._threads = [
             threading.Thread(target=self._work, args=(number,), name=f"embed-{number}", daemon=True)
             for number in range(self._workers + 1)
@@ -136,7 +139,7 @@ class Embedder:
     @property
     def waiting(self) -> int:
         """Texts in the queue."""
-        return len(self._queries.jobs) + len(self._passages.jobs)
+        return len(self._queries.queue) + len(self._passages.queue)
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text alone: no prefix, no [CLS] and [SEP], not cut."""
@@ -180,10 +183,7 @@ class Embedder:
         """Stop the threads: after what is queued (`finish`), or after what is running, refusing the rest."""
         with self._wake:
             self._closing = True
-            dropped = [] if finish else [*self._queries.jobs, *self._passages.jobs]
-            if not finish:
-                self._queries.jobs.clear()
-                self._passages.jobs.clear()
+            dropped = [] if finish else [*self._queries.queue.clear(), *self._passages.queue.clear()]
             self._wake.notify_all()
         for call in {id(call): call for call, _ in dropped}.values():
             call.settle(EmbedderClosed("The embedder is closing.", retry_after_s=5))
@@ -195,30 +195,32 @@ class Embedder:
         await asyncio.to_thread(self.close, finish=finish)
 
     async def _submit(self, texts: Sequence[str], lane: _Lane) -> Vectors:
+        user_id = current_user.get()
         call = _Call(texts, self.dims, asyncio.get_running_loop())
         if not texts:
             return call.vectors
         with self._wake:
             if self._closing:
                 raise EmbedderClosed("The embedder is closing.", retry_after_s=5)
-            if not lane.has_room(len(texts)):
+            if not lane.has_room(user_id, len(texts)):
                 raise self._busy(lane)
-            lane.jobs.extend((call, number) for number in range(len(texts)))
+            for number in range(len(texts)):
+                lane.queue.put(user_id, (call, number))
             self._wake.notify_all()
         try:
             return await call.future
         except asyncio.CancelledError:
-            self._drop(call, lane)
+            self._drop(user_id, call, lane)
             raise
 
-    def _drop(self, call: _Call, lane: _Lane) -> None:
+    def _drop(self, user_id: str, call: _Call, lane: _Lane) -> None:
         with self._wake:
             call.over = True
-            lane.jobs = deque(job for job in lane.jobs if job[0] is not call)
+            lane.queue.discard(user_id, lambda job: job[0] is call)
 
     def _busy(self, lane: _Lane) -> EmbedderBusy:
         """Try again when about half of the lane is done."""
-        seconds = max(1, math.ceil(len(lane.jobs) * self._seconds / self._workers / 2))
+        seconds = max(1, math.ceil(len(lane.queue) * self._seconds / self._workers / 2))
         plural = "" if seconds == 1 else "s"
         return EmbedderBusy(
             f"The model has more to do than it can take on. Nothing is lost; try again in {seconds} second{plural}.",
@@ -229,28 +231,34 @@ class Embedder:
         """One thread. The first takes questions only, so that one never waits behind a long passage."""
         if number > 0:
             _step_back()
-        while (job := self._next(number)) is not None:
-            call, at = job
-            if call.over:
-                continue
+        while (taken := self._next(number)) is not None:
+            lane, user_id, (call, at) = taken
             try:
-                began = time.perf_counter()
-                vector = self._run(call.texts[at])
-                self._done(call, at, vector, time.perf_counter() - began)
+                if not call.over:
+                    began = time.perf_counter()
+                    vector = self._run(call.texts[at])
+                    self._done(call, at, vector, time.perf_counter() - began)
             except Exception as error:
                 call.settle(ModelError(f"A text could not be embedded: {error}"))
+            finally:
+                self._release(lane, user_id)
 
-    def _next(self, number: int) -> _Job | None:
+    def _next(self, number: int) -> tuple[_Lane, str, _Job] | None:
         with self._wake:
             while True:
-                if self._queries.jobs:
-                    return self._queries.jobs.popleft()
-                passages = number > 0 and bool(self._passages.jobs)
-                if passages and self._may_take(number):
-                    return self._passages.jobs.popleft()
-                if self._closing:
+                if (taken := self._queries.queue.take()) is not None:
+                    return self._queries, *taken
+                passages = number > 0 and bool(len(self._passages.queue))
+                if passages and self._may_take(number) and (taken := self._passages.queue.take()) is not None:
+                    return self._passages, *taken
+                if self._closing and not (number == 1 and passages) and not len(self._queries.queue):
                     return None
                 self._wake.wait(LOOK_S if passages else None)
+
+    def _release(self, lane: _Lane, user_id: str) -> None:
+        with self._wake:
+            lane.queue.release(user_id)
+            self._wake.notify_all()
 
     def _may_take(self, number: int) -> bool:
         """A passage. The last of several threads keeps a core free for whoever asks."""
