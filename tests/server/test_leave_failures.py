@@ -22,13 +22,15 @@ from vademecum.cli.doctor import _examine_left
 from vademecum.engines.duckdb.folders import user_folder
 from vademecum.errors import Broken, Conflict
 from vademecum.model.limits import Limits
-from vademecum.services import spool_files
+from vademecum.services import spool_files, user_queue
 from vademecum.services.accounts import create, remove
 from vademecum.services.backup import backup, restore
+from vademecum.services.erase import scan
 from vademecum.services.left import has_left, left_file, note_left, read_left
 
 LEAVE = {"confirm": "leave for good"}
 EMAIL = "bob@example.org"
+OTHERS = 20  # so many that the deletion of a row does not overwrite its bytes by chance
 NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1)}}
 
 
@@ -136,7 +138,7 @@ def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_aga
         assert [log["event"] for log in logs].count("an account that has left is not erased yet") == 2
         for running, advice in (
             (False, "remove by hand"),
-            (True, "the next start of the server tries again"),
+            (True, "the server tries again"),
         ):
             said = _examine_left(tmp_path, running)
             assert not said.ok and advice in said.detail and all(gone in said.detail for gone in ids[:2])
@@ -239,3 +241,64 @@ def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody
     left_file(data).unlink(missing_ok=True)
     left_file(data).write_bytes(whole)
     run(mended)
+
+
+def test_email_leaves_the_accounts_file_though_the_folder_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_queue, "RETRY_S", (0.05,))
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            bob = await create(h.parts, EMAIL, "FREE")
+            removing, failures = h.parts.users.remove, [Broken("The folder could not be erased.")] * 2
+
+            async def failing(user_id: str) -> None:
+                if failures:
+                    raise failures.pop()
+                await removing(user_id)
+
+            monkeypatch.setattr(h.parts.users, "remove", failing)
+            assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
+            with pytest.raises(Broken, match="could not be erased"):
+                await remove(h.parts, bob)
+            assert scan(tmp_path, [EMAIL.encode()]) == 0
+            await soon(lambda: not h.parts.backstage.leaving.is_asked(bob.id))
+            assert not failures, "it is tried again without a restart"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "of 0.1.0"])
+def test_start_erases_the_email_that_a_stop_left_in_the_accounts_file(
+    tmp_path: Path, is_marked: bool
+) -> None:
+    """The row was deleted and its folder removed, or never made; only the file was not rewritten."""
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            bob = await create(h.parts, EMAIL, "FREE")
+            for number in range(OTHERS):
+                await create(h.parts, f"person{number}@example.org", "FREE")
+            await h.parts.accounts.hide(bob.id, lambda one: note_left(tmp_path, one.id, one.email))
+            if is_marked:
+                h.parts.backstage.leaving.ask(bob.id)
+            await h.parts.accounts.remove_account(bob.id)
+        assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
+        async with house(tmp_path):
+            assert scan(tmp_path, [EMAIL.encode()]) == 0
+
+    run(scenario)
+
+
+def test_marker_alone_erases_no_account(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            leaving = h.parts.backstage.leaving
+            assert leaving is not None
+            await leaving.run_now(ada.id)
+            assert (await ada.live("facts")).keys() == {"f1"}
+
+    run(scenario)

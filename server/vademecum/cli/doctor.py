@@ -135,7 +135,7 @@ def _examine_left(data: Path, running: bool) -> Finding:
     stays = ", ".join(str(folder.relative_to(data)) for folder in folders if folder.exists())
     said = f"each start of the server tries to erase it, and cannot: remove by hand {stays}"
     if running:  # since when it is there nobody knows: no start may have tried yet
-        said = f"not erased yet, the next start of the server tries again: {stays}"
+        said = f"not erased yet, the server tries again: {stays}"
     return Finding("who has left", not stays, said if stays else "nothing of them is left")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import structlog
 
@@ -13,10 +15,11 @@ from vademecum.model.emails import check_email
 from vademecum.model.limits import Limits, Tier, Usage
 from vademecum.services import sign_in
 from vademecum.services.ids import new_id
-from vademecum.services.left import has_left, look, note_left
+from vademecum.services.left import has_left, look, note_left, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.reembed import Progress
 from vademecum.services.tokens import is_valid
+from vademecum.services.user_queue import UserQueue
 
 _log = structlog.get_logger("vademecum.accounts")
 
@@ -146,11 +149,12 @@ async def remove(parts: Parts, account: Account) -> None:
     Broken when events of agents are left, alone of all that there was.
     """
     await parts.accounts.hide(account.id, lambda leaving: _note_leaving(parts, leaving))
+    leaving = _leaving(parts)
+    leaving.ask(account.id)  # its marker, should a kill come now
     await parts.accounts.remove_account(account.id)
     parts.hub.close_user(account.id)
     async with parts.spool.cleared(account.email):  # before the address can be somebody else's
-        await _erase(parts, account.id)
-        await parts.accounts.rewrite()
+        await leaving.run_now(account.id)
 
 
 def _note_leaving(parts: Parts, leaving: Account) -> None:
@@ -164,6 +168,23 @@ def _note_leaving(parts: Parts, leaving: Account) -> None:
         ) from error
 
 
+def _leaving(parts: Parts) -> UserQueue:
+    assert parts.backstage.leaving is not None, "finish_leaving comes first"
+    return parts.backstage.leaving
+
+
+async def _erase_left(parts: Parts, account_id: str) -> None:
+    """Erase what remains of an account that has left: its folder, and its row and email in the accounts file."""
+    if account_id not in read_left(parts.settings.data):
+        return  # a marker alone erases nobody
+    if account_id in parts.accounts.accounts:  # a kill came before the row was deleted
+        await parts.accounts.remove_account(account_id)
+    try:
+        await _erase(parts, account_id)
+    finally:
+        await parts.accounts.rewrite()
+
+
 async def _erase(parts: Parts, account_id: str) -> None:
     parts.backstage.forget_user(account_id)
     await parts.reembedding.forget(account_id)
@@ -175,16 +196,38 @@ async def _erase(parts: Parts, account_id: str) -> None:
 
 async def finish_leaving(parts: Parts) -> None:
     """At the start, before the spool is taken up: a stop may have cut a removal off half-way. What cannot be erased now
-    is no reason not to start: the next start tries again, and the doctor names it."""
+    does not prevent the start: it is tried again, and the doctor names it."""
+    job = parts.backstage.add_leaving(partial(_erase_left, parts), parts.settings.erase_delay_s)
     left = look(parts.settings.data)
     if left.unsure:
         _log.error("it is not known who has left", why=left.unsure)
-    for account_id in left.digests:
-        try:
-            await _finish(parts, account_id)
-        except Exception as error:
-            _log.error("an account that has left is not erased yet", account=account_id, exc_info=error)
+    erased = [account_id for account_id in left.digests if await _is_erased(parts, account_id)]
+    # A stop between the deletion of a row and its erasure has left an email in the accounts file.
+    if left.digests and await _is_rewritten(parts):
+        for account_id in erased:
+            job.forget(account_id)
+    job.start()
+    for account_id in left.digests.keys() - set(erased):
+        job.ask(account_id)
     await parts.spool.clear_left()
+
+
+async def _is_erased(parts: Parts, account_id: str) -> bool:
+    try:
+        await _finish(parts, account_id)
+    except Exception as error:
+        _log.error("an account that has left is not erased yet", account=account_id, exc_info=error)
+        return False
+    return True
+
+
+async def _is_rewritten(parts: Parts) -> bool:
+    try:
+        await parts.accounts.rewrite()
+    except Exception as error:
+        _log.error("the accounts file is not rewritten", exc_info=error)
+        return False
+    return True
 
 
 async def _finish(parts: Parts, account_id: str) -> None:
@@ -193,4 +236,3 @@ async def _finish(parts: Parts, account_id: str) -> None:
         await parts.accounts.remove_account(account_id)
     if known or user_folder(parts.settings.data, account_id).exists():
         await _erase(parts, account_id)
-        await parts.accounts.rewrite()

@@ -40,6 +40,7 @@ class Backstage:
         self._tidy_delay_s = settings.tidy_delay_s
         self._extracts = settings.extracts
         self.jobs: dict[str, UserQueue] = {}
+        self.leaving: UserQueue | None = None
         self.closing = False
 
     def add(
@@ -61,6 +62,11 @@ class Backstage:
     def add_index(self, name: str, work: Work, parallel: int = 1) -> UserQueue:
         """A job that brings an index up to the records."""
         return self.add(name, work, delay_s=INDEX_DELAY_S, apart_s=INDEX_APART_S, parallel=parallel)
+
+    def add_leaving(self, work: Work, delay_s: float) -> UserQueue:
+        """The job that erases accounts that have left. It is not one of `jobs`, which are asked for users who are here."""
+        self.leaving = UserQueue("leave", self._folder, work, delay_s=delay_s)
+        return self.leaving
 
     def ask(self, job: str, user_id: str, delay_s: float | None = None) -> None:
         self.jobs[job].ask(user_id, delay_s)
@@ -130,5 +136,5 @@ class Backstage:
 
     async def close(self) -> None:
         self.closing = True
-        for job in self.jobs.values():
+        for job in (*self.jobs.values(), *filter(None, [self.leaving])):
             await job.close()

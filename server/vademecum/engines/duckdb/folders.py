@@ -56,6 +56,6 @@ def remove_tree(folder: Path) -> None:
         folder.unlink(missing_ok=True)
     except OSError as error:
         raise Broken(
-            f"The folder {folder.name} could not be erased ({error.strerror}). Nobody gets in any more; the rest is "
-            "erased at the next start of the server."
+            f"The folder {folder.name} could not be erased ({error.strerror}). Nobody gets in any more; the server "
+            "tries again until the rest is erased."
         ) from error
