@@ -2,6 +2,7 @@
 
 import type { KnownAccount } from "../../web/src/engines/device/device.ts";
 import type { Embedder } from "../../web/src/engines/embedder/embedder.ts";
+import { NOT_FOUND } from "../../web/src/model/notFound.ts";
 import type { Found } from "../../web/src/model/passages.ts";
 import type { Records } from "../../web/src/engines/records/records.ts";
 import type { Embedding } from "../../web/src/services/embedding.ts";
@@ -56,6 +57,24 @@ test("facts on the topic, what was said before, what is remembered, and passages
   expect(prompt).toContain('Source: canaries.pdf (page 3)\n"Canaries sing at dawn."');
   expect(budget.rag).toBe(6000);
   expect(Object.values(dropped).flat()).toEqual([]);
+});
+
+test("quotation and not-found answers enter no prompt", async () => {
+  const untold = [
+    { model: "quotes", aiResponse: "> The canary sings in the quokka vault." },
+    { model: "scripted", aiResponse: `${NOT_FOUND} Searched: quokka.pdf.` },
+  ];
+  const asked = { status: "done", userMessage: "Does the canary sing?" };
+  await insert(
+    records,
+    "episodes",
+    ...untold.map((turn, n) => ({ ...asked, ...turn, id: `a${n}`, sessionId: "s" })),
+    ...untold.map((turn, n) => ({ ...asked, ...turn, id: `o${n}`, sessionId: "other" })),
+  );
+  const { prompt } = (await context(house(true), embedding, searcher, "b"))!;
+  expect(prompt).not.toContain("quokka");
+  expect(prompt).toContain("User: Does the canary sing?\nUser: Does the canary sing?\n"); // said in this chat
+  expect(prompt).toContain("A canary elsewhere? Yes.");
 });
 
 test("a FREE account's has no document section; without what counts there is none at all", async () => {

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from vademecum.model import jobs
+from vademecum.model.answers import enters_prompts
 from vademecum.model.draft import WAITING, Change, Draft
 
 OVER = frozenset({"done", "stopped"})
@@ -25,6 +26,7 @@ class _Turn(msgspec.Struct, rename="camel"):
     status: str = ""
     user_message: str = ""
     ai_response: str = ""
+    model: str = ""
 
     @property
     def text(self) -> str:
@@ -101,4 +103,5 @@ def _over(change: Change) -> _Turn | None:
 def _said(body: bytes) -> _Turn | None:
     turn = _turn.decode(body)
     says = turn.user_message.strip() or turn.ai_response.strip()
-    return turn if turn.status in OVER and says else None
+    is_told = enters_prompts(turn.model, turn.ai_response)
+    return turn if turn.status in OVER and says and is_told else None

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 import msgspec
 
 from vademecum.model import days
+from vademecum.model.answers import enters_prompts
 from vademecum.model.chunk import BUDGET, chunk, cost
 from vademecum.model.normalise import normalise
 
@@ -30,6 +31,7 @@ class Remembered(msgspec.Struct, rename="camel", frozen=True):
     status: str = ""
     user_message: str = ""
     ai_response: str = ""
+    model: str = ""
     text: str = ""
     name: str = ""
     type: str = ""
@@ -65,6 +67,11 @@ def said(key: str, row: Remembered) -> str:
             return normalise(f"{row.path}\n{row.content}".strip())
         case _:
             return ""
+
+
+def may_be_told(key: str, row: Remembered) -> bool:
+    """Return whether a prompt may hold what the row says. Its user finds it in any case."""
+    return kind_of(key) != "episodes" or enters_prompts(row.model, row.ai_response)
 
 
 def dated(key: str, row: Remembered) -> str:

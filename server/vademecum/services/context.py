@@ -17,6 +17,7 @@ import msgspec
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import TooLarge, no_such
+from vademecum.model.answers import enters_prompts
 from vademecum.model.limits import Limits, Tier
 from vademecum.model.prompt import (
     BUDGETS,
@@ -97,6 +98,7 @@ class _Session(msgspec.Struct, rename="camel"):
 class _Episode(Turn, frozen=True, rename="camel"):
     created_at: str
     status: str
+    model: str = ""
 
 
 class _Known(NamedTuple):
@@ -279,8 +281,17 @@ def _moment(turn: _Episode) -> Moment:
 def _answered(bodies: Iterable[bytes], end: Moment | None) -> list[_Episode]:
     turns = (_episode.decode(body) for body in bodies)
     return [
-        turn for turn in turns if turn.status in ("done", "stopped") and (end is None or _moment(turn) < end)
+        _told(turn)
+        for turn in turns
+        if turn.status in ("done", "stopped") and (end is None or _moment(turn) < end)
     ]
+
+
+def _told(turn: _Episode) -> _Episode:
+    """Leave out an answer that no prompt may hold. What the user said in this session stays."""
+    if enters_prompts(turn.model, turn.ai_response):
+        return turn
+    return msgspec.structs.replace(turn, ai_response="")
 
 
 def _newest(store: UserStore, keys: Iterable[str]) -> list[str]:

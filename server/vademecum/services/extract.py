@@ -20,6 +20,7 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import AssistantBroke
 from vademecum.model import extraction, jobs, names, secrets
+from vademecum.model.answers import enters_prompts
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
 from vademecum.model.extraction import Believed
@@ -45,6 +46,7 @@ class _NewTurn(msgspec.Struct, rename="camel"):
     session_id: str
     user_message: str
     ai_response: str
+    model: str = ""
 
 
 class _Entity(msgspec.Struct):
@@ -226,11 +228,13 @@ def _clean(found: Believed) -> Believed:
 
 
 async def _read(store: UserStore, job: Job) -> _NewTurn | None:
-    """The turn, if it is still what the job is about."""
+    """Return the turn if it is still what the job is about and a model may read it."""
     body = (await store.bodies([job.subject])).get(job.subject)
     if body is None or not store.live(job.subject):
         return None
     turn = _turn.decode(body)
+    if not enters_prompts(turn.model, turn.ai_response):
+        return None
     return turn if jobs.digest(turn.user_message, turn.ai_response) == job.text else None
 
 

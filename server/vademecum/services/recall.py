@@ -20,7 +20,7 @@ from vademecum.model import days
 from vademecum.model.decay import CANDIDATES, scored
 from vademecum.model.moments import age_days
 from vademecum.model.ranking import DEPTH, MEANING_OF_TURNS, lift_found
-from vademecum.model.recollection import Kind, Remembered, decode, kind_of, said
+from vademecum.model.recollection import Kind, Remembered, decode, kind_of, may_be_told, said
 from vademecum.model.said import SearchMode
 from vademecum.model.scope import Home, InProject, MemoryScope, sees
 from vademecum.services.index import Indexer, Indexes, IndexReplaced
@@ -32,6 +32,8 @@ from vademecum.services.user_queue import UserQueue
 
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
+
+DEEPEST = 16 * DEPTH  # hits that are looked at for a prompt
 
 
 class Recollection(msgspec.Struct, rename="camel", frozen=True):
@@ -78,10 +80,17 @@ class Recall:
         self._clock = clock
 
     async def search(
-        self, user_id: str, scope: MemoryScope, query: str, kinds: frozenset[Kind], k: int
+        self,
+        user_id: str,
+        scope: MemoryScope,
+        query: str,
+        kinds: frozenset[Kind],
+        k: int,
+        *,
+        for_prompt: bool = False,
     ) -> list[Recollection]:
         """At most `k` rows, best first. Raises Busy when too many ask at once."""
-        return (await self.recall(user_id, scope, query, kinds, k)).results
+        return (await self.recall(user_id, scope, query, kinds, k, for_prompt=for_prompt)).results
 
     async def recall(
         self,
@@ -91,8 +100,11 @@ class Recall:
         kinds: frozenset[Kind],
         k: int,
         among: Container[str] | None = None,
+        *,
+        for_prompt: bool = False,
     ) -> RecallResult:
-        """As `search`, and whether that is all. `among`: keys of the rows that count, if not all do."""
+        """As `search`, and whether that is all. `among`: keys of the rows that count, if not all do. `for_prompt`: leave
+        out the turns that no prompt may hold."""
         embedder = await self.indexes.embedder(user_id, OPENING_S)
         async with self._users.open(user_id) as store:
             epoch, seq = store.epoch, store.seq
@@ -102,18 +114,26 @@ class Recall:
         if not ids or not query.strip():
             return RecallResult([], True)
         mode: SearchMode = "hybrid" if embedder is not None else "words"
-        hits, read = await self.seeker.seek(
-            user_id,
-            query,
-            ids,
-            max(k, DEPTH),
-            mode,
-            (epoch, seq),
-            MEANING_OF_TURNS,
-            days.asked(query, self._clock()),
-        )
+        depth = max(k, DEPTH)
+        while True:
+            hits, read = await self.seeker.seek(
+                user_id,
+                query,
+                ids,
+                depth,
+                mode,
+                (epoch, seq),
+                MEANING_OF_TURNS,
+                days.asked(query, self._clock()),
+            )
+            async with self._users.open(user_id) as store:
+                found = await _standing(store, scope, hits, read)
+            told = [one for one in found if not for_prompt or may_be_told(one.key, one.row)]
+            if len(told) == len(found) or len(told) >= k or depth >= DEEPEST:
+                break
+            depth *= 4  # quotations have crowded out what may be told
         async with self._users.open(user_id) as store:
-            standing = await _lifted(store, await _standing(store, scope, hits, read))
+            standing = await _lifted(store, told)
             results = _aged(store, standing[: max(k, CANDIDATES)], self._clock())
         whole = embedder is None or not self._vectors.is_asked(user_id)
         return RecallResult(results[:k], read >= seq and whole)

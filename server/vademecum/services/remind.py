@@ -93,7 +93,7 @@ class Reminder:
         return Reminded([], NOTICE)
 
     async def _recalled(self, user_id: str, asking: Asking) -> list[Recalled]:
-        found = await self._recall.search(user_id, asking.home, asking.query, KINDS, MOST)
+        found = await self._recall.search(user_id, asking.home, asking.query, KINDS, MOST, for_prompt=True)
         found = [one for one in found if not _is_to_come(one, asking)]
         async with self._users.open(user_id) as store:
             places = [_place(store, asking.home, one) for one in found]

@@ -17,6 +17,7 @@ from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import NoAssistant, NotFound, NothingToSummarise, VademecumError
 from vademecum.model import jobs, secrets, summary
+from vademecum.model.answers import enters_prompts
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
 from vademecum.model.jobs import Job
@@ -42,6 +43,7 @@ class _ToldTurn(msgspec.Struct, rename="camel"):
     created_at: str
     user_message: str
     ai_response: str
+    model: str = ""
 
 
 class _Summary(msgspec.Struct, rename="camel"):
@@ -177,7 +179,11 @@ async def _parts(store: UserStore, subject: str) -> list[str]:
 async def _turns(store: UserStore, keys: list[str]) -> list[str]:
     latest = await _latest(store, keys, _turn)
     return await asyncio.to_thread(
-        lambda: [summary.turn(row.user_message, row.ai_response) for row in latest]
+        lambda: [
+            summary.turn(row.user_message, row.ai_response)
+            for row in latest
+            if enters_prompts(row.model, row.ai_response)
+        ]
     )
 
 

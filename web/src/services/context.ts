@@ -3,6 +3,7 @@
  * server makes (services/context.py), within the same budgets and scope. Memory is found by words here.
  */
 
+import { entersPrompts } from "../model/answers.ts";
 import { compare } from "../model/compare.ts";
 import { assemble, BUDGETS, type Prompt } from "../model/prompt.ts";
 import { queryTerms } from "../model/ranking.ts";
@@ -45,7 +46,7 @@ export async function context(
   const before = episodes.filter((row) => !isLater(row)).sort(inOrder);
   const isOver = ({ status }: EpisodeDoc) => status === "done" || status === "stopped";
   const turns = before.filter((row) => row.sessionId === sessionId && isOver(row)).slice(-TURNS);
-  const rows = { projects, sessions, episodes: before, memories, entities };
+  const rows = { projects, sessions, episodes: before.filter(entersPrompts), memories, entities };
   const searches = limits.searchesDocuments;
   const found = searches ? (await searcher.search(query, sessionId, PASSAGES)).results : [];
   let isGone = false;
@@ -61,7 +62,7 @@ export async function context(
       mode:
         session.mode === "authoritative" && limits.authoritative && searches ? "authoritative" : "analysis",
       facts: onTopic(query, facts, queryTerms),
-      turns,
+      turns: turns.map((row) => (entersPrompts(row) ? row : { ...row, aiResponse: "" })),
       memories: recall(query, home(session.projectId), rows, now(), RECALLED),
       passages: found.map(({ documentId, block, chunkIndex, filename, text, page }) => ({
         id: `${documentId}.${block}/${chunkIndex}`,

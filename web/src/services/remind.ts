@@ -3,7 +3,7 @@
  * of the session, as on the server (services/remind.py): its project, or what is in none.
  */
 
-import { QUOTES } from "../model/citation.ts";
+import { entersPrompts } from "../model/answers.ts";
 import { recall } from "../model/recall.ts";
 import { reminder } from "../model/reminder.ts";
 import type { Collections, EpisodeDoc } from "../model/rows.ts";
@@ -23,9 +23,9 @@ export async function remind(house: House, asked: EpisodeDoc): Promise<string> {
     all(house, "memories"),
     all(house, "entities"),
   ]);
-  // What stands in this conversation is not told again, and what was quoted is in the documents.
-  const told = ({ sessionId, model }: EpisodeDoc) => sessionId === asked.sessionId || model === QUOTES;
-  const rows = { projects, sessions, episodes: episodes.filter((row) => !told(row)), memories, entities };
+  // This chat is not recalled to itself, and quotations are in the documents.
+  const others = episodes.filter((row) => row.sessionId !== asked.sessionId && entersPrompts(row));
+  const rows = { projects, sessions, episodes: others, memories, entities };
   return reminder(asked.userMessage, recall(asked.userMessage, home(session.projectId), rows, now(), MOST));
 }
 

@@ -1,0 +1,18 @@
+"""Which answers a language model may read.
+
+Quotation answers repeat documents that another session may not have borrowed, and "not found" answers say nothing. Their
+user finds both by search, but they enter no prompt, no summary and no extraction. An episode without `model` is an
+ordinary answer. The browser mirrors this file; shared cases: tests/conformance/answers.json.
+"""
+
+from __future__ import annotations
+
+QUOTES = "quotes"  # stands in `model` of an answer that consists of quotations
+NOT_FOUND = "I could not find information about that in your documents."
+NO_DOCUMENTS = "This conversation has no documents yet. Add one, and ask again."
+_MARKUP = " \t\r\n\"'“”‘’*_`>"  # which models put around a sentence that they were told to repeat
+
+
+def enters_prompts(model: str, ai_response: str) -> bool:
+    """Return False for a quotation answer and for a "not found" answer."""
+    return model != QUOTES and not ai_response.lstrip(_MARKUP).startswith((NOT_FOUND, NO_DOCUMENTS))
