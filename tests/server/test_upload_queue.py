@@ -8,6 +8,7 @@ from server.house import house, refused, run
 from soon import soon
 from unit.files import hostile
 from unit.files.reading import readers
+from vademecum.engines.files.sandbox import CORES
 from vademecum.errors import Busy
 from vademecum.services.places import UploadPlaces
 from vademecum.services.upload import SentFile, upload
@@ -71,6 +72,20 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
             h.parts.places = UploadPlaces(of_one=0)
             with pytest.raises(Busy):
                 await upload(h.parts, h.parts.accounts.accounts[ada.id], SentFile("a.txt", never))
+
+    run(scenario)
+
+
+def test_slow_files_of_other_users_do_not_block_uploads(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            bob = await h.person()
+            tasks = [slow(await h.person(), 0) for _ in range(CORES)]
+            await reading(CORES)
+            async with asyncio.timeout(20):  # each of the slow ones takes a minute
+                assert (await bob.upload("notes.txt", "A short one.")).status_code == 201
+            assert not any(task.done() for task in tasks)
+            await give_up(*tasks)
 
     run(scenario)
 

@@ -30,7 +30,7 @@ from vademecum.services.tokens import is_valid
 REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)
 STREAM_REFUSALS = problems(NotFound, Outdated, TooNew, TooManyStreams)
 RETRY_S = 60
-BIG = 2**20  # bytes; a larger body is decoded in a thread, so that the others need not wait
+BIG = 2**16  # bytes; a larger body is decoded in a thread, so that other requests need not wait
 
 
 def served(registry: Registry, name: str, version: int) -> Collection:

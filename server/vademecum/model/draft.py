@@ -234,8 +234,10 @@ class Draft:
         """Keys of live rows, waiting ones too (or, with `deleted`, of tombstones)."""
         prefix = f"{collection}/" if collection else ""
         for key in dict.fromkeys((*self._heads.rows, *self.changes)):
+            if not key.startswith(prefix):
+                continue
             head = self.head(key)
-            if head is not None and head.deleted is deleted and key.startswith(prefix):
+            if head is not None and head.deleted is deleted:
                 yield key
 
     def known_jobs(self, ids: Iterable[str]) -> dict[str, Job]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from vademecum.errors import Busy, RateLimited
@@ -30,31 +30,26 @@ def share_threads() -> None:
 
 @dataclass
 class UploadPlaces:
-    """`reading_of_one`: files of one user that are read at once, so that a core is left to the others."""
+    """Bounds how many files are in memory at once."""
 
     of_one: int = 4
     in_all: int = 16
-    reading_of_one: int = max(1, (os.cpu_count() or 2) - 1)
     _held: Counter[str] = field(default_factory=Counter)  # by user
-    _turns: dict[str, asyncio.Semaphore] = field(default_factory=dict)  # of those users
 
-    @asynccontextmanager
-    async def take(self, user_id: str, filename: str) -> AsyncIterator[asyncio.Semaphore]:
-        """A place; yields the turn to take before the file is read. Raises Busy.
-
-        Who has a turn waits for a core behind at most `reading_of_one` files of any other user.
-        """
+    @contextmanager
+    def take(self, user_id: str, filename: str) -> Iterator[None]:
+        """Hold a place while the block runs. Raises Busy."""
         if self._held[user_id] >= self.of_one:
             raise _busy(f"{self.of_one} of your files are being read already", filename)
         if self._held.total() >= self.in_all:
             raise _busy("The server is reading as many files as it can", filename)
         self._held[user_id] += 1
         try:
-            yield self._turns.setdefault(user_id, asyncio.Semaphore(self.reading_of_one))
+            yield
         finally:
             self._held[user_id] -= 1
             if not self._held[user_id]:
-                del self._held[user_id], self._turns[user_id]
+                del self._held[user_id]
 
 
 @dataclass

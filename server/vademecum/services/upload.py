@@ -54,19 +54,17 @@ async def upload(parts: Parts, account: Account, file: SentFile) -> Uploaded:
     """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
     if file.document_id is not None:
         _check_id(file.document_id)
-    async with parts.places.take(account.id, file.shown) as turn:
-        return await _upload(parts, account, file, await file.read(), turn)
+    with parts.places.take(account.id, file.shown):
+        return await _upload(parts, account, file, await file.read())
 
 
-async def _upload(
-    parts: Parts, account: Account, file: SentFile, data: bytes, turn: asyncio.Semaphore
-) -> Uploaded:
+async def _upload(parts: Parts, account: Account, file: SentFile, data: bytes) -> Uploaded:
     limits = parts.limits(account)
     if len(data) > limits.file_bytes:
         raise TooLarge(
             f"{file.shown} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
         )
-    content_hash = hashlib.sha256(data).hexdigest()
+    content_hash = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
     async with parts.users.open(account.id) as store:
         known, forgotten_at = await store.write(
             lambda draft: (
@@ -79,7 +77,7 @@ async def _upload(
         return Uploaded(known.row, existing=True)
     if known is None and held >= limits.documents:
         raise _full(file, limits)  # said before the work; the transaction below says it again
-    parsed, chunks = await _read(file, data, turn)
+    parsed, chunks = await _read(file, data)
     document = {
         **_unread(account.id, file),
         "mimeType": parsed.mime_type,
@@ -100,10 +98,9 @@ async def _upload(
         return await store.write(keep)
 
 
-async def _read(file: SentFile, data: bytes, turn: asyncio.Semaphore) -> tuple[Parsed, list[Chunk]]:
+async def _read(file: SentFile, data: bytes) -> tuple[Parsed, list[Chunk]]:
     try:
-        async with turn:
-            parsed = await parse(data, file.name)
+        parsed = await parse(data, file.name)
         chunks = await asyncio.to_thread(chunk, parsed.parts)
         if not chunks:
             raise Unreadable("EMPTY")

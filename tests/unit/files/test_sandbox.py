@@ -15,7 +15,7 @@ from unit.files import hostile
 from unit.files.making import pdf, slides, word, workbook
 from unit.files.reading import anew, children, code_of, readers, refused, run_alone
 from vademecum.engines.files.parsed import Limits, Unreadable
-from vademecum.engines.files.sandbox import parse
+from vademecum.engines.files.sandbox import SLOTS, parse
 
 pytestmark = pytest.mark.usefixtures("unharmed_anew")
 MB = 2**20
@@ -25,7 +25,6 @@ SOUND = {
     "pptx": slides(["Lease", "It ends in May."]),
     "pdf": pdf("The lease ends in May."),
 }
-CORES = os.cpu_count() or 2
 SOAK = bool(os.environ.get("SOAK"))
 
 
@@ -159,31 +158,31 @@ def test_cancelling_at_any_moment_leaves_no_process():
     asyncio.run(go())
 
 
-def test_no_more_readers_than_cores_and_one_that_waits_can_be_cancelled():
+def test_no_more_readers_than_slots_and_one_that_waits_can_be_cancelled():
     async def go():
-        busy = [asyncio.create_task(parse(hostile.slow(), "a.docx")) for _ in range(CORES)]
-        await started(CORES)
+        busy = [asyncio.create_task(parse(hostile.slow(), "a.docx")) for _ in range(SLOTS)]
+        await started(SLOTS)
         waiting = [asyncio.create_task(parse(b"waits", "a.txt")) for _ in range(3)]
         await asyncio.sleep(0.5)
-        assert len(readers()) == CORES
+        assert len(readers()) == SLOTS
         waiting[0].cancel()
         await asyncio.sleep(0)
         assert waiting[0].cancelled() or waiting[0].cancelling()
         for task in busy:
             task.cancel()
         ended = await asyncio.gather(*busy, *waiting, return_exceptions=True)
-        assert all(isinstance(error, asyncio.CancelledError) for error in ended[: CORES + 1])
-        return [parsed.parts[0].text for parsed in ended[CORES + 1 :]]
+        assert all(isinstance(error, asyncio.CancelledError) for error in ended[: SLOTS + 1])
+        return [parsed.parts[0].text for parsed in ended[SLOTS + 1 :]]
 
     assert asyncio.run(go()) == ["waits", "waits"]
 
 
 def test_one_event_loop_after_another_can_read_many_files_at_once():
     async def go():
-        return await asyncio.gather(*(parse(b"word", "a.txt") for _ in range(CORES + 2)))
+        return await asyncio.gather(*(parse(b"word", "a.txt") for _ in range(SLOTS + 2)))
 
     for _ in range(2):
-        assert len(asyncio.run(go())) == CORES + 2
+        assert len(asyncio.run(go())) == SLOTS + 2
 
 
 def test_a_reader_is_told_nothing_of_the_server(monkeypatch, tmp_path):

@@ -14,20 +14,24 @@ import msgspec
 
 from vademecum.engines.files.parsed import Limits, Parsed, Unreadable
 from vademecum.engines.files.worker import Outcome, Task
+from vademecum.fair_queue import FairSlots, current_user
 
 _PACKAGE = str(Path(__file__).parents[3])
-_CORES = os.cpu_count() or 2
-_slots: dict[int, asyncio.Semaphore] = {}
-_threads = ThreadPoolExecutor(_CORES, "reading")  # a thread waits for each process
+CORES = os.cpu_count() or 2
+SLOTS = 2 * CORES  # more than cores, so that slow files of several users leave slots to the others
+PER_USER = max(1, CORES - 1)
+_slots: dict[int, FairSlots] = {}
+_threads = ThreadPoolExecutor(SLOTS, "reading")  # a thread waits for each process
 GRACE_S = 1.0
 # A library fell over the file. Any other death without a word, also an exit, is want of memory: what parsers raise is told.
 _CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
 
 
 async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Parsed:
-    """The text of a file. Raises Unreadable and nothing else. As many files are read at once as there are cores."""
+    """Return the text of a file. Raises Unreadable and nothing else. Users take turns, each with at most PER_USER files at
+    a time."""
     limits = limits or Limits()
-    async with _slot():
+    async with _fair_slots().hold(current_user.get()):
         task = msgspec.msgpack.encode(Task(filename, limits, data))
         code, output = await _run(task, limits.seconds + GRACE_S)
     return meaning(code, output)
@@ -46,13 +50,13 @@ def meaning(code: int, output: bytes) -> Parsed:
     return outcome.parsed
 
 
-def _slot() -> asyncio.Semaphore:
-    """One semaphore an event loop."""
+def _fair_slots() -> FairSlots:
+    """Return the slots of the running event loop."""
     loop = asyncio.get_running_loop()
     found = _slots.get(id(loop))
     if found is None:
         _slots.clear()
-        found = _slots[id(loop)] = asyncio.Semaphore(_CORES)
+        found = _slots[id(loop)] = FairSlots(SLOTS, PER_USER)
     return found
 
 

@@ -5,6 +5,7 @@ Run by `sandbox` alone. Whatever happens here, the parent sees a result, a refus
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 import sys
@@ -50,6 +51,8 @@ _NO_MEMORY = (
     "unknown error",
     "without exception set",
 )
+
+NICE = 10
 
 
 class Task(msgspec.Struct):
@@ -134,6 +137,7 @@ def answer(task: Task) -> bytearray:
 
 
 def main() -> None:
+    os.nice(NICE)  # requests and questions come first
     # openpyxl would load numpy, at the cost of memory and time, for types that no file has
     sys.modules["numpy"] = None  # type: ignore[assignment]
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Task)
