@@ -93,6 +93,10 @@ class FairExecutor(ThreadPoolExecutor):
         self._start_next()
         return future
 
+    def waiting(self) -> int:
+        """Return how many calls have no thread yet."""
+        return len(self._queue)
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         with self._queue_lock:
             dropped = self._queue.clear()

@@ -8,7 +8,7 @@ from litestar.datastructures import State
 from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Meta
 
-from vademecum.errors import BadRequest, Conflict, Forbidden, NotFound, SignedOut
+from vademecum.errors import BadRequest, Busy, Conflict, Forbidden, NotFound, SignedOut
 from vademecum.http import sign_in_pages
 from vademecum.http.answers import Deleted
 from vademecum.http.asked import Req
@@ -83,7 +83,7 @@ class SignedIn(msgspec.Struct, rename="camel"):
     operation_id="signIn",
     tags=["account"],
     summary="Sign a browser in",
-    responses=problems(SignedOut),
+    responses=problems(SignedOut, Busy),
 )
 async def sign_in_route(request: Public, data: JSONBody[Credentials], state: State) -> Response[SignedIn]:
     """Answers with an HttpOnly cookie. Programs use a token instead. Wrong passwords delay the next try, by address and
@@ -113,7 +113,7 @@ async def sign_out_route(request: Req, state: State) -> Response[SignedIn]:
     operation_id="changePassword",
     tags=["account"],
     summary="Set or change the password",
-    responses=problems(Forbidden),
+    responses=problems(Forbidden, Busy),
 )
 async def password_route(request: Req, data: JSONBody[NewPassword], state: State) -> Response[SignedIn]:
     """Every other browser of the account is signed out. `current` is needed where there is a password already. The first
@@ -210,7 +210,7 @@ async def accounts_route(request: Req, email: FromQuery[str | None] = None) -> l
     operation_id="createAccount",
     tags=["administration"],
     summary="Make an account",
-    responses=problems(Forbidden, Conflict),
+    responses=problems(Forbidden, Conflict, Busy),
 )
 async def new_account_route(request: Req, data: JSONBody[NewAccount]) -> accounts.Profile:
     """For administrators. Without a password the person gets in by a link: reset the password to have one. An API token

@@ -8,8 +8,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -18,7 +20,8 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 from argon2.low_level import ARGON2_VERSION
 
 from vademecum.engines.duckdb.accounts import Account, Check, Token, email_key
-from vademecum.errors import BadRequest, Forbidden, SignedOut
+from vademecum.errors import BadRequest, Busy, Forbidden, SignedOut
+from vademecum.fair_queue import SERVER, FairExecutor, current_user
 from vademecum.model import passwords
 from vademecum.model.moments import DAY_S, later
 from vademecum.services.parts import Parts
@@ -36,7 +39,10 @@ PASSWORD_MIN = 10
 PASSWORD_MAX = 1000
 _log = structlog.get_logger("vademecum.sign_in")
 _hasher = PasswordHasher()
-_hashing = asyncio.Semaphore(2)  # each takes 64 MB and a core
+_hashing = FairExecutor(2, 1, "password")  # a hash takes 64 MB and a core
+HASHES_WAITING_MAX = 64
+HASHES_RETRY_S = 5
+T = TypeVar("T")
 
 
 def _unmatched() -> str:
@@ -103,6 +109,8 @@ async def guess(parts: Parts, address: str, email: str, device: Token | None) ->
     A browser that has signed in to this account before (`device`) is counted alone, so that others who guess the
     password do not keep its user out. Addresses of accounts are counted as digests of one length.
     """
+    if current_user.get() == SERVER:  # nobody is signed in: callers take turns by address
+        current_user.set(f"address {address}")
     account = parts.accounts.by_email(email)
     key = f"account {digest(email_key(email))}"
     if device is not None and account is not None and device.account_id == account.id:
@@ -186,11 +194,20 @@ async def _matching(stored: str, password: str) -> str | None:
         except (Argon2Error, InvalidHashError, UnicodeEncodeError):
             return False
 
-    async with _hashing:
-        for spelling in _spellings(password):
-            if await asyncio.to_thread(check, spelling):
-                return spelling
+    for spelling in _spellings(password):
+        if await _in_hashing_pool(partial(check, spelling)):
+            return spelling
     return None
+
+
+async def _in_hashing_pool(work: Callable[[], T]) -> T:
+    """Run `work` in the threads for password hashes. Raise Busy if too many wait."""
+    if _hashing.waiting() >= HASHES_WAITING_MAX:
+        raise Busy(
+            "Too many people are signing in. Nothing was changed. Try again in a few seconds.",
+            retry_after_s=HASHES_RETRY_S,
+        )
+    return await asyncio.get_running_loop().run_in_executor(_hashing, work)
 
 
 async def _rehash(parts: Parts, account: Account, check: Check, password: str) -> None:
@@ -217,8 +234,7 @@ async def hashed(password: str) -> str:
         ) from error
     if not PASSWORD_MIN <= len(prepared) <= PASSWORD_MAX:
         raise BadRequest(f"A password has at least {PASSWORD_MIN} characters. Nothing was changed.")
-    async with _hashing:
-        return await asyncio.to_thread(_hasher.hash, prepared)
+    return await _in_hashing_pool(partial(_hasher.hash, prepared))
 
 
 async def change_password(

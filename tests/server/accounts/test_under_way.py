@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import threading
 from contextlib import asynccontextmanager
+
+import pytest
 
 from property.rows import fact
 from server.accounts.people import OTHER, PASSWORD, account, at_browser, bearer, owner, signed_in
 from server.house import browser, house, refused, run
 from soon import soon
+from vademecum.fair_queue import FairExecutor
 from vademecum.services import sign_in
 
 
@@ -31,12 +35,14 @@ async def held(client, method, path, body, **more):
 
 @asynccontextmanager
 async def no_hashing():
-    """What wants to hash a password waits until the end of the block. Yields what says whether somebody does."""
-    before, sign_in._hashing = sign_in._hashing, asyncio.Semaphore(1)  # one of this loop
+    """Let password hashes wait until the end of the block. Yields a function that returns how many wait."""
+    gate = threading.Event()
+    before, sign_in._hashing = sign_in._hashing, FairExecutor(1, 1, "test")
     try:
-        async with sign_in._hashing:
-            yield lambda: sign_in._hashing._waiters
+        sign_in._hashing.submit(gate.wait)
+        yield sign_in._hashing.waiting
     finally:
+        gate.set()
         sign_in._hashing = before
 
 
@@ -186,3 +192,21 @@ def test_a_link_that_is_being_used_when_the_account_is_reset_lets_nobody_in(tmp_
 
 def _with(account, **fields):
     return type(account)(**{name: getattr(account, name) for name in account.__struct_fields__} | fields)
+
+
+def test_sign_in_is_refused_while_too_many_wait(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            await account(await owner(h), "ada@example.org")
+            body = {"email": "ada@example.org", "password": PASSWORD}
+            async with no_hashing() as waiting:
+                waits = asyncio.create_task(browser(h).post("/v1/sign-in", json=body))
+                await soon(waiting)
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(sign_in, "HASHES_WAITING_MAX", 1)
+                    answer = await browser(h).post("/v1/sign-in", json=body)
+                refused(answer, 503, "BUSY")
+                assert int(answer.headers["Retry-After"]) > 0
+            assert (await waits).status_code == 200
+
+    run(scenario)
