@@ -1,10 +1,13 @@
 """Export: all of one's data in open formats, and nothing that was deleted."""
 
 import asyncio
+import io
 import json
+import zipfile
 
 import httpx
 import msgspec
+import pytest
 
 from below import files_below
 from property.rows import (
@@ -22,8 +25,10 @@ from server.agents.acting import event
 from server.agents.test_spool import email, spooled
 from server.exporting import exported, lines_of, rows_of, texts_of, waiting_of
 from server.house import house, run
+from vademecum.errors import OtherEpoch
 from vademecum.model.limits import Limits
 from vademecum.services import portions
+from vademecum.services.export import Export
 
 
 class Pulled(msgspec.Struct):
@@ -287,5 +292,45 @@ def test_what_agents_did_and_what_waits_of_it_is_in_the_export(tmp_path):
             ]
             assert [line["text"] for line in lines if "text" in line] == ['{"v":1, "content": "h\ufffdalf"']
             assert "agent-events.jsonl" in files["README.txt"] and "his waits" not in str(files)
+
+    run(scenario)
+
+
+def test_export_holds_no_file_while_the_client_reads(tmp_path, monkeypatch):
+    monkeypatch.setattr(portions, "PORTION_ROWS", 2)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("facts", *(fact(f"f{number}") for number in range(9)))
+            await h.settle(ada)
+            stream = Export(h.parts.users, ada.id, {}, ["facts"], None, None).stream()
+            pieces = [await anext(stream) for _ in range(4)]
+            before = set(files_below(tmp_path))
+            async with asyncio.timeout(20), h.parts.users.detached(ada.id):
+                pass
+            pieces += [piece async for piece in stream]
+            assert not set(files_below(tmp_path)) - before, "the export needs no room on the disk"
+            with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as archive:
+                assert len(archive.read("facts.jsonl").splitlines()) == 9
+
+    run(scenario)
+
+
+def test_restore_ends_an_export_under_way(tmp_path, monkeypatch):
+    monkeypatch.setattr(portions, "PORTION_ROWS", 2)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("facts", *(fact(f"f{number}") for number in range(9)))
+            stream = Export(h.parts.users, ada.id, {}, ["facts"], None, None).stream()
+            for _ in range(4):
+                await anext(stream)
+            async with h.parts.users.open(ada.id) as store:
+                await store.begin_anew(store.epoch)
+            with pytest.raises(OtherEpoch):
+                async for _ in stream:
+                    pass
 
     run(scenario)

@@ -6,7 +6,6 @@ DuckDB gives up a file whose log it could not fold (CHECKPOINT), until that is d
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import resource
 from collections.abc import Iterator
@@ -16,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from property.rows import fact
+from server.exporting import exported, rows_of
 from server.house import House, Person, browser, house, refused, run
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
-from vademecum.errors import Busy, is_full
+from vademecum.errors import Busy
 from vademecum.services import accounts
 from vademecum.services.backup import backup, restore
 
@@ -191,20 +191,12 @@ def test_a_backup_that_is_made_before_the_log_is_folded_holds_all_accounts(tmp_p
     run(scenario)
 
 
-def test_what_a_full_disk_does_not_take_beside_the_records_is_no_defect_of_the_server(tmp_path: Path) -> None:
+def test_full_disk_does_not_stop_an_export(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await h.person()
             await ada.add("facts", *(fact(f"f{i}", value=os.urandom(50_000).hex()) for i in range(10)))
             with full(100_000):
-                answer = await ada.call("GET", "/v1/export")
-                assert "it may be full" in refused(answer, 503, "BUSY")["detail"]
-                assert int(answer.headers["retry-after"]) > 0
-            assert (await ada.call("GET", "/v1/export")).status_code == 200
+                assert len(rows_of(await exported(ada), "facts")) == 10
 
     run(scenario)
-
-
-def test_a_full_disk_is_known_by_its_number_and_by_what_libraries_say() -> None:
-    assert is_full(OSError(errno.EDQUOT, "")) and not is_full(OSError(errno.EACCES, "Permission denied"))
-    assert is_full(RuntimeError("lance error: LanceError(IO): No space left on device (os error 28)"))

@@ -1,9 +1,7 @@
 """All of one's data: forgotten, and taken along."""
 
-import asyncio
-import tempfile
-from collections.abc import AsyncIterator
-from typing import IO
+from collections.abc import Collection, Sequence
+from pathlib import Path
 
 import msgspec
 from litestar import get, post
@@ -16,7 +14,7 @@ from vademecum.http.asked import Req
 from vademecum.model.said import FORGET_EVERYTHING
 from vademecum.services import rows
 from vademecum.services.belongings import belongings
-from vademecum.services.export import export
+from vademecum.services.export import Export
 from vademecum.services.forget import Receipt, forget_everything
 from vademecum.services.parts import Parts
 
@@ -62,28 +60,17 @@ async def export_route(request: Req, state: State) -> Stream:
 async def exported(request: Req, parts: Parts, project_id: str | None) -> Stream:
     """Of one project, or of all and of none."""
     account = {"userId": request.user.id, "email": request.user.email, "tier": request.user.tier}
+    only: Collection[str] | None = None
+    spooled: Sequence[Path] | None = None
     async with parts.users.open(request.user.id) as store:
         if project_id is None:
-            only, spooled = None, parts.spool.folders(request.user.email)
+            spooled = parts.spool.folders(request.user.email)
         else:
             rows.check_live(store, "projects", project_id)
-            only, spooled = belongings(store, project_id, with_sessions=True), None
-        # Without a name from the start: however this ends, nothing of it is left in the folder.
-        file = tempfile.TemporaryFile(dir=store.folder)  # noqa: SIM115 - closed when the answer is over
-        try:
-            await export(store, account, parts.registry, file, only, spooled)
-        except BaseException:
-            file.close()
-            raise
+            only = belongings(store, project_id, with_sessions=True)
+    found = Export(parts.users, request.user.id, account, parts.registry, only, spooled)
     headers = {"Content-Disposition": 'attachment; filename="vademecum-export.zip"'}
-    return Stream(_pieces(file), media_type="application/zip", headers=headers)
-
-
-async def _pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
-    with file:
-        file.seek(0)
-        while piece := await asyncio.to_thread(file.read, 2**18):
-            yield piece
+    return Stream(found.stream(), media_type="application/zip", headers=headers)
 
 
 ROUTES = [forget_route, export_route]

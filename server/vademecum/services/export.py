@@ -3,10 +3,11 @@ yours, so they are in it too (inside vectorEmbeddings.jsonl).
 
 Every row is the JSON that a device would pull, so pushing the lines gives the same rows again.
 
-What is in it is settled at the start, by the rows as one commit left them. Their content is read a portion at a time
-while devices go on writing: each row is there once and whole, but one edited meanwhile may be there as edited, one
-deleted meanwhile is left out, and one that came meanwhile is not in it. The spool is read before that, so that what is
-taken up meanwhile is there twice rather than not at all.
+The export is streamed: neither memory nor disk holds all of it. The keys of its rows are listed at the start, as one
+commit left them. Rows are read a portion at a time while devices go on writing, and between two portions nothing holds
+the user's file, however slowly the client reads. Each row is there once and whole: a row edited meanwhile may be there
+as edited, a row deleted meanwhile is left out, and a row created meanwhile is not in it. The spool is read first, so
+that events taken up meanwhile are there twice rather than not at all. A restore meanwhile ends the stream early.
 """
 
 from __future__ import annotations
@@ -15,24 +16,27 @@ import asyncio
 import re
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 
-from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.engines.duckdb.users import Users
 from vademecum.model.chunk import join
 from vademecum.model.collections import Json
 from vademecum.model.draft import WAITING, Head
 from vademecum.model.jsontext import on_one_line
 from vademecum.services import spool_files
 from vademecum.services.documents import filenames
-from vademecum.services.portions import Portion, portions
+from vademecum.services.portions import Portion, next_portion
+from vademecum.services.pull import check_epoch
 
 WAITING_FILE = "waiting.jsonl"
 SPOOL_FILE = "agent-events.jsonl"
+SPOOLED_AT_ONCE = 100  # events read before they are sent
 README = """This is everything the server keeps of you.
 
 account.json               your account (no secrets)
@@ -65,41 +69,114 @@ class Contents:
     blocks: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
-async def export(
-    store: UserStore,
-    account: dict[str, Any],
-    collections: Iterable[str],
-    target: IO[bytes],
-    only: Collection[str] | None,
-    spooled: Sequence[Path] | None,
-) -> None:
-    """Write the ZIP to `target`. In memory is a portion of the rows at a time, and their keys. `only`: the keys of what
-    is to be in it, if it is not everything; `spooled`: the user's folders of the spool, if they are to be in it."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        if spooled is not None:
-            await asyncio.to_thread(_write_spooled, archive, spooled)
-        heads = [(key, head) for key, head in store.heads.rows.items() if only is None or key in only]
-        contents = await asyncio.to_thread(settle, heads)
-        archive.writestr("README.txt", README)
-        archive.writestr("account.json", msgspec.json.format(msgspec.json.encode(account), indent=2))
-        for collection in collections:
-            await _write(store, archive, f"{collection}.jsonl", contents.rows[collection], _line)
-        await _write(store, archive, WAITING_FILE, contents.waiting, _waiting_line)
-        names = await filenames(store, contents.blocks)
+class _Sink:
+    """Collects what the ZIP writer writes until it is sent. It cannot seek, so sizes follow the content of each file."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._pieces.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """The ZIP writer calls it; nothing is buffered."""
+
+    def take(self) -> bytes:
+        found, self._pieces = b"".join(self._pieces), []
+        return found
+
+
+@dataclass(frozen=True)
+class Export:
+    """`only`: keys of the rows to export; None: all. `spooled`: the user's folders of the spool, if they are exported."""
+
+    users: Users
+    user_id: str
+    account: dict[str, Any]
+    collections: Iterable[str]
+    only: Collection[str] | None
+    spooled: Sequence[Path] | None
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Yield the ZIP in pieces."""
+        sink = _Sink()
+        with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_DEFLATED) as archive:
+            async for name, content in self._files():
+                with archive.open(name, "w", force_zip64=True) as file:
+                    async for piece in content:
+                        await asyncio.to_thread(file.write, piece)
+                        yield sink.take()
+        yield sink.take()
+
+    async def _files(self) -> AsyncIterator[tuple[str, AsyncIterator[bytes]]]:
+        yield "README.txt", _whole(README.encode())
+        yield "account.json", _whole(msgspec.json.format(msgspec.json.encode(self.account), indent=2))
+        if self.spooled is not None:
+            yield SPOOL_FILE, _spooled_lines(self.spooled)
+        async with self.users.open(self.user_id) as store:
+            rows = list(store.heads.rows.items())
+            contents = await asyncio.to_thread(self._contents, rows)
+            names = await filenames(store, contents.blocks)
+            epoch = store.epoch
+        for collection in self.collections:
+            yield f"{collection}.jsonl", self._lines(contents.rows[collection], epoch, _line)
+        yield WAITING_FILE, self._lines(contents.waiting, epoch, _waiting_line)
         for document_id, keys in contents.blocks.items():
             if document_id in names:
                 name = f"documents/{_safe(names[document_id])} ({document_id}).txt"
-                await _write_text(store, archive, name, keys)
+                yield name, self._text(keys, epoch)
+
+    def _contents(self, rows: list[tuple[str, Head]]) -> Contents:
+        return settle([(key, head) for key, head in rows if self.only is None or key in self.only])
+
+    async def _portions(self, keys: Sequence[str], epoch: str) -> AsyncIterator[Portion]:
+        """Yield the rows that still live. Raises OtherEpoch."""
+        while keys:
+            async with self.users.open(self.user_id) as store:
+                check_epoch(store, epoch)
+                portion, keys = await next_portion(store, keys)
+            yield portion
+
+    async def _lines(
+        self, keys: Sequence[str], epoch: str, line: Callable[[str, bytes], bytes]
+    ) -> AsyncIterator[bytes]:
+        def lines(portion: Portion) -> bytes:
+            return b"".join([line(key, body) + b"\n" for key, body in portion])
+
+        async for portion in self._portions(keys, epoch):
+            yield await asyncio.to_thread(lines, portion)
+
+    async def _text(self, keys: Sequence[str], epoch: str) -> AsyncIterator[bytes]:
+        """Yield the text of one document, from its blocks."""
+
+        def text(portion: Portion, last: Json | None) -> tuple[bytes, Json | None]:
+            chunks = [chunk for _, body in portion for chunk in _block.decode(body).chunks]
+            return join(chunks, last).encode(), chunks[-1] if chunks else last
+
+        last: Json | None = None
+        async for portion in self._portions(keys, epoch):
+            piece, last = await asyncio.to_thread(text, portion, last)
+            yield piece
 
 
-def _write_spooled(archive: zipfile.ZipFile, folders: Sequence[Path]) -> None:
-    with archive.open(SPOOL_FILE, "w", force_zip64=True) as file:
-        for folder in folders:
-            try:
-                for path in spool_files.everything(folder):
-                    file.write(_spooled_line(path))
-            except OSError as error:
-                file.write(_said(folder.parts[-2:], unread=_why(error)))
+async def _whole(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def _spooled_lines(folders: Sequence[Path]) -> AsyncIterator[bytes]:
+    lines = _every_spooled_line(folders)
+    while piece := await asyncio.to_thread(lambda: b"".join(islice(lines, SPOOLED_AT_ONCE))):
+        yield piece
+
+
+def _every_spooled_line(folders: Sequence[Path]) -> Iterator[bytes]:
+    for folder in folders:
+        try:
+            for path in spool_files.everything(folder):
+                yield _spooled_line(path)
+        except OSError as error:
+            yield _said(folder.parts[-2:], unread=_why(error))
 
 
 def _spooled_line(path: Path) -> bytes:
@@ -140,22 +217,6 @@ def settle(heads: list[tuple[str, Head]]) -> Contents:
     return contents
 
 
-async def _write(
-    store: UserStore,
-    archive: zipfile.ZipFile,
-    name: str,
-    keys: Iterable[str],
-    line: Callable[[str, bytes], bytes],
-) -> None:
-    def write(portion: Portion) -> None:
-        for key, body in portion:
-            file.write(line(key, body) + b"\n")
-
-    with archive.open(name, "w", force_zip64=True) as file:
-        async for portion in portions(store, keys):
-            await asyncio.to_thread(write, portion)
-
-
 def _line(key: str, body: bytes) -> bytes:
     """A row as it was sent."""
     return on_one_line(body)
@@ -163,20 +224,6 @@ def _line(key: str, body: bytes) -> bytes:
 
 def _waiting_line(key: str, body: bytes) -> bytes:
     return b'{"collection":"%s","row":%s}' % (key.partition("/")[0].encode(), _line(key, body))
-
-
-async def _write_text(store: UserStore, archive: zipfile.ZipFile, name: str, keys: Iterable[str]) -> None:
-    """The text of one document, from its blocks."""
-
-    def write(portion: Portion, last: Json | None) -> Json | None:
-        chunks = [chunk for _, body in portion for chunk in _block.decode(body).chunks]
-        file.write(join(chunks, last).encode())
-        return chunks[-1] if chunks else last
-
-    last: Json | None = None
-    with archive.open(name, "w", force_zip64=True) as file:
-        async for portion in portions(store, keys):
-            last = await asyncio.to_thread(write, portion, last)
 
 
 def _safe(filename: str) -> str:

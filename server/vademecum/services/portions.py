@@ -7,7 +7,7 @@ each portion in a thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from vademecum.engines.duckdb.userstore import UserStore
 
@@ -22,6 +22,14 @@ async def portions(store: UserStore, keys: Iterable[str]) -> AsyncIterator[Porti
     for some in cut(store, keys):
         found = await store.bodies(some)
         yield [(key, found[key]) for key in some if key in found and _is_alive(store, key)]
+
+
+async def next_portion(store: UserStore, keys: Sequence[str]) -> tuple[Portion, Sequence[str]]:
+    """Return the first portion of the rows `keys`, as `portions` yields it, and the keys that are left."""
+    some = next(cut(store, keys), [])
+    rest = keys[keys.index(some[-1]) + 1 :] if some else ()
+    found = await store.bodies(some)
+    return [(key, found[key]) for key in some if key in found and _is_alive(store, key)], rest
 
 
 def _is_alive(store: UserStore, key: str) -> bool:
