@@ -55,7 +55,7 @@ async def restore_route(request: Req, data: JSONBody[BackupFolder]) -> Restored:
 async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
     parts = _parts(request)
     users = [account.id for account in listed(parts, data.email)]
-    return Erased(await erase_due(parts.backstage.jobs["erase"], users))
+    return Erased(await erase_due(parts.settings.data, parts.backstage.jobs["erase"], users))
 
 
 @post("/v1/local/administrator", include_in_schema=False, status_code=200)

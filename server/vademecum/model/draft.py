@@ -132,6 +132,25 @@ class Change(msgspec.Struct, frozen=True):
     same_text: bool = False
 
 
+def leaves_bytes(changes: Iterable[Change]) -> bool:
+    """Return whether a commit deleted a row that had content."""
+    return any(
+        c.before is not None and not c.before.deleted and (c.head is None or c.head.deleted) for c in changes
+    )
+
+
+def outdates(changes: Iterable[Change]) -> bool:
+    """Return whether a commit replaced a stored text by another. (A waiting row that is let in keeps its own.)"""
+    return any(_is_edit(c) for c in changes)
+
+
+def _is_edit(change: Change) -> bool:
+    before, head = change.before, change.head
+    was_live = before is not None and not before.deleted
+    is_live = head is not None and not head.deleted
+    return was_live and is_live and not change.same_text
+
+
 def tag_key(key: str, tag: str) -> str:
     return f"{key.partition('/')[0]}/{tag}"
 

@@ -11,9 +11,8 @@ import structlog
 from vademecum.engines.duckdb.folders import RECORDS, user_folder
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model import causes
-from vademecum.model.draft import Change
+from vademecum.model.draft import Change, leaves_bytes, outdates
 from vademecum.services import embed, recall_index, retain
-from vademecum.services.erase import leaves_bytes, outdates
 from vademecum.services.follow import Hub
 from vademecum.services.models import Inference
 from vademecum.services.user_queue import UserQueue
@@ -95,6 +94,11 @@ class Backstage:
         elif outdates(changes):  # one job for both: a delete's erasure takes away what edits have left, too
             self.jobs["erase"].ask(user_id, self._tidy_delay_s)
 
+    def on_erasure_due(self, user_id: str) -> None:
+        """A file that was opened says that an erasure is due: a crash may have cost its marker."""
+        if not self.jobs["erase"].is_asked(user_id):
+            self.jobs["erase"].ask(user_id)
+
     def _ask_index(self, job: str, user_id: str, changes: list[Change]) -> None:
         if len(changes) < MANY:
             self.jobs[job].ask(user_id)
@@ -106,8 +110,9 @@ class Backstage:
         for job in self.jobs.values():
             job.start()
         for wal in (data / "users").glob(f"*/*/{RECORDS}.wal"):
-            for job in self.jobs.values():
-                job.ask(wal.parent.name)
+            for name, job in self.jobs.items():
+                if name != "erase":  # `on_erasure_due` asks for it, if the file says that it is due
+                    job.ask(wal.parent.name)
 
     async def begin_anew(self, data: Path, user_ids: list[str]) -> None:
         """At the start: a model that was not here before, or another one, has work to do in every folder."""

@@ -14,7 +14,6 @@ from pathlib import Path
 
 from vademecum.engines.duckdb.folders import user_folder
 from vademecum.engines.duckdb.users import Users
-from vademecum.model.draft import Change
 from vademecum.services.index import Indexer
 from vademecum.services.user_queue import UserQueue
 
@@ -55,32 +54,17 @@ class Eraser:
         return files
 
 
-async def erase_due(job: UserQueue, user_ids: Iterable[str]) -> int:
-    """Erase at once what waits for its time. Returns for how many users. Raises Broken, or Busy when the disk is full:
-    the work that is left is tried again later."""
-    due = [user_id for user_id in user_ids if job.is_asked(user_id)]
+async def erase_due(data: Path, job: UserQueue, user_ids: Iterable[str]) -> int:
+    """Erase at once what waits for its time, and the kept copies of damaged logs. Returns for how many users. Raises
+    Broken, or Busy when the disk is full: the work that is left is tried again later."""
+    due = [user_id for user_id in user_ids if job.is_asked(user_id) or _has_damaged_log(data, user_id)]
     for user_id in due:
         await job.run_now(user_id)
     return len(due)
 
 
-def leaves_bytes(changes: Iterable[Change]) -> bool:
-    """Did a commit bury something that had content?"""
-    return any(
-        c.before is not None and not c.before.deleted and (c.head is None or c.head.deleted) for c in changes
-    )
-
-
-def outdates(changes: Iterable[Change]) -> bool:
-    """Did a commit write another text over one that was stored? (A waiting row that comes in keeps its own.)"""
-    return any(_is_edit(c) for c in changes)
-
-
-def _is_edit(change: Change) -> bool:
-    before, head = change.before, change.head
-    lived = before is not None and not before.deleted
-    lives = head is not None and not head.deleted
-    return lived and lives and not change.same_text
+def _has_damaged_log(data: Path, user_id: str) -> bool:
+    return any(user_folder(data, user_id).glob("*.damaged"))
 
 
 def scan(folder: Path, needles: Iterable[bytes]) -> int:

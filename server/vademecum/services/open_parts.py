@@ -81,7 +81,7 @@ def open_users(
     template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
     files = Files(instance, tuple(registry), records, template)
     files.prepare()
-    told = backstage.on_commit, say_repaired
+    told = backstage.on_commit, say_repaired, backstage.on_erasure_due
     bounds = settings.attached_max, settings.attached_rows_max
     fences = Fences(settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS, accounts.name_of)
     users = Users(

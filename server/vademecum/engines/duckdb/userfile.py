@@ -20,12 +20,13 @@ from vademecum.engines.duckdb.packs import PackName, Places, Plan, Shelves, Stat
 from vademecum.engines.duckdb.recent import Recent
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
-from vademecum.model.draft import Draft, Heads
+from vademecum.model.draft import Draft, Heads, leaves_bytes, outdates
 from vademecum.model.jobs import Job, Stored
 
 # After a crash `seq` goes on this much further: should the disk have lost the end of a log without a trace, a device
 # that had seen it is not handed the same numbers for other rows.
 SEQ_JUMP = 2**20
+ERASURE_DUE = "erasure_due"  # in `meta`, from the commit that makes it so to the rewrite of the file
 
 
 @dataclass(slots=True)
@@ -41,6 +42,7 @@ class Opened:
     id_key: str
     jobs: Stored
     restored_seq: int = 0
+    erasure_due: bool = False  # since the file was rewritten, a commit deleted or replaced some text
     recent: Recent = field(default_factory=Recent)
 
     def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
@@ -98,6 +100,7 @@ class Opened:
         self.shelves.follow(plans, self.heads)
         self.recent.absorb(draft.changes.values())
         self.forgotten_at = draft.forgotten_at
+        self.erasure_due |= needs_erasure(draft)
         self.id_key = draft.id_key
         jobs.follow(draft, self.jobs)
 
@@ -147,7 +150,8 @@ class Files:
             forgotten_at = meta.get("forgotten_at", "")
             stored = jobs.load(cursor, alias, meta)
             told = meta["epoch"], forgotten_at, notice, meta["id_key"]
-            return Opened(alias, heads, shelves, *told, stored, int(meta.get("restored_seq", "0")))
+            restored_seq = int(meta.get("restored_seq", "0"))
+            return Opened(alias, heads, shelves, *told, stored, restored_seq, ERASURE_DUE in meta)
         except BaseException:
             self.instance.let_go(alias)
             raise
@@ -183,15 +187,23 @@ class Files:
             self.instance.detach(alias)
 
 
-def rewrite_file(instance: Instance, path: Path) -> None:
+def rewrite_records(instance: Instance, path: Path) -> None:
+    """As `rewrite_file`, and note in a user's file that no erasure is due."""
+    no_longer_due = f"DELETE FROM {{}}.main.meta WHERE name = '{ERASURE_DUE}'"
+    rewrite_file(instance, path, no_longer_due)
+
+
+def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
     """Copy what lives in a detached file into a new one, put that in its place, remove old logs: the only way bytes leave
-    a DuckDB file."""
+    a DuckDB file. `then`: a statement for the new file, with `{}` for its alias."""
     with staged(path) as new:
         source = instance.attach(path)
         try:
             target = instance.attach(new)
             try:
                 instance.copy_database(source, target)
+                if then:
+                    instance.cursor().execute(then.format(target))
             finally:
                 instance.detach(target)
         finally:
@@ -220,6 +232,11 @@ def staged(path: Path) -> Iterator[Path]:
 def _unlink_all(path: Path) -> None:
     for end in ("", ".wal", ".wal.damaged"):
         path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def needs_erasure(draft: Draft) -> bool:
+    changes = draft.changes.values()
+    return leaves_bytes(changes) or outdates(changes)
 
 
 def new_epoch() -> str:

@@ -23,7 +23,15 @@ from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS, on_disk, remove_tree, user_folder, user_ledger
 from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.userfile import Files, Opened, new_id_key, publish_file, rewrite_file, staged
+from vademecum.engines.duckdb.userfile import (
+    Files,
+    Opened,
+    new_id_key,
+    publish_file,
+    rewrite_file,
+    rewrite_records,
+    staged,
+)
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
 from vademecum.errors import Broken, NotFound
 from vademecum.model import causes
@@ -80,6 +88,7 @@ class Users:
         clock: Callable[[], str],
         on_commit: OnCommit,
         on_notice: Callable[[str], None],
+        on_erasure_due: Callable[[str], None],
         fences: Fences,
         attached_max: int = 256,
         attached_rows_max: int = 1_000_000,
@@ -92,6 +101,7 @@ class Users:
         self._clock = clock
         self._on_commit = on_commit
         self._on_notice = on_notice
+        self._on_erasure_due = on_erasure_due
         self.fences = fences
         self._attached_max = attached_max
         self._attached_rows_max = attached_rows_max
@@ -156,6 +166,8 @@ class Users:
             opened = await self._opened(folder / RECORDS, ledger, known)
         if opened.notice:
             self._on_notice(opened.notice)
+        if opened.erasure_due:
+            self._on_erasure_due(user_id)
         store = UserStore(
             user_id,
             folder,
@@ -248,7 +260,7 @@ class Users:
         async with self.detached(user_id) as folder:
             with on_disk(user_id, "written anew", folder):
                 await _to_the_end(
-                    self.files.instance.run(lambda _: rewrite_file(self.files.instance, folder / RECORDS))
+                    self.files.instance.run(lambda _: rewrite_records(self.files.instance, folder / RECORDS))
                 )
 
     async def replace(

@@ -20,7 +20,14 @@ from vademecum.engines.duckdb import jobs, packs, taken
 from vademecum.engines.duckdb.instance import Cursor, Instance
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
-from vademecum.engines.duckdb.userfile import SEQ_JUMP, Opened, new_epoch, new_id_key
+from vademecum.engines.duckdb.userfile import (
+    ERASURE_DUE,
+    SEQ_JUMP,
+    Opened,
+    needs_erasure,
+    new_epoch,
+    new_id_key,
+)
 from vademecum.errors import Broken
 from vademecum.model import causes
 from vademecum.model.collections import Collection
@@ -292,6 +299,8 @@ class UserStore:
             meta |= {"epoch": draft.epoch, "restored_seq": str(draft.restored_seq)}
         if draft.drops or draft.epoch != self.epoch:
             meta["seq_floor"] = str(draft.seq)  # no row tells it any more, and none is given twice
+        if not self._opened.erasure_due and needs_erasure(draft):
+            meta[ERASURE_DUE] = "1"
         tidy = {name for write in group for name in write.tidy}
         plans = self._opened.flush(cursor, draft, meta, tidy)
         if plans is not None:
