@@ -4,7 +4,7 @@ import type { Device, KnownAccount } from "../../web/src/engines/device/device.t
 import { House } from "../../web/src/services/house.ts";
 import { Refused } from "../../web/src/services/refused.ts";
 import { soon } from "../soon.ts";
-import { insert, openRows } from "./device.ts";
+import { houseOf, insert, openRows, stored } from "./device.ts";
 
 const syncError = { code: "DOCUMENT_LIMIT", message: "Full.", at: "2026-01-02T00:00:00.000Z" };
 const refusedOn = (day: number, at = syncError.at) => ({
@@ -24,4 +24,51 @@ test("the newest of what was refused at one time stands first, and goes up last 
   await refused.tryAllAgain();
   expect(tried).toEqual(["d2", "d3", "d4", "d1"]);
   await soon(() => expect(refused.rows$.value).toEqual([]));
+});
+
+test("what came before everything was forgotten begins again with all that belongs to it", async () => {
+  const records = await openRows();
+  const forgottenAt = "2026-01-05T00:00:00.000Z";
+  const late = "2999-01-01T00:00:00.000Z";
+  const mark = { syncError: { ...syncError, code: "FORGOTTEN" } };
+  await insert(records, "projects", { id: "p", ...mark });
+  await insert(records, "sessions", { id: "s", projectId: "p", ...mark }, { id: "other", ...mark });
+  await insert(
+    records,
+    "episodes",
+    { id: "e", sessionId: "s", ...mark },
+    { id: "f", sessionId: "other", ...mark },
+  );
+  await insert(records, "documents", { id: "d", ...mark });
+  await insert(
+    records,
+    "vectorEmbeddings",
+    ...[{ id: "d.0", ...mark }, { id: "d.1" }, { id: "d.2", createdAt: late }].map((block, at) => ({
+      documentId: "d",
+      block: at,
+      ...block,
+    })),
+  );
+  await insert(records, "entities", { id: "a", projectId: "p", ...mark }, { id: "b", projectId: "p" });
+  await insert(records, "relationships", { id: "r", fromId: "a", toId: "b" });
+  const house = houseOf(records);
+  house.account$.next({ ...house.account, forgottenAt });
+  const refused = new Refused(house);
+  await refused.tryAgain({ collection: "documents", id: "d" });
+  await refused.tryAgain({ collection: "projects", id: "p" });
+  await refused.tryAgain({ collection: "sessions", id: "s" });
+
+  const renewed = async (name: string, id: string) => {
+    const { createdAt, syncError } = (await stored(records, name, id)) as any;
+    return createdAt > forgottenAt && createdAt !== late && !syncError;
+  };
+  const keys =
+    "documents/d vectorEmbeddings/d.0 vectorEmbeddings/d.1 projects/p sessions/s episodes/e entities/a entities/b";
+  for (const key of [...keys.split(" "), "relationships/r"]) {
+    const [name, id] = key.split("/") as [string, string];
+    expect([key, await renewed(name, id)]).toEqual([key, true]);
+  }
+  expect(await stored(records, "vectorEmbeddings", "d.2")).toMatchObject({ createdAt: late });
+  expect(await renewed("episodes", "f")).toBe(false);
+  await soon(() => expect(refused.rows$.value.map(({ id }) => id).sort()).toEqual(["f", "other"]));
 });

@@ -80,8 +80,8 @@ async function followers(
   });
 }
 
-/** A document's text is a range of ids; looked for by a field, all texts of the device would be read. */
-function selectors({ of: name, field }: Relation, ids: readonly string[]): MangoQuerySelector<Row>[] {
+/** Queries for the rows that name one of `ids`. A document's text is a range of ids, because a query by field reads all. */
+export function selectors({ of: name, field }: Relation, ids: readonly string[]): MangoQuerySelector<Row>[] {
   if (name === "vectorEmbeddings") return ids.map((id) => ({ id: childIds(id) }));
   return [{ [field]: ids.length === 1 ? ids[0] : { $in: [...ids] } }];
 }

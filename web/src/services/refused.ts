@@ -5,12 +5,14 @@
  * never a scan.
  */
 
-import type { RxChangeEvent, RxCollection } from "rxdb/plugins/core";
+import type { RxChangeEvent, RxCollection, RxDocument } from "rxdb/plugins/core";
 import { auditTime, BehaviorSubject, Subject } from "rxjs";
 import { edit } from "../engines/records/edit.ts";
 import { compare } from "../model/compare.ts";
+import { RELATIONS } from "../model/relations.ts";
 import type { Collections } from "../model/rows.ts";
 import { nameOf } from "../model/rowText.ts";
+import { selectors } from "./cascade.ts";
 import { childIds, type House } from "./house.ts";
 
 type Name = keyof Collections;
@@ -30,6 +32,11 @@ export interface RefusedRow {
 
 const TELL_MS = 100;
 
+/** An edit of now, if the row is marked. */
+function sentAgain({ syncError, ...row }: Row, at: string): Row {
+  return syncError ? { ...row, updatedAt: at } : row;
+}
+
 export class Refused {
   readonly rows$ = new BehaviorSubject<RefusedRow[]>([]);
   readonly #house: House;
@@ -48,16 +55,35 @@ export class Refused {
   /** An edit of now without the mark, so that it goes up again; what "forget everything" came before begins anew. */
   async tryAgain({ collection, id }: Pick<RefusedRow, "collection" | "id">): Promise<void> {
     const selector = collection === "vectorEmbeddings" ? { id: childIds(id) } : { id };
-    const rows = await (this.#house.records.collections[collection] as RxCollection)
-      .find({ selector })
-      .exec();
+    const rows = await this.#collection(collection).find({ selector }).exec();
+    const at = this.#house.madeAt();
+    const forgotten = rows.filter((row) => row.get("syncError")?.code === "FORGOTTEN");
+    for (const row of rows) if (!forgotten.includes(row)) await edit<Row>(row, (held) => sentAgain(held, at));
+    await this.#renew(collection, forgotten, at);
+  }
+
+  /** Rows from before everything was forgotten, and below them their children: the server has none of them. */
+  async #renew(collection: Name, rows: readonly RxDocument<Row>[], at: string): Promise<void> {
+    if (rows.length === 0) return;
+    const { forgottenAt = "" } = this.#house.account;
+    const isOld = ({ createdAt, syncError }: Row) =>
+      createdAt < forgottenAt || syncError?.code === "FORGOTTEN";
     for (const row of rows) {
-      await edit<Row>(row, ({ syncError, ...held }) => {
-        if (!syncError) return held;
-        const at = this.#house.madeAt();
-        return { ...held, ...(syncError.code === "FORGOTTEN" ? { createdAt: at } : {}), updatedAt: at };
-      });
+      await edit<Row>(row, ({ syncError: _, ...held }) => ({ ...held, createdAt: at, updatedAt: at }));
     }
+    const ids = rows.map((row) => row.primary);
+    for (const relation of RELATIONS) {
+      if (relation.to !== collection || relation.onDeath !== "die") continue;
+      for (const selector of selectors(relation, ids)) {
+        const children = await this.#collection(relation.of).find({ selector }).exec();
+        const old = children.filter((row) => isOld(row.toJSON()));
+        await this.#renew(relation.of, old, at);
+      }
+    }
+  }
+
+  #collection(name: Name): RxCollection<Row> {
+    return this.#house.records.collections[name] as unknown as RxCollection<Row>;
   }
 
   async tryAllAgain(): Promise<void> {
