@@ -21,6 +21,7 @@ import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
 import type { Receipt } from "./services/forget.ts";
 import type { House } from "./services/house.ts";
+import { hasRoom, Leftovers } from "./services/leftover.ts";
 import { loaded, unloaded$ } from "./services/loaded.ts";
 import { dismissLost, restoreLost, watchLost, watchReplaced } from "./services/lost.ts";
 import { Refused, type RefusedRow } from "./services/refused.ts";
@@ -45,6 +46,7 @@ export class Desk {
   readonly #asking: Asking;
   readonly #uploads: Uploads;
   readonly #refused: Refused;
+  readonly #leftovers: Leftovers;
   readonly #unwatch: Stop;
   readonly #searcher = lazily(async () => {
     const { Searcher } = await loaded(import("./services/search.ts"));
@@ -71,6 +73,7 @@ export class Desk {
     this.#uploads = new Uploads(house, this.#syncing, this.#embedding, (id) => this.#begin(id));
     this.#asking = new Asking(house, this.#syncing, this.#searcher, this.#uploads);
     this.#refused = new Refused(house);
+    this.#leftovers = new Leftovers(house, this.#syncing);
     const { account, account$, device } = house;
     this.#unwatch = device.watchAccount(account.userId, (found) => account$.next(found));
     this.#syncing.back$.subscribe(() => {
@@ -387,9 +390,16 @@ export class Desk {
     return (await loaded(import("./services/forget.ts"))).forgetEverything(this.#house);
   }
 
+  /** Since when deleted text has been on the disk, and whether there is room to erase it; null: there is none. */
+  async leftover(): Promise<{ since: string; hasRoom: boolean } | null> {
+    const { leftover } = this.#house.account;
+    return leftover ? { since: leftover.since, hasRoom: await hasRoom() } : null;
+  }
+
   /** Ends this visit: the page must be loaded anew. What is on the device stays. */
   async close(): Promise<void> {
     this.#unwatch();
+    this.#leftovers.stop();
     await this.#syncing.stop();
     await this.#house.close();
   }

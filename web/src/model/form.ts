@@ -22,3 +22,6 @@ export function formOf(kept: Kept[], ours: Record<string, { version: number }>):
 
 /** The channel on which tabs that have an account open are asked to be loaded anew: a newer version waits for them. */
 export const askedOn = (userId: string) => `vademecum-asked-${userId}`;
+
+/** Asked on the same channel: to be loaded anew so that deleted text can be erased; only pages that nobody sees, or all. */
+export const [ERASE, ERASE_NOW] = ["erase", "erase now"] as const;

@@ -120,8 +120,8 @@ export async function openKept(device: Device, userId: string): Promise<void> {
 /** Takes an account from this device, when no tab has it open. The server keeps what it has. */
 export function wipe(device: Device, userId: string): Promise<void> {
   return alone(userId, async () => {
-    await removeRecords(userId);
     await device.forget(userId);
+    await removeRecords(userId); // last: it makes the browser drop the bytes of what was deleted before
   });
 }
 

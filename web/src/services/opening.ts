@@ -7,6 +7,7 @@
 import type { Device } from "../engines/device/device.ts";
 import { formOnDevice, open, type Records } from "../engines/records/records.ts";
 import { Coded } from "../model/coded.ts";
+import { eraseLeftover } from "./leftover.ts";
 import { keeping } from "./lost.ts";
 import { aloneAtLast, enter, type Tell } from "./presence.ts";
 
@@ -24,6 +25,7 @@ export async function openRows(device: Device, userId: string, tell: Tell): Prom
     );
     return records;
   };
+  await eraseLeftover(device, userId);
   while (true) {
     const leave = await enter(userId, tell);
     try {

@@ -43,6 +43,13 @@ export async function alone(userId: string, work: () => Promise<void>): Promise<
   }
 }
 
+/** The same if no tab has it open at this moment; else nothing is done. */
+export async function ifAlone(userId: string, work: () => Promise<void>): Promise<void> {
+  await navigator.locks.request(nameOf(userId), { ifAvailable: true }, async (lock) => {
+    if (lock) await work();
+  });
+}
+
 /** The same, however long it takes: those who have it open are asked, again and again, and this tab says that it waits. */
 export async function aloneAtLast(userId: string, work: () => Promise<void>, tell: Tell): Promise<void> {
   const others = new BroadcastChannel(askedOn(userId));

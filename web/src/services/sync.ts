@@ -104,6 +104,11 @@ export class Syncing {
     this.#others.close();
   }
 
+  /** The sync itself, in the one tab that runs it. */
+  get running(): Sync | undefined {
+    return this.#sync;
+  }
+
   /** Look at once whether there is something new, instead of at the next try. */
   again(): void {
     if (this.#sync) this.#sync.reSync();
@@ -127,7 +132,7 @@ export class Syncing {
       load: async () => (await device.accounts.get(account.userId)) ?? {},
       save: async (changed: Known) => {
         if (changed.forgottenAt) await device.forgetBefore(account.userId, changed.forgottenAt);
-        await device.accounts.update(account.userId, changed);
+        await device.accounts.update(account.userId, { ...changed });
       },
     };
     const isImported = async (turn: Row) =>

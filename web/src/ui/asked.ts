@@ -1,8 +1,9 @@
 /** A tab with a newer version of the app waits until no tab of this one has the account open (see services/presence.ts). */
 
 import { useEffect, useState } from "react";
-import { askedOn } from "../model/form.ts";
+import { askedOn, ERASE, ERASE_NOW } from "../model/form.ts";
 import { useDesk } from "./desk.tsx";
+import { isForgettingHere } from "./leaving.ts";
 
 /** It asks so often that after this long it has gone. */
 const GONE_MS = 3_000;
@@ -17,8 +18,11 @@ export function useAsked(): boolean {
   useEffect(() => {
     const others = new BroadcastChannel(askedOn(userId));
     let gone: ReturnType<typeof setTimeout> | undefined;
-    others.onmessage = async () => {
+    others.onmessage = async ({ data }: MessageEvent) => {
+      const isErasure = data === ERASE || data === ERASE_NOW;
+      if ((data === ERASE && !document.hidden) || (isErasure && isForgettingHere())) return;
       if (!(await desk.isBusy()) && !isSomethingWritten()) return location.reload();
+      if (isErasure) return; // it is erased when the app is next opened
       setAsked(true);
       clearTimeout(gone);
       gone = setTimeout(() => setAsked(false), GONE_MS);

@@ -15,6 +15,10 @@ export function setForgetting(here: boolean): void {
   isForgetting.set(here);
 }
 
+export function isForgettingHere(): boolean {
+  return isForgetting.value;
+}
+
 export function useIsForgetting(): boolean {
   return useShared(isForgetting);
 }

@@ -23,6 +23,18 @@ export interface KnownAccount {
   assistant?: { available: boolean; model: string | null };
   /** When the server was last known to have all of this device and the other way round. */
   syncedAt?: string;
+  /** Deleted text that is still on the disk; null or absent: none. */
+  leftover?: Leftover | null;
+}
+
+/** Text that was deleted and stays in the browser's files until the storages that had it are rewritten. */
+export interface Leftover {
+  since: string;
+  deletes: number;
+  /** Names of RxDB's storages: collections, and what it keeps beside them. */
+  storages: string[];
+  /** Everything was forgotten: do not wait until it is due. */
+  atOnce?: boolean;
 }
 
 /** As `GET /v1/me` says them: counts, and bytes. */

@@ -18,6 +18,7 @@ import { Coded } from "../../model/coded.ts";
 import { formOf, type Form } from "../../model/form.ts";
 import type { Collections } from "../../model/rows.ts";
 import { migrations, type Migrations } from "./migrations.ts";
+import { compact, copiesOf, recoverRewrites, rewrite } from "./rewrite.ts";
 import { schemas, type Schemas } from "./schemas.ts";
 
 export type Records = RxDatabase<{ [Name in keyof Collections]: RxCollection<Collections[Name]> }>;
@@ -98,7 +99,24 @@ async function carryOver(collection: RxCollection): Promise<void> {
  * databases and leave them, one a collection, each with the account in its name.
  */
 export async function remove(userId: string): Promise<void> {
-  await Promise.all((await namesOf(userId)).map((name) => Dexie.delete(name)));
+  const names = [...(await namesOf(userId)), ...(await copiesOf(prefixOf(userId)))];
+  await Promise.all(names.map((name) => Dexie.delete(name)));
+  await compact();
+}
+
+/** In place of names of storages: all of them. */
+export const ALL = "*";
+
+/** Rewrite these storages of an account, whose rows must not be open anywhere. Storages that are gone are skipped. */
+export async function rewriteStorages(userId: string, storages: readonly string[]): Promise<void> {
+  const isMeant = (name: string) =>
+    storages.some((storage) => storage === ALL || name.endsWith(`--${storage}`));
+  await rewrite((await namesOf(userId)).filter(isMeant));
+}
+
+/** Finish what a page that was closed while it rewrote storages has left. */
+export function recover(userId: string): Promise<void> {
+  return recoverRewrites(prefixOf(userId));
 }
 
 /** The form of an account's rows on this device: RxDB keeps each version of a collection under a name of its own. */

@@ -143,6 +143,11 @@ export class Sync {
     return Object.fromEntries([...this.#counts].filter(([, count]) => count > 0));
   }
 
+  /** The storage in which RxDB keeps what the server last had of a collection, once it is known. */
+  metaStorageOf(name: string): string | undefined {
+    return this.#replications.get(name)?.metaInstance?.collectionName;
+  }
+
   /** Looks at once, and does not wait until the stream would be tried again. */
   reSync(): void {
     this.#hurry();

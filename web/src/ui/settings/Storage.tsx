@@ -1,7 +1,8 @@
 /** What the browser gives this app, and whether it has promised to keep it. */
 
 import { Button, Group, Progress, Text } from "@mantine/core";
-import { useState } from "react";
+import { useEffect, useState } from "react";
+import { useDesk } from "../desk.tsx";
 import { Section } from "../Section.tsx";
 import { askToKeep, useStorage } from "../storage.ts";
 import { settings as words } from "../words/settings.ts";
@@ -9,6 +10,7 @@ import { settings as words } from "../words/settings.ts";
 export function Storage() {
   const [storage, look] = useStorage();
   const [refused, setRefused] = useState(false);
+  const leftover = useLeftover();
   if (!storage) return null;
   const { persistent, used, most } = storage;
 
@@ -24,6 +26,7 @@ export function Storage() {
       <Text size="sm" role="status">
         {persistent ? words.persistent : refused ? words.refusedToPersist : words.fleeting}
       </Text>
+      {leftover && <Text size="sm">{words.leftover(leftover.since, leftover.hasRoom)}</Text>}
       {!persistent && (
         <Group>
           <Button variant="default" onClick={() => void ask()}>
@@ -33,4 +36,11 @@ export function Storage() {
       )}
     </Section>
   );
+}
+
+function useLeftover() {
+  const { desk } = useDesk();
+  const [leftover, setLeftover] = useState<{ since: string; hasRoom: boolean } | null>(null);
+  useEffect(() => void desk.leftover().then(setLeftover), [desk]);
+  return leftover;
 }

@@ -2,7 +2,8 @@
 
 import type { ExportCode } from "../../model/coded.ts";
 import { count } from "./count.ts";
-import { bytes } from "./measures.ts";
+import { bytes, date } from "./measures.ts";
+import { LOCALE } from "./locale.ts";
 
 export const settings = {
   title: "Settings",
@@ -10,7 +11,7 @@ export const settings = {
   account: "Account",
   documents: "Documents",
   serverStorage: "Storage on the server",
-  countOf: (held: number, most: number) => `${held.toLocaleString()} of ${most.toLocaleString()}`,
+  countOf: (held: number, most: number) => `${held.toLocaleString(LOCALE)} of ${most.toLocaleString(LOCALE)}`,
   bytesOf: (held: number, most: number) => `${bytes(held)} of ${bytes(most)}`,
   fileMost: "Largest file",
   bytes,
@@ -58,6 +59,9 @@ export const settings = {
   persistent: "The browser has promised to keep what is stored here.",
   fleeting:
     "The browser may clear what is stored here when space runs low. What is synced is safe on the server.",
+  leftover: (since: string, hasRoom: boolean) =>
+    `Text that was deleted since ${date(since)} can still be in this browser's files. It is erased ` +
+    (hasRoom ? "within a day." : "when this device has as much free space as the app takes."),
   persist: "Ask the browser to keep it",
   refusedToPersist: "The browser did not promise it. Installing the app often helps.",
   takeout: "Take everything along",
@@ -69,8 +73,8 @@ export const settings = {
   imported: (added: number, existing: number, leftOut: number) =>
     [
       `${count(added, "entry", "entries")} added`,
-      existing ? `${existing.toLocaleString()} here already` : "",
-      leftOut ? `${leftOut.toLocaleString()} left out, because they are not of this app` : "",
+      existing ? `${existing.toLocaleString(LOCALE)} here already` : "",
+      leftOut ? `${leftOut.toLocaleString(LOCALE)} left out, because they are not of this app` : "",
     ]
       .filter(Boolean)
       .join(", ") + ".",

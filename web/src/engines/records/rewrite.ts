@@ -1,0 +1,103 @@
+/**
+ * Rewrite databases of this device so that deleted text leaves the disk.
+ *
+ * Chromium keeps IndexedDB in LevelDB, where a deleted value stays in the files until they are compacted: after a
+ * thousand later writes, or never. Deleting a database compacts its range of keys at once. So the live rows are copied
+ * to a second database, the first one is deleted, and the rows are copied back under its name.
+ */
+
+import Dexie from "dexie";
+
+const BATCH = 100;
+const PREFIX = "copy-of-";
+/** A table of the copy alone: it has a row once the copy is complete. */
+const COMPLETE = "complete";
+/** A power cut must not take rows that only this device has. */
+const DURABLE = { chromeTransactionDurability: "strict" } as const;
+
+export async function rewrite(names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    const copy = PREFIX + name;
+    await drop(copy);
+    await copyDatabase(name, copy, { [COMPLETE]: "id" });
+    const made = await new Dexie(copy, DURABLE).open();
+    await made.table(COMPLETE).add({ id: COMPLETE });
+    made.close();
+    await replaceBy(copy, name);
+  }
+  await compact();
+}
+
+/** Finish or drop what a closed page left half-way. Call it before the databases are opened. */
+export async function recoverRewrites(prefix: string): Promise<void> {
+  for (const copy of await copiesOf(prefix)) {
+    const found = await new Dexie(copy).open();
+    const isComplete = (await found.table(COMPLETE).count()) > 0;
+    found.close();
+    if (isComplete) await replaceBy(copy, copy.slice(PREFIX.length));
+    else await drop(copy); // the original has not been touched
+  }
+}
+
+export async function copiesOf(prefix: string): Promise<string[]> {
+  return (await Dexie.getDatabaseNames()).filter((name) => name.startsWith(PREFIX + prefix));
+}
+
+/**
+ * Make Chromium write out and merge what earlier deletes have marked. The first deletion of a database writes the log
+ * to a file, values and marks alike; the second merges that file with the next.
+ */
+export async function compact(): Promise<void> {
+  for (let time = 0; time < 2; time++) {
+    const scratch = new Dexie(`${PREFIX}nothing`);
+    scratch.version(1).stores({ rows: "id" });
+    await scratch.open();
+    scratch.close();
+    await drop(scratch.name);
+  }
+}
+
+async function replaceBy(copy: string, name: string): Promise<void> {
+  await drop(name);
+  await copyDatabase(copy, name);
+  await drop(copy);
+}
+
+async function copyDatabase(from: string, to: string, more: Record<string, string> = {}): Promise<void> {
+  const source = await new Dexie(from).open();
+  const tables = source.tables.filter(({ name }) => name !== COMPLETE);
+  const stores = tables.map(({ name, schema }) => [
+    name,
+    [schema.primKey, ...schema.indexes].map(({ src }) => src).join(),
+  ]);
+  const target = new Dexie(to, DURABLE);
+  target.version(source.verno).stores({ ...Object.fromEntries(stores), ...more });
+  await target.open();
+  try {
+    for (const { name } of tables) await copyTable(source, target, name);
+  } finally {
+    source.close();
+    target.close();
+  }
+}
+
+async function copyTable(source: Dexie, target: Dexie, name: string): Promise<void> {
+  const table = source.table(name);
+  const key = String(table.schema.primKey.keyPath);
+  for (let last: unknown; ;) {
+    const rest = last === undefined ? table.orderBy(":id") : table.where(":id").above(last);
+    const rows = await rest.limit(BATCH).toArray();
+    if (rows.length === 0) return;
+    await target.table(name).bulkAdd(rows);
+    last = rows.at(-1)[key];
+  }
+}
+
+/** Dexie's own warns while a connection that was closed has not ended yet. */
+function drop(name: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const deleting = indexedDB.deleteDatabase(name);
+    deleting.onsuccess = () => resolve();
+    deleting.onerror = () => reject(deleting.error);
+  });
+}
