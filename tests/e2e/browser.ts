@@ -52,6 +52,8 @@ export interface Ways {
   profile?: string;
   /** The app may be kept on the device. To put it there takes seconds of both cores, so only tests that need it do. */
   installs?: boolean;
+  /** The language of the browser, if not English. */
+  locale?: string;
   /** It is small, and touched. */
   phone?: boolean;
   /** Where it finds the app, if not at the server itself. */
@@ -80,8 +82,15 @@ export class Browser {
     context.on("weberror", (error) => this.complaints.push(String(error.error())));
   }
 
-  static async start({ own, profile, phone = false, installs = false }: Ways = {}): Promise<Browser> {
-    const browser = await Browser.opened(phone ? { ...PLACE, ...PHONE } : PLACE, own, profile);
+  static async start({
+    own,
+    profile,
+    locale = "en-US",
+    phone = false,
+    installs = false,
+  }: Ways = {}): Promise<Browser> {
+    const place = { ...PLACE, locale, ...(phone ? PHONE : {}) };
+    const browser = await Browser.opened(place, own, profile);
     if (!installs) {
       await browser.context.addInitScript(() => {
         if ("ServiceWorkerContainer" in self) {

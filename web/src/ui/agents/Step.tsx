@@ -8,6 +8,7 @@ import { Chevron } from "../Chevron.tsx";
 import { agents as words } from "../words/agents.ts";
 import classes from "./agents.module.css";
 import { KindMark } from "./KindMark.tsx";
+import { LOCALE } from "../words/locale.ts";
 
 interface Props {
   step: Observation;
@@ -86,7 +87,7 @@ function Action({ verb, head, onClick }: { verb: string; head: string; onClick: 
 
 function About({ step, dated }: Pick<Props, "step" | "dated">) {
   const { kind, createdAt, updatedAt, tool, count, redactions, pinned } = step;
-  const time = new Date(createdAt).toLocaleTimeString(undefined, { timeStyle: "short" });
+  const time = new Date(createdAt).toLocaleTimeString(LOCALE, { timeStyle: "short" });
   const said = [
     dated ? `${words.day(createdAt)}, ${time}` : time,
     tool,

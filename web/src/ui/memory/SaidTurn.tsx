@@ -6,6 +6,7 @@ import { beginning } from "../../model/beginning.ts";
 import { readable } from "../../model/readable.ts";
 import type { Said } from "../../services/timeline.ts";
 import { date } from "../words/measures.ts";
+import { LOCALE } from "../words/locale.ts";
 
 /** More than three lines hold. */
 const SHOWN = 1_000;
@@ -21,7 +22,7 @@ interface Props {
 }
 
 export function SaidTurn({ turn: { id, sessionId, question, text, createdAt }, title, dated }: Props) {
-  const time = new Date(createdAt).toLocaleTimeString(undefined, { timeStyle: "short" });
+  const time = new Date(createdAt).toLocaleTimeString(LOCALE, { timeStyle: "short" });
   const plain = readable(beginning(text, SHOWN)).replace(CITED, "");
   return (
     <Paper component="li" withBorder p="sm">

@@ -4,13 +4,14 @@ import type { Citation } from "../../model/citation.ts";
 import type { SyncKind } from "../../model/headline.ts";
 import { count } from "./count.ts";
 import { kept } from "./kept.ts";
+import { LOCALE } from "./locale.ts";
 
 export const conversation = {
   untitled: "New conversation",
   deleted: "This conversation was deleted, here or on another device.",
   deletedKept: "What you had not sent is kept: the next new conversation begins with it.",
   earlier: (n: number) =>
-    n === 1 ? "Show the earlier message" : `Show earlier messages (${n.toLocaleString()})`,
+    n === 1 ? "Show the earlier message" : `Show earlier messages (${n.toLocaleString(LOCALE)})`,
   ask: "Ask about your documents",
   send: "Send",
   stop: "Stop",

@@ -1,6 +1,8 @@
-/** "1 change", "3 changes", with the digits of the person's locale. */
+import { LOCALE } from "./locale.ts";
+
+/** "1 change", "3 changes". */
 export function count(n: number, one: string, many: string): string {
-  return `${n.toLocaleString()} ${PLURAL.select(n) === "one" ? one : many}`;
+  return `${n.toLocaleString(LOCALE)} ${PLURAL.select(n) === "one" ? one : many}`;
 }
 
 const PLURAL = new Intl.PluralRules("en");
@@ -14,7 +16,7 @@ export function daysBetween(from: number, to: number): number {
 export function ago(at: string, now = Date.now()): string {
   const minutes = Math.min(0, Math.round((Date.parse(at) - now) / 60_000));
   if (Number.isNaN(minutes)) return at;
-  const format = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+  const format = new Intl.RelativeTimeFormat(LOCALE, { numeric: "auto" });
   if (minutes === 0) return format.format(0, "second");
   if (minutes > -60) return format.format(minutes, "minute");
   if (minutes > -60 * 24) return format.format(Math.round(minutes / 60), "hour");
@@ -23,5 +25,5 @@ export function ago(at: string, now = Date.now()): string {
 
 /** "20 November 2026, 14:02" */
 export function moment(at: string): string {
-  return new Date(at).toLocaleString(undefined, { dateStyle: "long", timeStyle: "short" });
+  return new Date(at).toLocaleString(LOCALE, { dateStyle: "long", timeStyle: "short" });
 }

@@ -3,6 +3,7 @@
 import { ago, count } from "./count.ts";
 import { kept } from "./kept.ts";
 import { bytes, date, month } from "./measures.ts";
+import { LOCALE } from "./locale.ts";
 
 const documentsOf = (n: number) => count(n, "document", "documents");
 
@@ -27,7 +28,7 @@ export const documents = {
 
   select: (name: string) => `Select ${name}`,
   selectAll: "Select all",
-  selected: (n: number) => `${n.toLocaleString()} selected`,
+  selected: (n: number) => `${n.toLocaleString(LOCALE)} selected`,
   selectNone: "Select none",
   remove: "Delete",
   removeThis: (name: string) => `Delete ${name}`,
@@ -41,14 +42,14 @@ export const documents = {
   notYetThere: "On this device, waiting for the server",
   unborrowed: "In no conversation",
   borrowedBy: "In",
-  more: (n: number) => `${n.toLocaleString()} more`,
+  more: (n: number) => `${n.toLocaleString(LOCALE)} more`,
 
   states: {
     reading: "Reading",
     failed: "Failed",
     refused: "On this device only",
     embedding: (done: number, of: number) =>
-      `Preparing search: ${done.toLocaleString()} of ${of.toLocaleString()}`,
+      `Preparing search: ${done.toLocaleString(LOCALE)} of ${of.toLocaleString(LOCALE)}`,
   },
   failedWithout: "Its text could not be prepared. Delete it and add the file again.",
   tryAgain: "Try again",
@@ -59,15 +60,15 @@ export const documents = {
 
   meter: {
     label: "Room",
-    documents: (held: number, most: number) => `${held.toLocaleString()} of ${documentsOf(most)}`,
+    documents: (held: number, most: number) => `${held.toLocaleString(LOCALE)} of ${documentsOf(most)}`,
     bytes: (held: number, most: number) => `${bytes(held)} of ${bytes(most)}`,
     asOf: (at: string) => `as the server counted ${ago(at)}`,
     onlyHere: (n: number) => `${documentsOf(n)} only on this device`,
     tier: (tier: string) => `${tier} account`,
     room: (n: number) =>
-      n > 0 ? `Room for ${n.toLocaleString()} more.` : "There is no room for another document.",
+      n > 0 ? `Room for ${n.toLocaleString(LOCALE)} more.` : "There is no room for another document.",
     suggested: (n: number, since: string) => {
-      const these = n === 1 ? "One" : `These ${n.toLocaleString()}`;
+      const these = n === 1 ? "One" : `These ${n.toLocaleString(LOCALE)}`;
       // "Not since this month" would say nothing.
       if (month(since) === month(new Date().toISOString()))
         return `${these} ${n === 1 ? "was" : "were"} used longest ago.`;

@@ -2,6 +2,7 @@
 
 import type { EntityDoc } from "../../model/rows.ts";
 import { count } from "./count.ts";
+import { LOCALE } from "./locale.ts";
 
 export const entities = {
   title: "Who and what",
@@ -16,7 +17,7 @@ export const entities = {
     `Graph of ${count(n, "name", "names")} and ${count(edges, "connection", "connections")}. ` +
     "The arrow keys go from name to name, Enter shows what is known. The list has the same in words.",
   graphMost: (shown: number, all: number) =>
-    `The ${shown.toLocaleString()} best connected of ${all.toLocaleString()} are drawn. The list has all.`,
+    `The ${shown.toLocaleString(LOCALE)} best connected of ${all.toLocaleString(LOCALE)} are drawn. The list has all.`,
   choose: "Choose a name to see what is known.",
   node: (name: string, type: string, edges: number) =>
     `${name}, ${type}, ${count(edges, "connection", "connections")}`,

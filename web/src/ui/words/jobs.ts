@@ -2,6 +2,7 @@
 
 import type { SyncKind } from "../../model/headline.ts";
 import { count, moment } from "./count.ts";
+import { LOCALE } from "./locale.ts";
 
 export const jobs = {
   title: "In the background",
@@ -11,13 +12,13 @@ export const jobs = {
   off: "Nothing is drawn from your conversations: whoever runs this server has switched it off. What you add by hand is remembered all the same.",
   on: (model: string | null, today: number, daily: number) =>
     `${model ?? "The assistant"} notes what is worth remembering. ` +
-    `${today.toLocaleString()} of ${count(daily, "question", "questions")} a day ${today === 1 ? "was" : "were"} asked today.`,
+    `${today.toLocaleString(LOCALE)} of ${count(daily, "question", "questions")} a day ${today === 1 ? "was" : "were"} asked today.`,
   spent: (daily: number) =>
     `All ${count(daily, "question", "questions")} of today were asked. What waits goes on after midnight (UTC).`,
   counts: (waiting: number, running: number) =>
     waiting + running === 0
       ? "Nothing waits."
-      : `${count(waiting, "message waits", "messages wait")}, ${running.toLocaleString()} under way.`,
+      : `${count(waiting, "message waits", "messages wait")}, ${running.toLocaleString(LOCALE)} under way.`,
   failedTitle: "What failed",
   noFailed: "Nothing has failed.",
   next: (n: number, due: string) =>

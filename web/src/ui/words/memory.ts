@@ -3,6 +3,7 @@
 import type { SyncKind } from "../../model/headline.ts";
 import { count, moment } from "./count.ts";
 import { bytes } from "./measures.ts";
+import { LOCALE } from "./locale.ts";
 
 interface Receipt {
   rows: number;
@@ -32,7 +33,7 @@ export const memory = {
   sourceRemoved: "Source removed",
   from: (filename: string) => `From ${filename}`,
   sure: (confidence: number) =>
-    `${confidence.toLocaleString(undefined, { style: "percent", maximumFractionDigits: 0 })} sure`,
+    `${confidence.toLocaleString(LOCALE, { style: "percent", maximumFractionDigits: 0 })} sure`,
   parts: "Parts of memory",
   remembered: "Remembered",
   entities: "Who and what",

@@ -2,6 +2,7 @@
 
 import { count } from "./count.ts";
 import { bytes } from "./measures.ts";
+import { LOCALE } from "./locale.ts";
 
 export const model = {
   title: "Search by meaning",
@@ -15,5 +16,5 @@ export const model = {
     "The model that finds by meaning could not be fetched. What has arrived is kept. Search goes by words until it is here.",
   again: "Go on",
   reembedding: (done: number, of: number) =>
-    `The server finds by meaning with another model now: ${done.toLocaleString()} of ${count(of, "part", "parts")} of your documents are prepared for it. Search goes on meanwhile.`,
+    `The server finds by meaning with another model now: ${done.toLocaleString(LOCALE)} of ${count(of, "part", "parts")} of your documents are prepared for it. Search goes on meanwhile.`,
 } as const;

@@ -1,5 +1,7 @@
 /** Sentences of the frame around every page. Short and concrete: what happened, what is safe, what to do. */
 
+import { LOCALE } from "./locale.ts";
+
 export const places = {
   app: "Vademecum",
   menu: "Menu",
@@ -23,7 +25,8 @@ export const places = {
     `“${title}” is being deleted. Its documents, and what was remembered from it, stay.`,
   undo: "Undo",
   documents: "Documents",
-  documentsOf: (held: number, most: number) => `${held.toLocaleString()} / ${most.toLocaleString()}`,
+  documentsOf: (held: number, most: number) =>
+    `${held.toLocaleString(LOCALE)} / ${most.toLocaleString(LOCALE)}`,
   memory: "Memory",
   settings: "Settings",
   loading: "Opening what is on this device…",

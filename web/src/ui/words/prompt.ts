@@ -1,8 +1,9 @@
 /** Sentences of what an assistant was told. Short and concrete. */
 
 import { count } from "./count.ts";
+import { LOCALE } from "./locale.ts";
 
-const percent = new Intl.NumberFormat(undefined, { style: "percent", maximumSignificantDigits: 2 });
+const percent = new Intl.NumberFormat(LOCALE, { style: "percent", maximumSignificantDigits: 2 });
 
 type Kind = "facts" | "turns" | "memories" | "passages";
 
@@ -25,7 +26,7 @@ export const prompt = {
     const left = [
       facts.length && count(facts.length, "fact", "facts"),
       turns.length && count(turns.length, "earlier message", "earlier messages"),
-      memories.length && `${memories.length.toLocaleString()} remembered`,
+      memories.length && `${memories.length.toLocaleString(LOCALE)} remembered`,
       passages.length && count(passages.length, "passage", "passages"),
     ].filter(Boolean);
     return left.length ? `Left out, as there was no room: ${left.join(", ")}.` : "Everything fitted.";

@@ -1,11 +1,13 @@
 /** Sentences where a document or a passage of it is read. Short and concrete: what happened, what is safe, what to do. */
 
+import { LOCALE } from "./locale.ts";
+
 export const reading = {
   back: "All documents",
   loading: "Loading the text",
   gone: "This document is not here. It was deleted, or it has not come to this device yet.",
   textComing: "The text is on its way to this device.",
-  page: (n: number) => `Page ${n.toLocaleString()}`,
+  page: (n: number) => `Page ${n.toLocaleString(LOCALE)}`,
   jump: "Go to page",
   text: "Text",
   passage: "Cited passage",

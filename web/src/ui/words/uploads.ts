@@ -5,12 +5,13 @@ import { isComing, type Task } from "../../model/task.ts";
 import { count } from "./count.ts";
 import { bytes } from "./measures.ts";
 import { unreadable } from "./unreadable.ts";
+import { LOCALE } from "./locale.ts";
 
 /** Characters of what another program says of a failure. */
 const TOLD_MAX = 200;
 
 const files = (n: number) => count(n, "file", "files");
-const ofMany = (done: number, of: number) => `${done.toLocaleString()} of ${of.toLocaleString()}`;
+const ofMany = (done: number, of: number) => `${done.toLocaleString(LOCALE)} of ${of.toLocaleString(LOCALE)}`;
 
 export const uploads = {
   label: "Files being added",
@@ -20,11 +21,11 @@ export const uploads = {
   waitingForServer: (n: number) => `${files(n)} waiting for the server`,
   added: (n: number) => `${files(n)} added`,
   here: (n: number) =>
-    n === 1 ? "1 file was here already" : `${n.toLocaleString()} files were here already`,
+    n === 1 ? "1 file was here already" : `${n.toLocaleString(LOCALE)} files were here already`,
   failed: (n: number) => `${files(n)} could not be added`,
   unfinished: (n: number) => `${files(n)} could not be prepared wholly`,
   failedTitle: "What failed",
-  cancelRest: (n: number) => `Cancel the ${n.toLocaleString()} that wait`,
+  cancelRest: (n: number) => `Cancel the ${n.toLocaleString(LOCALE)} that wait`,
   allAgain: "Try all again",
   over: "Nothing left to add",
   kept: "The text of a file is kept. The file itself is not.",

@@ -1,0 +1,27 @@
+/** The app is in English, also in a browser in another language: dates and numbers are too. */
+
+import { readdirSync, readFileSync } from "node:fs";
+import { Device, harness, withServer } from "./app.ts";
+
+withServer();
+
+test("dates and numbers are in English in a German browser", async () => {
+  const device = await Device.of(await harness.user(), { locale: "de-DE" });
+  await device.drop("lease.txt", "The rent is 940 euros a month.");
+  await device.embedded(1);
+  await device.page.getByText("Synced now").first().waitFor();
+  await device.page.goto(`${harness.url}/settings`);
+  await device.page
+    .getByText(/30 bytes of 5\d\d MB|of \d,\d{3} MB|0 kB of|of \d+ [MG]B/u)
+    .first()
+    .waitFor();
+  expect(await device.page.locator("body").innerText()).not.toMatch(/\bvor \d|jetzt|Byte\b/u);
+});
+
+test("no date or number is written in the language of the browser", () => {
+  const files = readdirSync("web/src/ui", { recursive: true, encoding: "utf8" }).filter((name) =>
+    /\.tsx?$/u.test(name),
+  );
+  const local = /toLocale(Date|Time)?String\((undefined|\))|Intl\.\w+\((undefined|\))/u;
+  expect(files.filter((name) => local.test(readFileSync(`web/src/ui/${name}`, "utf8")))).toEqual([]);
+});
