@@ -99,6 +99,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     attached_rows_max: Annotated[
         int, Meta(ge=1, description="rows of the files kept open; each takes 600 bytes of memory")
     ] = 1_000_000
+    statement_read_s: Annotated[
+        float, Meta(gt=0, description="longest time of a statement that reads; then its request gets 503")
+    ] = 10
+    statement_write_s: Annotated[
+        float, Meta(gt=0, description="longest time of one that writes; longer for large files")
+    ] = 30
     body_max: Annotated[int, Meta(ge=1, description="bytes of a request's body, uploads aside")] = 32 * MB
     search_wait_s: Annotated[float, Meta(ge=0, description="longest wait of a search for the index")] = 5
     heartbeat_s: Annotated[float, Meta(gt=0, description="seconds between comments on a stream")] = 15

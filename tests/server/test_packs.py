@@ -3,7 +3,6 @@
 import asyncio
 import json
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -158,16 +157,14 @@ def test_pages_are_the_same_after_the_file_is_opened_anew(tmp_path):
 
 @contextmanager
 def held_up(h):
-    """Statements are carried out one after the other, and none before the block is left."""
+    """No statement is carried out before the block is left; then those of a person one after the other."""
     gate = threading.Event()
-    one = ThreadPoolExecutor(1)
-    h.parts.instance._pool.shutdown()
-    h.parts.instance._pool = one
-    one.submit(gate.wait)
+    threads = asyncio.gather(*(h.parts.instance.run(lambda _: gate.wait()) for _ in range(8)))
     try:
         yield
     finally:
         gate.set()
+        threads.add_done_callback(lambda _: None)
 
 
 async def with_stale_rows(person):
@@ -186,7 +183,7 @@ async def in_line(h, *works):
         tasks.append(asyncio.ensure_future(work))
         for _ in range(100):  # turns of the loop; none of them waits for anything but the engine
             await asyncio.sleep(0)
-    assert h.parts.instance._pool._work_queue.qsize() > 0
+    assert h.parts.instance._threads.waiting() > 0
     return tasks
 
 

@@ -12,6 +12,7 @@ import structlog
 
 from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.accounts import Accounts
+from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS, user_folder, without_accounts
 from vademecum.engines.duckdb.instance import Instance
@@ -216,7 +217,7 @@ async def open_parts(
     """Everything a server needs, opened in order and closed in reverse. `works`: as in `create_app`."""
     migrations = migrations or migrations_folder()
     settings.data.mkdir(parents=True, exist_ok=True)
-    instance = Instance()
+    instance = Instance(deadlines=Deadlines(settings.statement_read_s, settings.statement_write_s))
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
         accounts = open_accounts(settings, instance, migrations)

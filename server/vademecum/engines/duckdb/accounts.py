@@ -25,7 +25,8 @@ import msgspec
 import structlog
 
 from vademecum.engines.duckdb import migrate
-from vademecum.engines.duckdb.instance import Cursor, Instance
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import rewrite_file
 from vademecum.errors import Conflict, NotFound, not_now
 from vademecum.model.limits import Tier
@@ -41,6 +42,7 @@ CURE = (
     "else put the `accounts.duckdb` of a backup in its place while no server runs. Documents stay as they are; accounts, "
     "tokens and passwords are then those of the backup, so revoke again what was revoked since"
 )
+ACCOUNTS = "accounts"  # the owner of this file's calls in the engine's threads
 _log = structlog.get_logger("vademecum.accounts")
 
 
@@ -95,8 +97,10 @@ class Accounts:
         self._path = path
         self._migrations = migrations
         self._on_notice = on_notice
+        self._is_suspect = False  # an fsync may have failed: the file is rewritten before anything else is
         self._alias = self._attach()  # empty while the file is not attached
         self._unfolded = False  # the disk did not take what is in the log; it is tried again
+        instance.on_rebuilt.append(self._forget_file)
         self._lock = threading.Lock()  # one statement at a time: the file may be rewritten between two
         self._turn = asyncio.Lock()  # one change at a time, with the memory of it
         self._ids: dict[str, str] = {}  # by email_key
@@ -136,8 +140,15 @@ class Accounts:
             self._on_notice(f"{notice} {REPAIRED}")
         return alias
 
+    def _forget_file(self) -> None:
+        """DuckDB was started again: the file is not attached, and the disk may not have all of it."""
+        self._alias, self._is_suspect = "", True
+
     def _attached(self) -> str:
         """The file's alias; attached anew, if need be."""
+        if self._is_suspect:
+            rewrite_file(self._instance, self._path)
+            self._is_suspect = False
         self._alias = self._alias or self._attach()
         return self._alias
 
@@ -298,7 +309,7 @@ class Accounts:
                     raise
                 self._fold(cursor)
 
-        await self._instance.run(work)
+        await self._instance.run(work, ACCOUNTS)
 
     def _fold(self, cursor: Cursor) -> None:
         """Take what the log holds into the file. If that fails, the change stands all the same: the log holds it. The file
@@ -315,7 +326,7 @@ class Accounts:
     async def rewrite(self) -> None:
         """Write the file anew, so that what was removed leaves the disk too."""
         async with self._turn:
-            await self._instance.run(self._rewrite)
+            await self._instance.run(self._rewrite, ACCOUNTS)
 
     def _rewrite(self, _: Cursor) -> None:
         with self._detached():
@@ -328,13 +339,13 @@ class Accounts:
             with self._detached():
                 copy(self._path)
 
-        await self._instance.run(work)
+        await self._instance.run(work, ACCOUNTS)
 
     async def adopt(self, path: Path, left: set[str], empty: set[str]) -> Adopted:
         """Take over from a backup the accounts that are missing here, with their API tokens, but not those that left
         for good. One here that has the same email gives way if it is `empty`."""
 
-        accounts, tokens = await self._instance.run(lambda cursor: self._read_copy(cursor, path))
+        accounts, tokens = await self._instance.run(lambda cursor: self._read_copy(cursor, path), ACCOUNTS)
         result = Adopted()
         adopted: set[str] = set()
         for account in accounts:

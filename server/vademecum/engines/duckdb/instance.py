@@ -13,20 +13,21 @@ import itertools
 import os
 import re
 import shutil
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import structlog
 
+from vademecum.engines.duckdb import damage
+from vademecum.engines.duckdb.cursor import Cursor, Deadlines
+from vademecum.engines.duckdb.threads import StuckError, Threads
 from vademecum.errors import Broken, VademecumError, is_full, not_now
 
 T = TypeVar("T")
-Cursor = duckdb.DuckDBPyConnection
+Connection = duckdb.DuckDBPyConnection
 _log = structlog.get_logger("vademecum.duckdb")
 
 # Statements here are few and simple: what the optimizer's other fifty passes cost is a quarter of a push.
@@ -48,7 +49,7 @@ CONFIG: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-def connect(path: Path | str) -> Cursor:
+def connect(path: Path | str) -> Connection:
     """A database with our settings."""
     connection = duckdb.connect(path, config=CONFIG)
     found = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
@@ -78,39 +79,112 @@ def parsed(cursor: Cursor, sql: str) -> duckdb.Statement:
 RESTORE = "else restore it from a backup with `vademecum restore`"
 
 
+STUCK_MAX = 3  # threads; each may burn a core, and only the end of the process stops it
+REBUILD_S = 15.0  # until the calls of an invalidated instance have failed
+
+
+def end_process(reason: str) -> None:
+    """End without cleaning up: a stuck thread would keep that waiting. Acknowledged commits are on the disk."""
+    _log.critical("the server ends", reason=reason)
+    os._exit(70)
+
+
 class Instance:
+    """`on_damage` is told the owner of a call that met damage, and the reason. `on_rebuilt` is called when all files
+    have been detached because DuckDB had to be started again. `end` ends the process; both run in the event loop."""
+
     _numbers = itertools.count(1)
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, deadlines: Deadlines | None = None) -> None:
+        self.deadlines = deadlines or Deadlines()
+        self.on_damage: Callable[[str, str], None] = lambda owner, reason: None
+        self.on_rebuilt: list[Callable[[], None]] = []
+        self.end: Callable[[str], None] = end_process
         self._connection = connect(":memory:")
-        self._local = threading.local()
-        self._pool = ThreadPoolExecutor(
-            threads or min(8, 2 + (os.cpu_count() or 2)), thread_name_prefix="duckdb"
-        )
-        self._running = 0
+        self._attached: set[str] = set()  # aliases
+        self._threads = Threads(threads or min(8, 2 + (os.cpu_count() or 2)), self._new_cursor, self._stuck)
+        self._calls: set[asyncio.Future[Any]] = set()
         self._has_run = False  # since it was looked at how much is cached
         self._is_shrink_due = False
         self._shrinking: asyncio.Future[None] | None = None
+        self._rebuilding: asyncio.Task[None] | None = None
 
-    async def run(self, work: Callable[[Cursor], T]) -> T:
-        """Run blocking `work` with this engine's cursor of some thread. Not cancelled half-way. Raises Busy when it is the
-        disk that failed, and not the statement."""
-        while self._shrinking is not None:
-            await asyncio.wait([self._shrinking])
-        self._running += 1
+    def _new_cursor(self) -> Cursor:
+        return Cursor(self._connection.cursor(), self.deadlines)
+
+    async def run(self, work: Callable[[Cursor], T], owner: str = "") -> T:
+        """Run blocking `work` with the cursor of some thread; calls of one `owner` (a user) run one after the other. Work
+        that has begun is not cancelled. Raises Busy when the disk, DuckDB or a deadline failed, not the statement."""
+        while (pause := self._shrinking or self._rebuilding) is not None:
+            await asyncio.wait([pause])
         self._has_run = True
-        task = asyncio.get_running_loop().run_in_executor(self._pool, lambda: work(self.cursor()))
-        task.add_done_callback(self._ran)
+        task = self._threads.submit(work, owner)
+        self._calls.add(task)
+        task.add_done_callback(lambda ended: self._ran(owner, ended))
         try:
             return await asyncio.shield(task)  # who gives up leaves it running
-        except duckdb.OperationalError as error:
+        except (duckdb.Error, StuckError) as error:
+            if not isinstance(error, StuckError) and not damage.is_passing(error):
+                raise
             _log.error("a statement failed", exc_info=error)
             raise not_now() from error
 
-    def _ran(self, _: asyncio.Future[T]) -> None:
-        self._running -= 1
+    def _ran(self, owner: str, ended: asyncio.Future[T]) -> None:
+        self._calls.discard(ended)
+        error = None if ended.cancelled() else ended.exception()
+        if isinstance(error, duckdb.Error):
+            if (reason := damage.reason(error)) is not None:
+                self.on_damage(owner, reason)
+            if damage.may_invalidate(error) and self._rebuilding is None:
+                self._rebuilding = asyncio.ensure_future(self._rebuild())
         if self._is_shrink_due:
             self._begin_to_shrink()
+
+    def _stuck(self, owner: str) -> None:
+        """A thread does not return: its user is fenced, and a process with too many such threads ends."""
+        self.on_damage(owner, "a statement did not end within its deadline")
+        if self.stuck_count() >= STUCK_MAX:
+            self.end(f"{STUCK_MAX} statements do not end")
+
+    def stuck_count(self) -> int:
+        return len(self._threads.stuck())
+
+    def is_stuck(self, owner: str) -> bool:
+        """Return whether a statement of this owner does not end. Its file can be neither detached nor replaced."""
+        return owner in self._threads.stuck()
+
+    async def _rebuild(self) -> None:
+        """Replace a DuckDB that has shut itself down, as it does when an fsync fails. Files are attached again on use."""
+        try:
+            if not await asyncio.to_thread(self._is_invalid):
+                return
+            if self._calls:
+                await asyncio.wait(self._calls, timeout=REBUILD_S)
+            if self._calls or self.stuck_count():  # its files stay locked as long as a call has not returned
+                self.end("DuckDB has to be started again, and a statement does not end")
+            await asyncio.to_thread(self._reconnect)
+            for follow in self.on_rebuilt:
+                follow()
+            _log.warning("DuckDB was started again after a fatal error")
+        except Exception as error:
+            _log.critical("DuckDB cannot be started again", exc_info=error)
+            self.end("DuckDB cannot be started again")
+        finally:
+            self._rebuilding = None
+
+    def _is_invalid(self) -> bool:
+        try:
+            self._connection.execute("SELECT 1").fetchall()
+        except duckdb.Error:
+            return True
+        return False
+
+    def _reconnect(self) -> None:
+        self._threads.close_cursors()
+        self._connection.close()
+        self._attached.clear()
+        self._connection = connect(":memory:")
+        self._connection.execute("SELECT 1").fetchall()
 
     # -- memory -------------------------------------------------------------------------------------------------
 
@@ -123,10 +197,10 @@ class Instance:
             self._begin_to_shrink()
 
     def _begin_to_shrink(self) -> None:
-        if self._running or self._shrinking is not None:
+        if self._calls or self._shrinking is not None or self._rebuilding is not None:
             return
         self._is_shrink_due = self._has_run = False
-        self._shrinking = asyncio.get_running_loop().run_in_executor(self._pool, self._shrink)
+        self._shrinking = self._threads.submit(lambda _: self._shrink())
         self._shrinking.add_done_callback(self._shrunk)
 
     def _shrunk(self, ended: asyncio.Future[None]) -> None:
@@ -148,10 +222,14 @@ class Instance:
             cursor.execute(f"SET memory_limit = '{CONFIG['memory_limit']}'")
 
     def cursor(self) -> Cursor:
-        cursor: Cursor | None = getattr(self._local, "cursor", None)
-        if cursor is None:
-            cursor = self._local.cursor = self._connection.cursor()
-        return cursor
+        return self._threads.current()
+
+    @contextmanager
+    def timed_for(self, path: Path) -> Iterator[None]:
+        """Let statements inside the block take as long as the size of the file and its log suggests."""
+        size = sum(one.stat().st_size for one in (path, path.with_name(f"{path.name}.wal")) if one.exists())
+        with self.cursor().allowing(self.deadlines.by_size(size)):
+            yield
 
     def attach(self, path: Path, cure: str = RESTORE) -> str:
         """Attach a file that was left in order; returns its alias. Raises Broken, which names the `cure`, or
@@ -174,12 +252,16 @@ class Instance:
 
     def _attach(self, path: Path) -> str:
         alias = f"u{next(self._numbers)}"
-        self.cursor().execute(f"ATTACH '{_quoted(path)}' AS {alias}")
+        with self.timed_for(path):
+            self.cursor().execute(f"ATTACH '{_quoted(path)}' AS {alias}")
+        self._attached.add(alias)
         return alias
 
     def detach(self, alias: str) -> None:
         """Raises duckdb.Error when the log could not be folded into the file. Detached it is all the same."""
-        self.cursor().execute(f"DETACH {alias}")
+        if alias in self._attached:  # else DuckDB was started again since
+            self._attached.discard(alias)
+            self.cursor().execute(f"DETACH {alias}")
 
     def let_go(self, alias: str) -> None:
         """Detach; a log that cannot be folded into its file stays beside it, with all that it holds."""
@@ -201,8 +283,10 @@ class Instance:
 
     def close(self) -> None:
         self._is_shrink_due = False
-        self._pool.shutdown(wait=True)
-        self._connection.close()
+        self._threads.close()
+        self._threads.close_cursors()
+        if not self.stuck_count():  # closing waits for them
+            self._connection.close()
 
 
 def _quoted(path: Path) -> str:
@@ -223,11 +307,13 @@ def _cut_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
     a sentence about it, or None when it is not the log that is damaged."""
     wal = path.with_name(path.name + ".wal")
     found = re.search(r"byte position (\d+)", str(error))
-    if found is None or not wal.exists():
+    # A crash may leave the log of before beside a file that was just rewritten with all that it held.
+    is_of_another_file = "WAL does not match database file" in str(error)
+    if not (found or is_of_another_file) or not wal.exists():
         return None
     kept = wal.with_name(wal.name + ".damaged")
     shutil.copy2(wal, kept)
-    position = int(found.group(1))
+    position = int(found.group(1)) if found else 0
     size = wal.stat().st_size
     with wal.open("r+b") as file:
         file.truncate(position)

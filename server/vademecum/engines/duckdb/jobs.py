@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import astuple, replace
 
-from vademecum.engines.duckdb.instance import Cursor
+from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.packs import Statement
 from vademecum.model import causes
 from vademecum.model.draft import Draft

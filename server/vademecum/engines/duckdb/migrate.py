@@ -12,7 +12,8 @@ from pathlib import Path
 
 import duckdb
 
-from vademecum.engines.duckdb.instance import RESTORE, Cursor, Instance, connect
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.instance import RESTORE, Connection, Instance, connect
 from vademecum.errors import Broken
 
 _TABLE = "CREATE TABLE IF NOT EXISTS migrations (name VARCHAR, checksum VARCHAR)"
@@ -84,7 +85,7 @@ def attach_current(
     return alias, notice
 
 
-def _connect(path: Path) -> Cursor:
+def _connect(path: Path) -> Connection:
     try:
         return connect(path)
     except duckdb.Error as error:

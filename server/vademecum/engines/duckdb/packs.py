@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 
-from vademecum.engines.duckdb.instance import Cursor, parsed
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.instance import parsed
 from vademecum.model.draft import WAITING, Change, Head, Heads
 
 PACK_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vademecum.engines.duckdb.instance import Cursor
+from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.packs import Statement
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from vademecum.durable import sync_folder
 from vademecum.engines.duckdb import jobs, migrate, packs, taken
-from vademecum.engines.duckdb.instance import Cursor, Instance
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.packs import PackName, Places, Plan, Shelves, Statement
 from vademecum.engines.duckdb.recent import Recent
 from vademecum.errors import Broken
@@ -123,6 +124,10 @@ class Files:
         of the file, if it has had it: what log it has then is no sign of a crash."""
         if not path.exists():
             self._create(path)
+        with self.instance.timed_for(path):
+            return self._open(path, known)
+
+    def _open(self, path: Path, known: int) -> Opened:
         log = path.with_name(path.name + ".wal")
         crashed = log.exists() and not known
         where = f"the file of {path.parent.name}"
@@ -196,7 +201,7 @@ def rewrite_records(instance: Instance, path: Path) -> None:
 def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
     """Copy what lives in a detached file into a new one, put that in its place, remove old logs: the only way bytes leave
     a DuckDB file. `then`: a statement for the new file, with `{}` for its alias."""
-    with staged(path) as new:
+    with staged(path) as new, instance.timed_for(path):
         source = instance.attach(path)
         try:
             target = instance.attach(new)

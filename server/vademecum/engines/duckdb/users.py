@@ -17,12 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+import duckdb
 import structlog
 
+from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS, on_disk, remove_tree, user_folder, user_ledger
-from vademecum.engines.duckdb.instance import Cursor
 from vademecum.engines.duckdb.ledger import Ledger
+from vademecum.engines.duckdb.recovery import Recovery
 from vademecum.engines.duckdb.userfile import (
     Files,
     Opened,
@@ -33,7 +35,7 @@ from vademecum.engines.duckdb.userfile import (
     staged,
 )
 from vademecum.engines.duckdb.userstore import OnCommit, UserStore
-from vademecum.errors import Broken, NotFound
+from vademecum.errors import Broken, Busy, Fenced, NotFound
 from vademecum.model import causes
 from vademecum.model.collections import Registry
 from vademecum.model.draft import Draft
@@ -103,6 +105,10 @@ class Users:
         self._on_notice = on_notice
         self._on_erasure_due = on_erasure_due
         self.fences = fences
+        self.recovery = Recovery(fences, self.detached)
+        self._replacing: set[str] = set()  # their damage is that of the copy, not of the user's file
+        files.instance.on_damage = self._fence
+        files.instance.on_rebuilt.append(self._forget_files)
         self._attached_max = attached_max
         self._attached_rows_max = attached_rows_max
         self._extracts = extracts
@@ -117,6 +123,9 @@ class Users:
             store = await self._acquire(user_id, counts=counts)
             try:
                 yield store
+            except (Busy, duckdb.Error):
+                self.fences.check(user_id)  # if it was fenced just now, that is what its user needs to know
+                raise
             finally:
                 store.unpin()
                 if self._is_full():
@@ -138,6 +147,8 @@ class Users:
         while True:
             if not self._knows(user_id):  # it has left; who holds its file by now may finish
                 raise NotFound("There is no such account.")
+            if self.fences.reason(user_id) is not None and not self.files.instance.is_stuck(user_id):
+                self.recovery.begin(user_id)
             self.fences.check(user_id)
             entry = self._entries.get(user_id)
             if entry is None:
@@ -156,7 +167,7 @@ class Users:
                 return  # evicted, or left, while we waited
             if entry.store is not None and entry.store.lost:
                 await self._detach(entry)
-            if entry.store is None:
+            if entry.store is None and self.fences.reason(user_id) is None:
                 entry.store = await self._attach(user_id, entry.seq)
 
     async def _attach(self, user_id: str, known: int) -> UserStore:
@@ -189,12 +200,14 @@ class Users:
                 f"missing?), restore a backup with `vademecum restore`, or, to begin with what devices bring, remove "
                 f"{ledger.path}."
             )
-        opened = await self.files.instance.run(lambda _: self.files.open(path, known))
+        opened = await self.files.instance.run(lambda _: self.files.open(path, known), path.parent.name)
         try:
             await asyncio.to_thread(ledger.catch_up, opened.heads, opened.forgotten_at)
             await asyncio.to_thread(ledger.begin)
         except BaseException:
-            await self.files.instance.run(lambda _: self.files.instance.let_go(opened.alias))
+            await self.files.instance.run(
+                lambda _: self.files.instance.let_go(opened.alias), path.parent.name
+            )
             raise
         return opened
 
@@ -222,13 +235,35 @@ class Users:
                     if self._entries.get(user_id) is entry:
                         del self._entries[user_id]
 
+    def _fence(self, user_id: str, reason: str) -> None:
+        """Refuse an account whose file met damage, and begin to recover it."""
+        if not self._knows(user_id) or user_id in self._replacing:
+            return
+        self.fences.fence(user_id, reason)
+        entry = self._entries.get(user_id)
+        if entry is not None and entry.store is not None:
+            entry.store.lost = True
+        if not self.files.instance.is_stuck(user_id):
+            self.recovery.begin(user_id)
+
+    def _forget_files(self) -> None:
+        """DuckDB was started again, without any file attached."""
+        for store in self.attached():
+            store.lost = True
+
     async def _detach(self, entry: _Entry) -> None:
         store = entry.store
         if store is not None:
+            if self.files.instance.is_stuck(store.user_id):
+                raise self.fences.refusal(
+                    store.user_id, "a statement does not end, and the server must be restarted first"
+                )
             while store.pins:
                 await store.idle.wait()
             entry.store, entry.seq = None, store.seq
-            await _to_the_end(self.files.instance.run(lambda _: self.files.instance.let_go(store.alias)))
+            await _to_the_end(
+                self.files.instance.run(lambda _: self.files.instance.let_go(store.alias), store.user_id)
+            )
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
@@ -260,7 +295,9 @@ class Users:
         async with self.detached(user_id) as folder:
             with on_disk(user_id, "written anew", folder):
                 await _to_the_end(
-                    self.files.instance.run(lambda _: rewrite_records(self.files.instance, folder / RECORDS))
+                    self.files.instance.run(
+                        lambda _: rewrite_records(self.files.instance, folder / RECORDS), user_id
+                    )
                 )
 
     async def replace(
@@ -279,13 +316,15 @@ class Users:
         """
         async with self.detached(user_id) as folder:
             above = max(floor, self._entries[user_id].seq)
+            self._replacing.add(user_id)
             try:
                 result = await _to_the_end(
-                    self.files.instance.run(lambda c: self._replace(c, folder, source, above, work))
+                    self.files.instance.run(lambda c: self._replace(c, folder, source, above, work), user_id)
                 )
                 self.fences.lift(user_id)
                 return result
             finally:
+                self._replacing.discard(user_id)
                 before_opening()
 
     def _replace(
@@ -365,10 +404,12 @@ class Users:
         return [entry.store for entry in self._entries.values() if entry.store is not None]
 
     async def close(self) -> None:
-        """Detach all, waiting for what is under way."""
+        """Detach all, waiting for what is under way, except for files with a statement that does not end."""
+        await self.recovery.close()
         for entry in list(self._entries.values()):
             async with entry.lock:
-                await self._detach(entry)
+                with contextlib.suppress(Fenced):
+                    await self._detach(entry)
         self._entries.clear()
 
     def sweep(self) -> None:

@@ -17,7 +17,9 @@ import duckdb
 import structlog
 
 from vademecum.engines.duckdb import jobs, packs, taken
-from vademecum.engines.duckdb.instance import Cursor, Instance
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.folders import RECORDS
+from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.ledger import Ledger
 from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
 from vademecum.engines.duckdb.userfile import (
@@ -28,7 +30,7 @@ from vademecum.engines.duckdb.userfile import (
     new_epoch,
     new_id_key,
 )
-from vademecum.errors import Broken
+from vademecum.errors import Broken, not_now
 from vademecum.model import causes
 from vademecum.model.collections import Collection
 from vademecum.model.draft import WAITING, Change, Draft, Heads
@@ -338,13 +340,15 @@ class UserStore:
 
     async def _attempt(self, work: Callable[[Cursor], T]) -> T:
         def attempt(cursor: Cursor) -> T:
+            if self.lost:
+                raise not_now()
             try:
                 return work(cursor)
             except duckdb.Error:
                 self.lost = not self._instance.is_usable(self.alias)
                 raise
 
-        return await self._instance.run(attempt)
+        return await self._instance.run(attempt, self.user_id)
 
     def pin(self) -> None:
         self.pins += 1
@@ -357,4 +361,9 @@ class UserStore:
 
     async def checkpoint(self) -> None:
         """Fold the write-ahead log into the file; a push that comes meanwhile waits."""
-        await self._run(lambda c: c.execute(f"CHECKPOINT {self.alias}"))
+
+        def fold(cursor: Cursor) -> None:
+            with self._instance.timed_for(self.folder / RECORDS):
+                cursor.execute(f"CHECKPOINT {self.alias}")
+
+        await self._run(fold)

@@ -1,0 +1,37 @@
+"""Which errors of DuckDB mean a damaged file or a failing disk, and which pass by themselves."""
+
+from __future__ import annotations
+
+import duckdb
+
+from vademecum.errors import is_full
+
+INVALIDATED = "database has been invalidated because of a previous fatal error"
+
+
+def reason(error: duckdb.Error) -> str | None:
+    """Return what is wrong with the file, in a clause, or None if the error says nothing about it."""
+    said = str(error).strip().partition("\n")[0]
+    if is_full(error) or INVALIDATED in said:  # another file's fault
+        return None
+    if isinstance(error, duckdb.FatalException):
+        return f"the disk failed while it was written ({said})"
+    if isinstance(error, duckdb.IOException):
+        return f"it cannot be read or written ({said})"
+    if (
+        isinstance(error, duckdb.InternalException | duckdb.SerializationException)
+        or type(error) is duckdb.Error
+    ):
+        return f"it is damaged ({said})"
+    return None
+
+
+def is_passing(error: duckdb.Error) -> bool:
+    """Return whether the caller may try again: the statement itself is not at fault."""
+    kinds = duckdb.OperationalError | duckdb.InterruptException | duckdb.FatalException
+    return isinstance(error, kinds) or reason(error) is not None
+
+
+def may_invalidate(error: duckdb.Error) -> bool:
+    """Return whether DuckDB may have refused all further statements on all files."""
+    return isinstance(error, duckdb.FatalException | duckdb.InternalException)

@@ -1,0 +1,124 @@
+"""Recover the file of a fenced account, in a process of its own: DuckDB may spin for ever on a damaged file, and then that
+process is killed.
+
+`python -m vademecum.engines.duckdb.recovery FILE NEW` reads every row of FILE and its log, and writes them to NEW. Data in
+memory that the disk may have dropped after a failed fsync is written again this way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import structlog
+
+from vademecum.engines.duckdb.cursor import Deadlines
+from vademecum.engines.duckdb.fence import Fences
+from vademecum.engines.duckdb.folders import RECORDS
+from vademecum.engines.duckdb.instance import connect
+from vademecum.engines.duckdb.userfile import publish_file, staged
+
+AGAIN_S = 60.0  # doubled after each failure
+AGAIN_MAX_S = 3600.0
+_log = structlog.get_logger("vademecum.recovery")
+
+
+class Recovery:
+    """`detached` yields the folder of a user whose file nobody has open."""
+
+    def __init__(self, fences: Fences, detached: Callable[[str], AbstractAsyncContextManager[Path]]) -> None:
+        self._fences = fences
+        self._detached = detached
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._failures: dict[str, int] = {}
+        self._not_before: dict[str, float] = {}  # on the monotonic clock
+        self._turn = asyncio.Semaphore(1)
+        self._is_closing = False
+
+    def begin(self, user_id: str) -> None:
+        """Try to recover a fenced account in the background, unless that failed a short while ago."""
+        due = time.monotonic() >= self._not_before.get(user_id, 0.0)
+        if due and user_id not in self._tasks and not self._is_closing:
+            task = self._tasks[user_id] = asyncio.ensure_future(self._recover(user_id))
+            task.add_done_callback(lambda _: self._tasks.pop(user_id, None))
+
+    async def close(self) -> None:
+        self._is_closing = True
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _recover(self, user_id: str) -> None:
+        try:
+            async with self._turn, self._detached(user_id) as folder:
+                if self._fences.reason(user_id) is None:  # a restore was quicker
+                    return
+                await recover(folder / RECORDS)
+                self._fences.lift(user_id)
+            self._failures.pop(user_id, None)
+        except Exception as error:
+            failures = self._failures[user_id] = self._failures.get(user_id, 0) + 1
+            wait_s = min(AGAIN_S * 2 ** (failures - 1), AGAIN_MAX_S)
+            self._not_before[user_id] = time.monotonic() + wait_s
+            _log.error(
+                "a fenced account could not be recovered", account=user_id, retry_s=wait_s, exc_info=error
+            )
+
+
+async def recover(path: Path) -> None:
+    """Replace a detached file with a copy of all that it holds. Raises OSError, changing nothing, when that fails."""
+    log = path.with_name(f"{path.name}.wal")
+    size = sum(one.stat().st_size for one in (path, log) if one.exists())
+    with staged(path) as new:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            __name__,
+            str(path),
+            str(new),
+            stdin=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(2 * Deadlines().by_size(size)):
+                _, said = await child.communicate()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+            raise
+        if child.returncode != 0:
+            raise OSError(
+                said.decode(errors="replace").strip().rpartition("\n")[2] or "the process was killed"
+            )
+        await asyncio.to_thread(_publish, new, path, log)
+
+
+def _publish(new: Path, path: Path, log: Path) -> None:
+    publish_file(new, path)
+    log.unlink(missing_ok=True)
+
+
+def _copy(path: str, new: str) -> None:
+    """Read-only, so that a file that cannot be read whole stays as it is."""
+    source, target = (one.replace("'", "''") for one in (path, new))
+    with connect(":memory:") as connection:
+        connection.execute(f"ATTACH '{source}' AS source (READ_ONLY)")
+        connection.execute(f"ATTACH '{target}' AS target")
+        connection.execute("COPY FROM DATABASE source TO target")
+        connection.execute("DETACH target")
+    if Path(f"{new}.wal").exists():
+        raise OSError(f"{new} was not written whole")
+
+
+if __name__ == "__main__":
+    try:
+        _copy(*sys.argv[1:])
+    except Exception as error:
+        sys.exit(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")

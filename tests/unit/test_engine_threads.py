@@ -1,0 +1,168 @@
+"""The engine's threads: deadlines of statements, one thread per owner, and threads that do not return."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from vademecum.engines.duckdb import cursor as cursors
+from vademecum.engines.duckdb.cursor import Cursor, Deadlines
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.errors import Busy
+
+ENDLESS = "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000000) b"
+
+
+def one(cursor: Cursor) -> int:
+    (number,) = cursor.execute("SELECT 1").fetchone()
+    return int(number)
+
+
+def endless(cursor: Cursor) -> list[object]:
+    return cursor.execute(ENDLESS).fetchall()
+
+
+@asynccontextmanager
+async def opened(threads: int = 2, **limits: float) -> AsyncIterator[Instance]:
+    instance = Instance(threads, Deadlines(**limits))
+    try:
+        async with asyncio.timeout(60):
+            yield instance
+    finally:
+        await asyncio.to_thread(instance.close)
+
+
+def deaf(gate: threading.Event) -> Callable[[Cursor], object]:
+    """A statement that no interrupt ends: DuckDB waits inside a function of Python."""
+
+    def wait(_: int) -> int:
+        gate.wait(60)
+        return 1
+
+    def work(cursor: Cursor) -> object:
+        name = f"wait_{threading.get_ident()}"
+        cursor._raw.create_function(name, wait, ["BIGINT"], "BIGINT")  # type: ignore[list-item, arg-type]
+        return cursor.execute(f"SELECT {name}(1)").fetchall()
+
+    return work
+
+
+def test_late_read_is_interrupted_and_next_one_is_not() -> None:
+    async def scenario() -> None:
+        async with opened(1, read_s=0.2) as instance:
+            with pytest.raises(Busy):
+                await instance.run(endless, "ada")
+            assert [await instance.run(one, "ada") for _ in range(20)] == [1] * 20
+
+    asyncio.run(scenario())
+
+
+def test_late_write_is_rolled_back() -> None:
+    async def scenario() -> None:
+        def write(cursor: Cursor) -> None:
+            cursor.execute("BEGIN")
+            try:
+                cursor.execute("INSERT INTO t VALUES (1)")
+                cursor.execute(f"INSERT INTO t {ENDLESS}")
+            finally:
+                cursor.execute("ROLLBACK")
+
+        async with opened(1, write_s=0.2) as instance:
+            await instance.run(lambda c: c.execute("CREATE TABLE t (x HUGEINT)").fetchall())
+            with pytest.raises(Busy):
+                await instance.run(write)
+            assert await instance.run(lambda c: c.execute("SELECT * FROM t").fetchall()) == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("statements", "interrupted"),
+    [
+        (["SELECT 1"], True),
+        (["BEGIN", "INSERT INTO t VALUES (1)"], True),
+        (["BEGIN", "INSERT INTO t VALUES (1)", "COMMIT"], False),
+        (["INSERT INTO t VALUES (1)"], False),
+        (["CHECKPOINT"], False),
+    ],
+)
+def test_commit_is_never_interrupted(statements: list[str], interrupted: bool) -> None:
+    """The last statement is looked at while it runs, long after its deadline."""
+
+    class Raw:
+        interrupts = 0
+
+        def execute(self, statement: str) -> None:
+            if statement is statements[-1]:
+                cursor.check(float("inf"))
+
+        def interrupt(self) -> None:
+            self.interrupts += 1
+
+    raw = Raw()
+    cursor = Cursor(raw, Deadlines())  # type: ignore[arg-type]
+    for statement in statements:
+        cursor.execute(statement)
+    cursor.check(float("inf"))  # nothing runs
+    assert raw.interrupts == interrupted
+
+
+def test_owner_has_one_thread_and_others_go_on() -> None:
+    async def scenario() -> None:
+        gate = threading.Event()
+        async with opened(2) as instance:
+            waiting = [asyncio.create_task(instance.run(lambda _: gate.wait(60), "ada")) for _ in range(8)]
+            try:
+                assert await instance.run(one, "bob") == 1
+            finally:
+                gate.set()
+            assert await asyncio.gather(*waiting) == [True] * 8
+
+    asyncio.run(scenario())
+
+
+def test_stuck_thread_is_replaced_and_its_owner_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cursors, "GRACE_S", 0.2)
+
+    async def scenario() -> None:
+        gate, damaged = threading.Event(), []
+        async with opened(1, read_s=0.2) as instance:
+            instance.on_damage = lambda owner, reason: damaged.append(owner)
+            calls = [asyncio.create_task(instance.run(work, "ada")) for work in (deaf(gate), one)]
+            for call in calls:
+                with pytest.raises(Busy):
+                    await call
+            assert damaged == ["ada"] and instance.is_stuck("ada")
+            with pytest.raises(Busy):
+                await instance.run(one, "ada")
+            assert await instance.run(one, "bob") == 1
+            gate.set()
+            while instance.is_stuck("ada"):
+                await asyncio.sleep(0.01)
+            assert await instance.run(one, "ada") == 1
+
+    asyncio.run(scenario())
+
+
+def test_too_many_stuck_threads_end_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cursors, "GRACE_S", 0.2)
+
+    async def scenario() -> None:
+        gate = threading.Event()
+        async with opened(1, read_s=0.2) as instance:
+            ended = asyncio.get_running_loop().create_future()
+            instance.end = ended.set_result
+            try:
+                calls = [instance.run(deaf(gate), owner) for owner in ("ada", "bob", "carl")]
+                assert all(
+                    isinstance(one, Busy) for one in await asyncio.gather(*calls, return_exceptions=True)
+                )
+                assert "do not end" in await ended
+            finally:
+                gate.set()
+
+    asyncio.run(scenario())
