@@ -25,6 +25,7 @@ def test_a_session_has_one_summary_and_a_new_one_takes_its_place(tmp_path):
         assert (first["content"], first["sessionId"]) == ("It is about rent.", "s1")
         assert [row["content"] for row in (await ada.live("summaries")).values()] == ["It is about rent."]
         assert "User: What is the rent?\nAnswer: R9,000." in model.asked[0].question
+        assert (model.asked[0].body["temperature"], model.asked[0].body["max_tokens"]) == (0.2, 1200)
         model.rules = [Rule(say=["Something else."])]
         second = (await ada.call("POST", SESSION)).json()
         assert second["id"] == first["id"] and second["content"] == "Something else."

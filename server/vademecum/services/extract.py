@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from vademecum.engines.llm.endpoint import Endpoint
 
 TEMPERATURE = 0.1
+# The original has 200 for a list of entities; this reply also has relationships, memories and facts.
 TOKENS = 1500
 UNREADABLE = "The model's reply could not be read: there is no JSON in it. Another model may do better."
 

@@ -23,7 +23,6 @@ from vademecum.model.draft import Draft
 from vademecum.model.jobs import Job
 from vademecum.model.limits import Limits
 from vademecum.services import rows
-from vademecum.services.extract import TEMPERATURE
 from vademecum.services.places import QuestionPlaces
 from vademecum.services.portions import portions
 from vademecum.services.work import advance, unasked
@@ -31,7 +30,10 @@ from vademecum.services.work import advance, unasked
 if TYPE_CHECKING:
     from vademecum.engines.llm.endpoint import Endpoint
 
-TOKENS = 1000
+# As in the original memory service, which also cuts its input to the newest 30,000 characters (model/summary.py). There
+# is no limit on the number of episodes beside that: the characters bound the prompt.
+TEMPERATURE = 0.2
+TOKENS = 1200
 OWNER = {"sessions": "sessionId", "projects": "projectId"}
 NO_MODEL = (
     "No assistant is set up on this server, and only a language model can write summaries. Whoever runs the server can "
