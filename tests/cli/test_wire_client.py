@@ -1,0 +1,124 @@
+"""The client of docs/wire.md against a real server."""
+
+import threading
+from contextlib import contextmanager, suppress
+
+import httpx
+import pytest
+
+from cli.home import Home
+from cli.wire_client import Client
+from soon import soon_outside
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "data")
+
+
+@contextmanager
+def clients(home, server):
+    """Two devices of one user."""
+    home.add("ada@example.org")
+    token = home.token("ada@example.org")
+    devices = [Client(server.url, token, ["sessions", "episodes", "facts"]) for _ in range(2)]
+    try:
+        yield devices
+    finally:
+        for device in devices:
+            device.close()
+
+
+def session(client, title, **more):
+    return client.put("sessions", title=title, mode="analysis", **more)
+
+
+def test_wire_client_pushes_merges_deletes_and_keeps_rejected_rows(home):
+    with home.serving() as server, clients(home, server) as (ada, there):
+        rows = [session(ada, f"chat {n}") for n in range(110)]
+        ada.sync()
+        there.sync()
+        assert there.live("sessions") == {row["id"]: row for row in rows}
+        # both sides change other fields of one row
+        first = rows[0]["id"]
+        session(ada, "renamed here", id=first)
+        there.put("sessions", id=first, externalId="there")
+        for client in (ada, there, ada):
+            client.sync()
+        assert ada.live("sessions")[first]["title"] == "renamed here"
+        assert ada.live("sessions")[first] == there.live("sessions")[first]
+        assert ada.live("sessions")[first]["externalId"] == "there"
+        # deletion wins, and takes the turns of the session along
+        turn = {"userMessage": "?", "aiResponse": "!", "citations": [], "status": "done"}
+        episode = ada.put("episodes", sessionId=first, **turn)["id"]
+        ada.sync()
+        there.sync()
+        there.delete("sessions", first)
+        session(ada, "too late", id=first)
+        there.sync()
+        ada.sync()
+        ada.sync()
+        assert first not in ada.live("sessions") and episode not in ada.live("episodes")
+        # a rejected row stays marked, holds up nothing, and is accepted after it was corrected
+        bad = ada.put("sessions", title="bad", mode="wrong")["id"]
+        good = session(ada, "good")["id"]
+        ada.sync()
+        assert ada.live("sessions")[bad]["syncError"]["code"] == "INVALID"
+        session(ada, "corrected", id=bad)
+        ada.sync()
+        there.sync()
+        assert "syncError" not in ada.live("sessions")[bad]
+        assert {bad, good} <= there.live("sessions").keys()
+        # a row whose parent is not here yet waits
+        ada.put("episodes", id="early", sessionId="late", **turn)
+        ada.sync()
+        there.sync()
+        assert "early" not in there.live("episodes")
+        session(ada, "late", id="late")
+        ada.sync()
+        there.sync()
+        assert "early" in there.live("episodes")
+
+
+def test_wire_client_follows_a_stream(home):
+    with home.serving() as server, clients(home, server) as (ada, there):
+        heard = []
+
+        def follow():
+            with suppress(httpx.HTTPError):  # the server ends
+                for event in there.events("facts"):
+                    there.apply("facts", event)
+                    heard.append(event)
+
+        following = threading.Thread(target=follow)
+        following.start()
+        fact = {"value": "Bern", "sourceRemoved": False, "confidence": 1, "confirmed": True}
+
+        def arrives():
+            ada.put("facts", key="user.city", **fact)
+            ada.sync()
+            return heard
+
+        soon_outside(arrives)  # the first rows may come before the stream is open
+        assert there.live("facts") and there.live("facts").items() <= ada.live("facts").items()
+        server.end()
+        following.join(60)
+        assert not following.is_alive()
+
+
+def test_wire_client_recovers_after_a_restore(home, tmp_path):
+    with home.serving() as server, clients(home, server) as (ada, there):
+        kept, edited = (session(ada, title)["id"] for title in ("kept", "before the backup"))
+        ada.sync()
+        home.ok("backup", tmp_path / "copy")
+        session(ada, "edited after the backup", id=edited)
+        added = session(ada, "added after the backup")["id"]
+        ada.delete("sessions", kept)
+        ada.sync()
+        there.sync()
+        home.ok("restore", tmp_path / "copy", "--yes")
+        for client in (ada, there, ada):
+            client.sync()
+        for client in (ada, there):
+            titles = {i: row["title"] for i, row in client.live("sessions").items()}
+            assert titles == {edited: "edited after the backup", added: "added after the backup"}
