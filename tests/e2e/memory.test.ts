@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { expectFit, violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
 import { onServer } from "./people.ts";
-import { withProject } from "./remembered.ts";
+import { emptyMemory, fillMemory, withProject } from "./remembered.ts";
 import { withAssistant } from "./scripted.ts";
 import type { NewUser } from "../sync/harness.ts";
 
@@ -119,6 +119,17 @@ test("what is remembered is added by hand, found by place and words, and deleted
   expect(
     await device.rows("memories", { selector: { text: "The cellar key is at Bo's.", projectId: "p-flat" } }),
   ).toHaveLength(1);
+});
+
+test("the chat says when nothing more is remembered from it", async () => {
+  const said = page.getByText("Nothing more is remembered from this chat: it has 50 remembered statements.");
+  await go("/s/s-keys");
+  await page.getByText("Four, one of them for the cellar.").waitFor();
+  expect(await said.count()).toBe(0);
+  await fillMemory(ada, "s-keys", 50);
+  await said.waitFor();
+  await emptyMemory(ada, "s-keys", 50);
+  await said.waitFor({ state: "detached" });
 });
 
 test("people and things as a list and as a graph, by keyboard", async () => {

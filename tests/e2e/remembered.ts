@@ -74,3 +74,15 @@ export async function withProject(user: NewUser): Promise<void> {
     edge("x-coop", "holds", "x-deposit"),
   );
 }
+
+/** So many statements extracted from a session, each of its own. */
+const statements = (sessionId: string, count: number) =>
+  Array.from({ length: count }, (_, n) =>
+    memory(`m-${sessionId}-${n}`, 1, `Key number ${n} fits.`, { sessionIds: [sessionId] }),
+  );
+
+export const fillMemory = (user: NewUser, sessionId: string, count: number): Promise<void> =>
+  push(user, "memories", ...statements(sessionId, count));
+
+export const emptyMemory = (user: NewUser, sessionId: string, count: number): Promise<void> =>
+  push(user, "memories", ...statements(sessionId, count).map((one) => ({ ...one, _deleted: true })));

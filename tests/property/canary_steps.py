@@ -12,7 +12,7 @@ from property.books import Books, Entry, Home, canaries_in
 from server.agents import acting
 from server.endpoint import Model, Rule
 from server.house import House
-from vademecum.model.extraction import MEMORIES_MAX
+from vademecum.model.extraction import SESSION_MEMORIES_MAX
 from vademecum.services.clock import now_iso
 
 PROJECTS = 5
@@ -94,7 +94,7 @@ async def move(books: Books, rng: Random, model: Model) -> None:
 
 async def talk(books: Books, rng: Random, model: Model) -> None:
     """A conversation gives so many memories, and no more: its next turn would leave nothing to be heard."""
-    open_ones = [session for session in books.sessions if books.turns[session] < MEMORIES_MAX]
+    open_ones = [session for session in books.sessions if books.turns[session] < SESSION_MEMORIES_MAX]
     if open_ones:
         await keep_turn(books, rng, rng.choice(open_ones), model)
 

@@ -12,6 +12,7 @@ from server.endpoint import Rule
 from server.extracting import FOUND, REPLY, finished, listed, made, put_off, reply, scenario_of, talk, until
 from server.house import house, refused, run
 from soon import soon
+from vademecum.model.extraction import MEMORIES_MAX, SESSION_MEMORIES_MAX
 from vademecum.model.limits import Limits
 from vademecum.services import backup as backups
 
@@ -257,6 +258,30 @@ def test_a_job_that_failed_often_enough_waits_for_a_person(tmp_path, monkeypatch
         refused(await ada.call("POST", "/v1/jobs/extract.episodes.e9/retry"), 404, "NOT_FOUND")
 
     scenario_of(tmp_path, scenario, Rule(status=500))
+
+
+def test_five_memories_per_exchange_and_fifty_per_session(tmp_path):
+    async def scenario(h, model, ada):
+        model.rules = [
+            Rule(when=f"turn {n}.", say=reply(memories=[f"Statement {n}-{m} stands." for m in range(7)]))
+            for n in range(12)
+        ]
+        turns = [episode(f"e{n}", "s1", userMessage=f"turn {n}.") for n in range(12)]
+        await talk(ada, turns[0], project_id=None)
+        await finished(ada)
+        assert len(await ada.live("memories")) == MEMORIES_MAX == 5
+        await ada.add("episodes", *turns[1:])
+        await finished(ada)
+        assert len(await ada.live("memories")) == SESSION_MEMORIES_MAX == 50
+        await ada.add("sessions", session("s2"))
+        await ada.add(
+            "episodes", {**turns[0], "id": "other", "sessionId": "s2", "userMessage": "turn 3. again"}
+        )
+        model.rules.insert(0, Rule(when="again", say=reply(memories=["Another session has room."])))
+        await finished(ada)
+        assert len(await ada.live("memories")) == 51
+
+    scenario_of(tmp_path, scenario)
 
 
 def test_a_full_account_stores_nothing_by_halves_and_says_why(tmp_path):

@@ -19,7 +19,7 @@ from vademecum.model import names, secrets
 from vademecum.model.collections import Json, Memory
 from vademecum.model.decay import scored
 from vademecum.model.draft import Draft
-from vademecum.model.extraction import MEMORIES_MAX
+from vademecum.model.extraction import SESSION_MEMORIES_MAX
 from vademecum.model.limits import Limits
 from vademecum.model.moments import age_days
 from vademecum.model.normalise import normalise
@@ -122,8 +122,8 @@ class Memories:
     ) -> list[LookedUp]:
         """What `home` knows of each of these texts. The file must not be held: the model's answer is waited for.
 
-        `session_id`: they were extracted from this conversation. One that is full gets no more, so nothing is asked of
-        the model; should it lose one meanwhile, both memories stay."""
+        `session_id`: they were extracted from this session. If it has as many as it may, the model compares nothing; if it
+        loses one meanwhile, both memories stay."""
         if not texts:
             return []
         exact: list[list[str]] = [[] for _ in texts]
@@ -135,7 +135,7 @@ class Memories:
                 extracted += sum(_is_extracted(one, session_id) for one, _ in some)
                 found = await asyncio.to_thread(_of_forms, some, forms)
                 exact = [[*ids, *more] for ids, more in zip(exact, found, strict=True)]
-        full = extracted >= MEMORIES_MAX
+        full = extracted >= SESSION_MEMORIES_MAX
         return [
             LookedUp(home, text, seq, ids, None if ids or full else await self._repeated(user_id, home, text))
             for text, ids in zip(texts, exact, strict=True)
@@ -219,7 +219,7 @@ def keep_extracted(draft: Draft, said: Statement, known: LookedUp, limits: Limit
     head = draft.head(key_of(memory_id))
     if head is not None and head.deleted:
         return
-    if _extracted_from(draft, said.session_id) < MEMORIES_MAX:
+    if _extracted_from(draft, said.session_id) < SESSION_MEMORIES_MAX:
         _added(draft, said, known, limits, memory_id if head is None else None)
 
 

@@ -10,6 +10,7 @@ import { Composer } from "./Composer.tsx";
 import { Deleted, useDeleted } from "./Deleted.tsx";
 import { Empty } from "./Empty.tsx";
 import { Head } from "./Head.tsx";
+import { MemoryFull } from "./MemoryFull.tsx";
 import { Offer } from "./Offer.tsx";
 import { Turn } from "./Turn.tsx";
 import style from "./Conversation.module.css";
@@ -99,6 +100,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
                 onPrompt={onPrompt}
               />
             ))}
+            <MemoryFull sessionId={sessionId} />
           </Stack>
         </div>
         {!isDeleted && (

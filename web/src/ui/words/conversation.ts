@@ -12,6 +12,8 @@ export const conversation = {
   deletedKept: "What you had not sent is kept: the next new conversation begins with it.",
   earlier: (n: number) =>
     n === 1 ? "Show the earlier message" : `Show earlier messages (${n.toLocaleString(LOCALE)})`,
+  memoryFull: (n: number) =>
+    `Nothing more is remembered from this chat: it has ${n} remembered statements. Delete some under Memory to make room.`,
   ask: "Ask about your documents",
   send: "Send",
   stop: "Stop",
