@@ -182,6 +182,10 @@ class AssistantBroke(AssistantError):
     code = "ASSISTANT_FAILED"
 
 
+class ReplyNotJson(AssistantBroke):
+    """The model was asked for JSON and wrote something else."""
+
+
 class AnswerTooSlow(AssistantError):
     code = "ASSISTANT_TIMEOUT"
 

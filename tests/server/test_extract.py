@@ -231,6 +231,19 @@ def test_a_model_that_fails_is_asked_again_later_and_its_failure_said_in_words(
     scenario_of(tmp_path, scenario, rule, assistant_silence_s=silence_s, assistant_whole_s=whole_s)
 
 
+def test_reply_that_is_not_json_is_retried_once(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        found = await finished(ada)
+        assert found["counts"] == {"waiting": 0, "running": 0, "failed": 1, "done": 0}
+        assert "no JSON" in found["jobs"][0]["error"]
+        assert len(model.asked) == found["extraction"]["today"] == 2
+        await ada.call("POST", "/v1/jobs/retry")
+        await until(ada, lambda found: len(model.asked) == 4 and found["counts"]["failed"])
+
+    scenario_of(tmp_path, scenario, Rule(say=["I would rather not."]))
+
+
 def test_a_reply_that_was_cut_off_gives_what_was_whole(tmp_path):
     async def scenario(h, model, ada):
         await talk(ada)

@@ -71,7 +71,8 @@ async def list_route(
     limit: RowsOfPage = PAGE,
 ) -> Jobs:
     """Newest first: extracting memory from turns that are over, and summaries that were asked for with `later`. A job that
-    does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. While the
+    does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. A reply that is
+    not JSON is asked for once more only. While the
     assistant cannot be reached, is busy or refuses the key, jobs wait, at most an hour at a time, and nothing counts; one
     that takes the question and says nothing has been tried."""
     parts: Parts = state.parts

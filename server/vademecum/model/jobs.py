@@ -117,10 +117,15 @@ def done(job: Job) -> Job:
 def put_off(job: Job, now: str, error: str, wait_s: float = 0) -> Job:
     """It did not succeed: it waits, longer each time and at least `wait_s`, or has failed if it was tried enough. What the
     model has answered does not outlive the attempts: a person may take long to look."""
-    due = later(now, max(backoff_s(job.attempts), wait_s))
     if job.attempts >= TRIES:
-        return msgspec.structs.replace(job, state="failed", due=due, error=error, found="")
+        return fail(job, now, error)
+    due = later(now, max(backoff_s(job.attempts), wait_s))
     return msgspec.structs.replace(job, state="waiting", due=due, error=error)
+
+
+def fail(job: Job, now: str, error: str) -> Job:
+    """Mark the job as failed: only a person starts it again."""
+    return msgspec.structs.replace(job, state="failed", due=now, error=error, found="")
 
 
 def unheard(job: Job, now: str, error: str, wait_s: float) -> Job:

@@ -48,8 +48,9 @@ agent-events.jsonl         with everything: what agents did that waits to be tak
                            for a while: {"file": where it lies, "event": it} a line, or "text" of what is no JSON,
                            or "unread": why the server cannot read it
 
-To take it in elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push. The `userId` of a
-document must be the id of the account that it is pushed to.
+To import it elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push, with `"imported": true`
+beside it: then no language model is asked about old conversations. The `userId` of a document must be the id of the
+account that it is pushed to.
 """
 
 

@@ -18,7 +18,7 @@ import structlog
 
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import AssistantBroke
+from vademecum.errors import ReplyNotJson
 from vademecum.model import extraction, jobs, names, secrets
 from vademecum.model.answers import enters_prompts
 from vademecum.model.collections import Json
@@ -117,7 +117,7 @@ class Extraction:
         )
         found = await asyncio.to_thread(extraction.parse, reply)
         if found is None:
-            raise AssistantBroke(UNREADABLE)
+            raise ReplyNotJson(UNREADABLE)
         return _clean(found)
 
     async def _store(self, user_id: str, job: Job, found: Believed) -> None:

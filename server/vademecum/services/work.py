@@ -20,6 +20,7 @@ from vademecum.errors import (
     AssistantSilent,
     AssistantUnreachable,
     ModelUnknown,
+    ReplyNotJson,
     VademecumError,
 )
 from vademecum.model import causes, jobs, moments
@@ -156,6 +157,12 @@ class Worker:
             pause = max(jobs.backoff_s(outs + 1), error.retry_after_s or 0)
             how = partial(jobs.unheard if unasked(error) else jobs.put_off, error=error.message, wait_s=pause)
             await self._put_off(user_id, job, how, unheard=unasked(error))
+        except (
+            ReplyNotJson
+        ) as error:  # a model that fails twice at this most likely fails always, and each try costs
+            _log.warning("reply is not JSON", kind=job.kind, attempts=job.attempts)
+            settle = jobs.fail if job.error == error.message else jobs.put_off
+            await self._put_off(user_id, job, partial(settle, error=error.message))
         except VademecumError as error:
             _log.warning("job put off", kind=job.kind, attempts=job.attempts, code=error.code)
             wait_s = error.retry_after_s or 0
