@@ -70,6 +70,10 @@ WORDS = [
 ]
 
 
+def note(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
 def uuid7() -> str:
     value = bytearray(int(time.time() * 1000).to_bytes(6, "big") + os.urandom(10))
     value[6] = 0x70 | value[6] & 15
@@ -326,6 +330,7 @@ async def misuse(url: str, person: Person, seconds: float, which: set[str]) -> C
 
 
 def busy(url: str, person: Person, seconds: float, which: set[str], answer: Any) -> None:
+    os.nice(10)  # a client elsewhere would not take the server's cores
     answer.put(asyncio.run(misuse(url, person, seconds, which)))
 
 
@@ -362,12 +367,14 @@ async def run(given: argparse.Namespace, server: Server) -> bool:
         people = [await sign_up(client, server, number) for number in range(1, 5)]
         *others, one = people
         await settle(client, server)
+        note(f"measuring the idle server for {given.idle_seconds:g} s")
         await measure(client, others, 3)  # everything is loaded and open
         idle = await measure(client, others, given.idle_seconds)
         answer = context.Queue()
         arguments = (server.url, one, given.seconds + 2, set(given.load.split(",")), answer)
         process = context.Process(target=busy, args=arguments)
         process.start()
+        note(f"measuring the busy server for {given.seconds:g} s")
         await asyncio.sleep(2)  # it imports, and makes its files
         loaded = await measure(client, others, given.seconds)
         heard = await asyncio.to_thread(answer.get)

@@ -258,7 +258,8 @@ class Embedder:
     def _release(self, lane: _Lane, user_id: str) -> None:
         with self._wake:
             lane.queue.release(user_id)
-            self._wake.notify_all()
+            if len(lane.queue):  # a text of this user may wait for the slot
+                self._wake.notify_all()
 
     def _may_take(self, number: int) -> bool:
         """A passage. The last of several threads keeps a core free for whoever asks."""
