@@ -207,10 +207,10 @@ class Threads:
             self._lanes[call.owner].calls.clear()
             if worker.thread is not None:
                 self._start()
-        for one in failed:
-            _answer(one, None, StuckError())
         with suppress(RuntimeError):  # the loop is closed
             call.loop.call_soon_threadsafe(self._on_stuck, call.owner)
+        for one in failed:
+            _answer(one, None, StuckError())
 
 
 def _answer(call: _Call, result: Any, error: BaseException | None) -> None:
