@@ -47,6 +47,7 @@ class Served:
     data: Path
     models: Path
     settings: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
     first: Callable[[], None] | None = None  # what a forked process does to itself before it serves
     process: Process | None = None
     door: Door | None = None
@@ -63,7 +64,7 @@ class Served:
         ours = {k: v for k, v in os.environ.items() if not k.startswith("VADEMECUM_")}
         theirs = {f"VADEMECUM_{k.upper()}": v for k, v in self.settings.items()}
         where = {"VADEMECUM_MODELS": str(self.models), "PYTHONPATH": str(ROOT / "server")}
-        environment = {**ours, **theirs, **where}
+        environment = {**ours, **theirs, **where, **self.environment}
         words = ["serve", "--port", "0", "--data", str(self.data)]
         if not anew:
             self.log.touch()

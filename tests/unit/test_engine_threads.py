@@ -133,7 +133,7 @@ def test_stuck_thread_is_replaced_and_its_owner_refused(monkeypatch: pytest.Monk
     async def scenario() -> None:
         gate, damaged = threading.Event(), []
         async with opened(1, read_s=0.2) as instance:
-            instance.on_damage = lambda owner, reason: damaged.append(owner)
+            instance.on_damage = lambda owner, reason: damaged.append(owner) is None
             calls = [asyncio.create_task(instance.run(work, "ada")) for work in (deaf(gate), one)]
             for call in calls:
                 with pytest.raises(Busy):

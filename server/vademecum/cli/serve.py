@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
+import structlog
 import uvicorn
 
 from vademecum import __version__
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
     from vademecum.services.parts import Parts
 
-STOP_S = 20
+STOP_S = 8  # for requests; then they are cut off
+STOPPED_S = 15.0  # from the signal to the end of the process, whatever hangs
+LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # sockets that a restarted process takes over from itself
 BACKLOG = 2048
 # Of `localhost`, where a machine has IPv6 by name alone: then the other address will do.
 LACKING = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -43,6 +47,7 @@ IDLE_S = 75
 GC_EVERY = 50_000  # new objects between looks for cycles: a push makes thousands, none of them cyclic
 # A write takes Python's lock anew after each of its statements, and waits as long as this for a job that computes.
 SWITCH_S = 0.0005
+_log = structlog.get_logger("vademecum.serve")
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - where commands find a server that listens everywhere
 
 
@@ -90,6 +95,8 @@ class Server(uvicorn.Server):
         self._app = app
         self._settings = settings
         self._warning = warning
+        self._fenced: set[str] = set()  # accounts, at the start
+        self._sockets: list[socket.socket] = []
         self._terminals = [number for number in (1, 2) if os.isatty(number)]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -102,6 +109,7 @@ class Server(uvicorn.Server):
             raise
         if self.started:
             assert sockets
+            self._sockets = sockets
             try:
                 await self._open(*sockets[0].getsockname()[:2])
             except VademecumError:  # its words are the command's last; what was opened is closed in order
@@ -127,6 +135,8 @@ class Server(uvicorn.Server):
         gc.set_threshold(GC_EVERY, 20, 20)
         sys.setswitchinterval(SWITCH_S)
         local.publish(self._settings.data, door)
+        self._fenced = set(parts.users.fences.fenced())
+        parts.instance.end = self._end_or_restart
         link = await ensure_owner(parts)
         said = [*greeting(self._settings, url, address, link), *filter(None, [self._warning])]
         with suppress(OSError):  # as the log
@@ -152,13 +162,55 @@ class Server(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def _end_or_restart(self, reason: str) -> None:
+        """Replace this process with a new one, which is the only way to stop a stuck thread. Fences keep it from meeting
+        the same file again; without a new fence it would, so then the process ends for good."""
+        from vademecum.engines.duckdb.instance import end_process  # with the app
+
+        parts: Parts = self._app.state.parts
+        if self.should_exit or set(parts.users.fences.fenced()) <= self._fenced:
+            end_process(reason)
+        _log.critical("the server restarts", reason=reason)
+        local.path(self._settings.data).unlink(missing_ok=True)
+        parts.users.recovery.kill()
+        _execute_again([one.fileno() for one in self._sockets])
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if sig == signal.SIGHUP:
             _leave_terminal(self._terminals)
+        if not self.should_exit:
+            _end_after(STOPPED_S)
         if hasattr(self._app.state, "parts"):
             self._app.state.parts.hub.close()
             self._app.state.parts.answers.stop()
         super().handle_exit(sig, frame)
+
+
+def _execute_again(listening_fds: list[int]) -> None:
+    """Run the same command in this process. Clients that connect meanwhile wait in the sockets' backlog."""
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - of numbers
+        with suppress(OSError):  # the one that the listing used
+            os.set_inheritable(int(name), int(name) <= 2 or int(name) in listening_fds)
+    os.environ[LISTEN_FDS] = ",".join(map(str, listening_fds))
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606
+
+
+def _inherited() -> list[socket.socket]:
+    """Return the sockets that `_execute_again` passed on."""
+    passed = os.environ.pop(LISTEN_FDS, "")
+    return [socket.socket(fileno=int(number)) for number in passed.split(",") if number]
+
+
+def _end_after(seconds: float) -> None:
+    """End the process if it still runs then. Acknowledged commits are on the disk."""
+
+    def end() -> None:
+        _log.critical("the shutdown hangs: the server ends without it", after_s=seconds)
+        os._exit(1)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
 
 
 @contextmanager
@@ -276,7 +328,7 @@ def serve(data: Path, **flags: object) -> None:
     settings = settings_to_begin(data, **flags)
     warning = tls.check(settings)
     # Who comes to a folder that somebody serves is told that, not that the port is in use.
-    ours = [] if is_begun(settings.data) else listening(settings)
+    ours = _inherited() or ([] if is_begun(settings.data) else listening(settings))
     from vademecum.app import create_app  # all there is, which `--help` need not wait for
     from vademecum.services import logs
 
@@ -305,3 +357,5 @@ def serve(data: Path, **flags: object) -> None:
             server_header=False,
         )
         Server(config, app, settings, warning).run(ours)
+        if hasattr(app.state, "parts") and app.state.parts.instance.stuck_count():
+            os._exit(0)  # the interpreter would wait for them

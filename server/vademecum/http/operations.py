@@ -15,6 +15,7 @@ from vademecum.http.rates import address_of, is_loopback
 from vademecum.services.parts import Parts
 
 PROBE_BYTES = 2**20
+READY_S = 7.0  # for each of the two checks, so that an answer takes less than 15 s
 
 
 class Health(msgspec.Struct):
@@ -72,7 +73,8 @@ async def _check_store(parts: Parts) -> None:
 
 async def _attempt(check: Any) -> str:
     try:
-        await check
+        async with asyncio.timeout(READY_S):
+            await check
     except Busy as error:
         return f"failed: {error.message}"
     except Exception as error:

@@ -90,14 +90,15 @@ def end_process(reason: str) -> None:
 
 
 class Instance:
-    """`on_damage` is told the owner of a call that met damage, and the reason. `on_rebuilt` is called when all files
+    """`on_damage` is told the owner of a call that met damage, and the reason; it returns whether that owner is fenced or
+    known to be spared. `on_rebuilt` is called when all files
     have been detached because DuckDB had to be started again. `end` ends the process; both run in the event loop."""
 
     _numbers = itertools.count(1)
 
     def __init__(self, threads: int | None = None, deadlines: Deadlines | None = None) -> None:
         self.deadlines = deadlines or Deadlines()
-        self.on_damage: Callable[[str, str], None] = lambda owner, reason: None
+        self.on_damage: Callable[[str, str], bool] = lambda owner, reason: True
         self.on_rebuilt: list[Callable[[], None]] = []
         self.end: Callable[[str], None] = end_process
         self._connection = connect(":memory:")
@@ -142,8 +143,9 @@ class Instance:
 
     def _stuck(self, owner: str) -> None:
         """A thread does not return: its user is fenced, and a process with too many such threads ends."""
-        self.on_damage(owner, "a statement did not end within its deadline")
-        if self.stuck_count() >= STUCK_MAX:
+        if not self.on_damage(owner, "a statement did not end within its deadline"):
+            self.end("a statement that everybody needs does not end")
+        elif self.stuck_count() >= STUCK_MAX:
             self.end(f"{STUCK_MAX} statements do not end")
 
     def stuck_count(self) -> int:

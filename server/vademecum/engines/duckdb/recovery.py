@@ -39,6 +39,13 @@ class Recovery:
         self._not_before: dict[str, float] = {}  # on the monotonic clock
         self._turn = asyncio.Semaphore(1)
         self._is_closing = False
+        self._children: set[asyncio.subprocess.Process] = set()
+
+    def kill(self) -> None:
+        """Kill the processes that recover files; this one is about to end."""
+        for child in self._children:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
 
     def begin(self, user_id: str) -> None:
         """Try to recover a fenced account in the background, unless that failed a short while ago."""
@@ -59,7 +66,7 @@ class Recovery:
             async with self._turn, self._detached(user_id) as folder:
                 if self._fences.reason(user_id) is None:  # a restore was quicker
                     return
-                await recover(folder / RECORDS)
+                await recover(folder / RECORDS, self._children)
                 self._fences.lift(user_id)
             self._failures.pop(user_id, None)
         except Exception as error:
@@ -71,8 +78,9 @@ class Recovery:
             )
 
 
-async def recover(path: Path) -> None:
-    """Replace a detached file with a copy of all that it holds. Raises OSError, changing nothing, when that fails."""
+async def recover(path: Path, children: set[asyncio.subprocess.Process]) -> None:
+    """Replace a detached file with a copy of all that it holds. Raises OSError, changing nothing, when that fails.
+    `children` holds the process for as long as it runs."""
     log = path.with_name(f"{path.name}.wal")
     size = sum(one.stat().st_size for one in (path, log) if one.exists())
     with staged(path) as new:
@@ -85,6 +93,7 @@ async def recover(path: Path) -> None:
             stdin=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
+        children.add(child)
         try:
             async with asyncio.timeout(2 * Deadlines().by_size(size)):
                 _, said = await child.communicate()
@@ -93,6 +102,8 @@ async def recover(path: Path) -> None:
                 child.kill()
             await child.wait()
             raise
+        finally:
+            children.discard(child)
         if child.returncode != 0:
             raise OSError(
                 said.decode(errors="replace").strip().rpartition("\n")[2] or "the process was killed"

@@ -235,16 +235,19 @@ class Users:
                     if self._entries.get(user_id) is entry:
                         del self._entries[user_id]
 
-    def _fence(self, user_id: str, reason: str) -> None:
-        """Refuse an account whose file met damage, and begin to recover it."""
-        if not self._knows(user_id) or user_id in self._replacing:
-            return
+    def _fence(self, user_id: str, reason: str) -> bool:
+        """Refuse an account whose file met damage, and begin to recover it. Return False if there is no such account."""
+        if not self._knows(user_id):
+            return False
+        if user_id in self._replacing and not self.files.instance.is_stuck(user_id):
+            return True
         self.fences.fence(user_id, reason)
         entry = self._entries.get(user_id)
         if entry is not None and entry.store is not None:
             entry.store.lost = True
         if not self.files.instance.is_stuck(user_id):
             self.recovery.begin(user_id)
+        return True
 
     def _forget_files(self) -> None:
         """DuckDB was started again, without any file attached."""
