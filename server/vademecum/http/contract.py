@@ -50,6 +50,7 @@ MEANINGS = {
     "ASSISTANT_BUSY": "The endpoint has too much to do: wait `Retry-After` seconds.",
     "ASSISTANT_TIMEOUT": "The answer took too long.",
     "BROKEN": "The server failed. Nothing that it acknowledged is lost.",
+    "FENCED": "The records of this account are damaged; `detail` names the file. Other accounts are served.",
     "ERROR": "Any other refusal; `detail` says which.",
 }
 DESCRIPTION = "\n".join(
