@@ -86,8 +86,7 @@ def test_wire_client_follows_a_stream(home):
 
         def follow():
             with suppress(httpx.HTTPError):  # the server ends
-                for event in there.events("facts"):
-                    there.apply("facts", event)
+                for event in there.follow("facts"):
                     heard.append(event)
 
         following = threading.Thread(target=follow)
@@ -100,10 +99,10 @@ def test_wire_client_follows_a_stream(home):
             return heard
 
         soon_outside(arrives)  # the first rows may come before the stream is open
-        assert there.live("facts") and there.live("facts").items() <= ada.live("facts").items()
         server.end()
         following.join(60)
         assert not following.is_alive()
+        assert there.live("facts") and there.live("facts").items() <= ada.live("facts").items()
 
 
 def test_wire_client_recovers_after_a_restore(home, tmp_path):

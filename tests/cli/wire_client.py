@@ -137,24 +137,26 @@ class Client:
             answer.raise_for_status()
             return answer.json()
 
-    def events(self, name: str) -> Iterator[Row]:
-        """Follow a collection until the server closes the stream."""
+    def follow(self, name: str) -> Iterator[Row]:
+        """Sync, then apply a collection's events as they come, until the server closes the stream."""
         path = f"/v1/sync/{name}/{self._version}/pullStream"
         with self._http.stream("GET", path) as answer:
+            self.sync()  # after the stream is open, or a commit between the two would be missed
             event = "message"
             for line in answer.iter_lines():
                 if line.startswith("event:"):
                     event = line.removeprefix("event:").strip()
                 elif line.startswith("data:") and event == "message":
-                    yield json.loads(line.removeprefix("data:"))
+                    yield self._apply(name, json.loads(line.removeprefix("data:")))
                 elif not line:
                     event = "message"
 
-    def apply(self, name: str, event: Row) -> None:
+    def _apply(self, name: str, event: Row) -> Row:
         mine = self.collections[name]
         if event["checkpoint"]["lwt"] > mine.checkpoint["lwt"]:
             self._take(name, event["documents"])
             mine.checkpoint = event["checkpoint"]
+        return event
 
 
 def _united(mine: Row, theirs: Row) -> Row:
