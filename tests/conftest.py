@@ -15,6 +15,9 @@ pytest.register_assert_rewrite("cli", "faults", "property", "server")
 # Threads of numpy's, in tests and in what they start: they spin while they wait, on cores that other tests need.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# The models of this machine are found by no test that does not name them.
+os.environ["XDG_CACHE_HOME"] = os.devnull
+
 # The certificates that a client believes are read from their file for each: as much as a small server costs.
 httpx._transports.default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
 
