@@ -20,7 +20,7 @@ from pptx.oxml.ns import nsdecls
 from unit.files.making import saved
 from unit.files.reading import text_of
 from unit.files.test_office import strict
-from vademecum.engines.files import drawn, word
+from vademecum.engines.files import archive, word
 from vademecum.engines.files.parsed import Limits
 
 CHART = ["Paid in May", "\tEast\tWest", "Rent\t1.5\t2.5", "Heating\t3\t4"]
@@ -139,7 +139,7 @@ def test_docx_what_is_hidden_is_not_drawn(hidden):
 
 def test_a_chart_is_read_once_however_often_it_is_shown(monkeypatch):
     read = []
-    usual = drawn.archive.xml
-    monkeypatch.setattr(drawn.archive, "xml", lambda content: (read.append(content), usual(content))[1])
+    usual = archive.xml
+    monkeypatch.setattr(archive, "xml", lambda content: (read.append(content), usual(content))[1])
     word.parse(word_drawn(), Limits())
     assert len([content for content in read if b"chartSpace" in content]) == 1

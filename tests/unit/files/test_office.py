@@ -72,7 +72,7 @@ def test_templates_shows_and_what_has_macros_are_read_as_what_they_are_like(endi
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_what_a_document_has_many_times_by_one_name_is_written_once_where_it_is_written_anew():
     claimed = b"x" * 2**16
-    out = io.BytesIO(kin("docm"))
+    out = io.BytesIO(strict(plain_files()["docx"]))
     with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as archive:
         for content in (*[b"x"] * 500, claimed):
             archive.writestr("word/more.xml", content)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from vademecum.engines.files import archive
+from vademecum.engines.files.package import Package, Relation
 
-# Written out: python-docx and python-pptx each name them, and a reader loads but one of the two.
 _DRAWING, _CHARTS, _DIAGRAMS = (
     f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("main", "chart", "diagram")
 )
@@ -19,10 +18,11 @@ _UNSAID = {"pres", "parTrans", "sibTrans"}  # how a diagram is drawn
 class Drawn:
     """The charts and diagrams of one file. Each is read once, however often it is shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, package: Package) -> None:
+        self._package = package
         self._lines: dict[str, list[str]] = {}
 
-    def lines(self, graphic: Any, relations: Mapping[str, Any]) -> list[str]:
+    def lines(self, graphic: Any, relations: Mapping[str, Relation]) -> list[str]:
         """What a `GRAPHIC` shows, by the relations of the member in which it stands. None: a picture, or lost."""
         chart, diagram = graphic.find(f"{_CHARTS}chart"), graphic.find(f"{_DIAGRAMS}relIds")
         if chart is not None:
@@ -31,13 +31,13 @@ class Drawn:
             return self._read(relations.get(diagram.get(f"{_RELATED}dm")), _diagram)
         return []
 
-    def _read(self, relation: Any, reader: Any) -> list[str]:
-        if relation is None or relation.is_external:
+    def _read(self, relation: Relation | None, reader: Any) -> list[str]:
+        if relation is None or relation.place is None:
             return []
-        part = relation.target_part
-        if part.partname not in self._lines:
-            self._lines[part.partname] = list(reader(archive.xml(part.blob)))
-        return self._lines[part.partname]
+        if relation.place not in self._lines:
+            root = self._package.optional_xml(relation.place)
+            self._lines[relation.place] = [] if root is None else list(reader(root))
+        return self._lines[relation.place]
 
 
 def _diagram(root: Any) -> Iterator[str]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from docx.oxml.ns import qn
-
+from vademecum.engines.files.package import qn
 from vademecum.engines.files.properties import child, switch, value
 
 _LEVELS = 9

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from docx.oxml.ns import qn
+from vademecum.engines.files.package import qn
 
 VALUE = qn("w:val")
 _NAMES = VALUE.removesuffix("val")

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import PurePath
 
 from vademecum.engines.files.encoding import decode
-from vademecum.engines.files.parsed import EPUB, ODT, OOXML, PDF, Unreadable
+from vademecum.engines.files.parsed import DOCX, EPUB, ODT, OOXML, PDF, PPTX, XLSX, Unreadable
 
 BY_ENDING = {
     "md": "text/markdown",
@@ -18,6 +18,11 @@ BY_ENDING = {
     "tsv": "text/tab-separated-values",
     "jsonl": "application/json",
     "ndjson": "application/json",
+}
+_MAIN_TYPES = {
+    DOCX: b"wordprocessingml.document.main+xml",
+    PPTX: b"presentationml.presentation.main+xml",
+    XLSX: b"spreadsheetml.sheet.main+xml",
 }
 _MARKUP_ENDINGS = {"html", "htm", "xhtml"}
 _PDF_END = re.compile(rb"startxref\s+\d+\s+%%EOF\s*$")
@@ -64,12 +69,22 @@ def _archive(data: bytes) -> str:
                 kind = archive.read("mimetype").decode("ascii", "replace").strip()
                 if kind in (EPUB, ODT):
                     return kind
+            types = _content_types(archive)
     except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
         raise Unreadable("DAMAGED") from error
+    # Names of Office files ignore case, and some programs write backslashes.
+    usual = [name.replace("\\", "/") for name in names]
     for main, kind in OOXML.items():
-        if any(re.fullmatch(main, name) for name in names):
+        if any(re.fullmatch(main, name, re.I) for name in usual) or _MAIN_TYPES[kind] in types:
             return kind
     raise Unreadable("UNSUPPORTED_TYPE")
+
+
+def _content_types(archive: zipfile.ZipFile) -> bytes:
+    """Return the list of types of an Office file, whose main part may have any name."""
+    name = "[Content_Types].xml"
+    is_listed = name in archive.namelist() and archive.getinfo(name).file_size < 2**20
+    return archive.read(name) if is_listed else b""
 
 
 def _plain(data: bytes, filename: str) -> str:

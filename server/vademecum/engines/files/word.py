@@ -8,26 +8,26 @@ them, and what stands below them after all.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Set
 from functools import partial
 from typing import Any
 
-import docx
-from docx.opc.constants import CONTENT_TYPE
-from docx.opc.part import PartFactory
-from docx.oxml.ns import qn
 from lxml import etree
 
 from vademecum.engines.files import archive
 from vademecum.engines.files.drawn import GRAPHIC, Drawn
+from vademecum.engines.files.encoding import decode
+from vademecum.engines.files.markup import html_parts
 from vademecum.engines.files.numbering import Counting, Numbering
+from vademecum.engines.files.package import Package, Relation, qn
 from vademecum.engines.files.parsed import DOCX, Limits, Parsed, Part, Unreadable, joined
 from vademecum.engines.files.properties import VALUE, child, switch, value
+from vademecum.engines.files.sniff import sniff
 
-# python-docx would read it itself, and refuse the document if it is broken.
-PartFactory.part_type_for.pop(CONTENT_TYPE.WML_NUMBERING, None)
+_MAIN = "word/document.xml"
 
 _PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc"))
+_CHUNK = qn("w:altChunk")
 # Those of a formula, too.
 _LETTERS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
 _NUMBER = qn("w:lvlText")  # of a paragraph, where it is written out; no document has one there
@@ -42,6 +42,7 @@ _OUTSIDE = _GONE | {_PARAGRAPH}  # a paragraph's own words are not those of a bo
 _NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
 _ID = qn("w:id")
 _ABOUT_SHAPES = (qn("wp:docPr"), "{*}cNvPr")
+_HEADING = re.compile("heading [1-9]$|Heading|Title")
 _UNBLANK = re.compile(r"[^\s\x85\ufeff]")  # what is a blank to Python or to a browser is one here
 _SIGNS = {
     qn("w:tab"): "\t",
@@ -52,26 +53,29 @@ _SIGNS = {
 }
 
 
-def parse(data: bytes, limits: Limits) -> Parsed:
-    document = docx.Document(archive.without_lost(archive.office(data, limits), limits))
-    headings = {
-        style.style_id for style in document.styles if (style.name or "").startswith(("Heading", "Title"))
-    }
-    hidden = _hidden_styles(document.styles.element)
-    numbering = _numbering(document)
+def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
+    """`is_chunk`: the document stands in another one, so chunks in it are not read."""
+    document = _Document(data, limits)
+    hidden = _hidden_styles(document.styles)
+    numbering = document.numbering()
 
     def story() -> Callable[[Any], None]:
-        """What makes a tree, or several that go on counting, as Word shows them."""
+        """Return a function that makes a tree, or several that go on counting, as Word shows them."""
         counting = Counting(numbering) if numbering else None
         return partial(_make_shown, hidden=hidden, counting=counting)
 
-    story()(document.element.body)
-    _write_out_drawn(document.element.body, document.part.rels)
-    notes = _notes(document.part, story)
+    story()(document.body)
+    _write_out_drawn(document)
+    notes = _notes(document, story)
+    headings = _headings(document.styles)
     around_pages = story()
     parts = _around(document, "header", around_pages)
     section: str | None = None
-    for block in archive.topmost(document.element.body, {_PARAGRAPH, _TABLE}, _GONE):
+    for block in archive.topmost(document.body, {_PARAGRAPH, _TABLE, _CHUNK}, _GONE):
+        if block.tag == _CHUNK:
+            found = [] if is_chunk else _chunk(document, block, limits)
+            parts += [Part(part.text, section=part.section or section) for part in found]
+            continue
         text = _text(block)
         style = block.find(_STYLE)
         said = text.removeprefix(block.findtext(_NUMBER, "")).strip()
@@ -83,6 +87,62 @@ def parse(data: bytes, limits: Limits) -> Parsed:
         )  # each once, however often named
         parts.append(Part("\n".join([text, *filter(None, below)]), section=section))
     return Parsed(DOCX, joined(parts + _around(document, "footer", around_pages)))
+
+
+class _Document:
+    """The parts of a document that are read."""
+
+    def __init__(self, data: bytes, limits: Limits) -> None:
+        self.package = Package(data, limits)
+        main = self.package.main(_MAIN)
+        self.body = child(self.package.xml(main), "body")
+        if self.body is None:
+            raise Unreadable("DAMAGED")
+        self.relations = self.package.relations(main)
+        self.styles = self._named("styles")
+        self.settings = self._named("settings")
+
+    def related(self, *kinds: str) -> Iterator[str]:
+        return self.package.related(self.relations, *kinds)
+
+    def numbering(self) -> Numbering | None:
+        """Return None if the document has no numbering that can be read."""
+        try:
+            root = self.package.optional_xml(next(self.related("numbering"), None))
+            return None if root is None else Numbering(root, self.styles)
+        except Unreadable:
+            return None
+
+    def _named(self, kind: str) -> Any:
+        """Return a part that a document may lack; an empty element in place of it."""
+        root = self.package.optional_xml(next(self.related(kind), None))
+        return etree.Element(qn(f"w:{kind}")) if root is None else root
+
+
+def _headings(styles: Any) -> set[str]:
+    named = (
+        (style.get(qn("w:styleId")), value(style, "name")) for style in styles.iterchildren(qn("w:style"))
+    )
+    return {style for style, name in named if _HEADING.match(name)}
+
+
+def _chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
+    """Return the text of a file within the document, which Word shows in its place: HTML, plain text or DOCX."""
+    relation = document.relations.get(mark.get(qn("r:id")), Relation("", None))
+    if relation.place is None:
+        return []
+    try:
+        data = document.package.bytes(relation.place)
+        kind = sniff(data, relation.place)
+        if kind == DOCX:
+            return parse(data, limits, is_chunk=True).parts
+        if kind == "text/html":
+            return html_parts(decode(data))
+        return [Part(decode(data))] if kind == "text/plain" else []
+    except Unreadable as error:
+        if error.code not in ("DAMAGED", "EMPTY", "UNSUPPORTED_TYPE", "GARBLED"):
+            raise
+        return []
 
 
 def _hidden_styles(root: Any) -> set[str]:
@@ -114,17 +174,6 @@ def _make_shown(root: Any, hidden: Set[str], counting: Counting | None) -> None:
     _take_hidden(root, hidden)
     if counting:
         _write_out_numbers(root, counting, hidden)
-
-
-def _numbering(document: Any) -> Numbering | None:
-    """None if the document has none that can be read."""
-    for relation in document.part.rels.values():
-        if not relation.is_external and relation.reltype.endswith("/numbering"):
-            try:
-                return Numbering(archive.xml(relation.target_part.blob), document.styles.element)
-            except Unreadable:
-                return None
-    return None
 
 
 def _write_out_numbers(root: Any, counting: Counting, hidden: Set[str]) -> None:
@@ -159,11 +208,11 @@ def _is_end_gone(paragraph: Any, hidden: Set[str]) -> bool:
     return value(properties, "pStyle") in hidden if own is None else own
 
 
-def _write_out_drawn(root: Any, relations: Mapping[str, Any]) -> None:
-    """What a chart or a diagram says, as a box of text where it stands."""
-    drawn = Drawn()
-    for graphic in list(root.iter(GRAPHIC)):
-        if lines := drawn.lines(graphic, relations):
+def _write_out_drawn(document: _Document) -> None:
+    """Write the text of each chart and diagram as a text box where it stands."""
+    drawn = Drawn(document.package)
+    for graphic in list(document.body.iter(GRAPHIC)):
+        if lines := drawn.lines(graphic, document.relations):
             box = etree.SubElement(graphic, _BOX)
             for line in lines:
                 etree.SubElement(etree.SubElement(box, _PARAGRAPH), qn("w:t")).text = line
@@ -181,19 +230,20 @@ def _is_hidden(run: Any, styles: Set[str]) -> bool:
     return sum(style is not None and style.get(VALUE) in styles for style in (named, around)) == 1
 
 
-def _around(document: Any, place: str, show: Callable[[Any], None]) -> list[Part]:
-    """What stands above or below the pages, each once. A number alone is that of the page."""
-    odd_and_even = switch(document.settings.element, "evenAndOddHeaders")
+def _around(document: _Document, place: str, show: Callable[[Any], None]) -> list[Part]:
+    """Return the texts above or below the pages, each once. A number alone is that of the page."""
+    odd_and_even = switch(document.settings, "evenAndOddHeaders")
     found: dict[str, Part] = {}
     read = set()
-    for section in document.element.body.iter(qn("w:sectPr")):
+    for section in document.body.iter(qn("w:sectPr")):
         is_shown = {"default": True, "first": switch(section, "titlePg"), "even": odd_and_even}
         for reference in section.iterchildren(qn(f"w:{place}Reference")):
-            relation = document.part.rels.get(reference.get(qn("r:id")))
-            is_ours = relation is not None and not relation.is_external
-            root = getattr(relation.target_part, "element", None) if is_ours else None
-            if root is not None and root not in read and is_shown.get(reference.get(qn("w:type"), "default")):
-                read.add(root)
+            part = document.relations.get(reference.get(qn("r:id")), Relation("", None)).place
+            if part is None or part in read or not is_shown.get(reference.get(qn("w:type"), "default")):
+                continue
+            read.add(part)
+            root = document.package.optional_xml(part)
+            if root is not None:
                 show(root)
                 said = _blocks(root).strip()
                 if any(map(str.isalpha, said)):
@@ -201,12 +251,12 @@ def _around(document: Any, place: str, show: Callable[[Any], None]) -> list[Part
     return list(found.values())
 
 
-def _notes(part: Any, story: Callable[[], Callable[[Any], None]]) -> dict[tuple[str, str], str]:
-    """What each note says, by what refers to it."""
+def _notes(document: _Document, story: Callable[[], Callable[[Any], None]]) -> dict[tuple[str, str], str]:
+    """Return the text of each note by what refers to it. Notes that are damaged are left out."""
     found = {}
-    for relation in part.rels.values():
-        if not relation.is_external and relation.reltype.endswith(("/footnotes", "/endnotes")):
-            root = archive.xml(relation.target_part.blob)
+    for place in document.related("footnotes", "endnotes"):
+        root = document.package.optional_xml(place)
+        if root is not None:
             story()(root)
             for note in root.iterchildren(*_NOTES):
                 found[_NOTES[note.tag], note.get(_ID)] = _blocks(note).strip()
