@@ -220,6 +220,22 @@ def test_what_is_remembered_is_found_in_its_project_and_forgotten_there(shop: Sh
     asyncio.run(go())
 
 
+def test_null_argument_counts_as_left_out(shop: Shop) -> None:
+    async def go() -> None:
+        async with shop.agent("app") as client:
+            for tool in (await client.list_tools()).tools:
+                is_nullable = "null" in str(tool.input_schema["properties"]["project"])
+                assert ("`project`: null means all" in (tool.description or "")) == is_nullable
+                assert "null counts as left out" in (tool.description or "")
+            nulls = dict.fromkeys(("kind", "path", "before", "after", "limit"))
+            assert canaries(await ask(client, "search", query="canary dawn", **nulls)) == {"ada app"}
+            assert canaries(await ask(client, "recent_context", tokens=None)) == {"ada app"}
+            kept = (await ask(client, "remember", text="A note.", pinned=None, project=None)).json
+            assert kept["scope"]["project"]["name"] == "app"
+
+    asyncio.run(go())
+
+
 MALFORMED: list[tuple[str, dict[str, Any]]] = [
     ("search", {}),
     ("search", {"query": 5}),
@@ -238,7 +254,8 @@ MALFORMED: list[tuple[str, dict[str, Any]]] = [
     ("timeline", {"id": "x", "before": -1}),
     ("recent_context", {"tokens": 0}),
     ("remember", {"text": ""}),
-    ("remember", {"text": "x", "project": None}),
+    ("remember", {"text": None}),
+    ("search", {"query": "a", "projects": None}),
     ("forget", {"id": "*"}),
     ("forget", {}),
     ("sing", {}),

@@ -53,7 +53,7 @@ async def heard(person, query="What is the rent?", **more):
     assert answer.headers["content-type"].startswith("text/event-stream")
     events = events_of(answer.text)
     assert [name for name, _ in events[:1]] == ["context"]
-    assert {name for name, _ in events[1:-1]} <= {"delta"} and events[-1][0] in ("done", "failed")
+    assert {name for name, _ in events[1:-1]} <= {"delta", "restart"} and events[-1][0] in ("done", "failed")
     return events
 
 
@@ -81,7 +81,8 @@ async def last_event(lines):
 
 
 def text_of(events):
-    return "".join(data["text"] for name, data in events if name == "delta")
+    starts = [at for at, (name, _) in enumerate(events) if name == "restart"]
+    return "".join(data["text"] for name, data in events[max(starts, default=0) :] if name == "delta")
 
 
 def scenario_of(tmp_path, scenario, *rules, **settings):

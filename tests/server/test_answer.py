@@ -239,7 +239,7 @@ SAID = 'data: {"choices":[{"delta":{"content":"It is "}}]}\n\n'
             "It is ",
             "ASSISTANT_FAILED",
         ),
-        (Rule(raw='data: {"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n'), "", "ASSISTANT_FAILED"),
+        (Rule(raw='data: {"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n'), "\ufffd", "ASSISTANT_FAILED"),
         (Rule(say=["<think>and think"]), "", "ASSISTANT_FAILED"),
         (Rule(say=["word "], pause_s=0.1, ends="never"), None, "ASSISTANT_TIMEOUT"),
         (Rule(raw=CANARY), "", "ASSISTANT_FAILED"),

@@ -40,11 +40,23 @@ def test_what_is_shown_does_not_depend_on_where_the_pieces_are_cut():
         "<thin": "<thin",
         "<think>never said </thin": "",
         "a < b": "a < b",
+        "<thinking>Hm.</thinking>Yes": "Yes",
+        "[THINK]Hm.[/THINK]Yes": "Yes",
+        "Hm, I say R9.\n</think>\n\nIt is R9.": "It is R9.",
+        "Hm.</think>Yes, </think> ends it": "Yes, </think> ends it",
+        "The mark `</think>` ends it": "The mark `</think>` ends it",
+        "```\n</think>\n```": "```\n</think>\n```",
+        "Write <think> and </think>.": "Write <think> and </think>.",
+        "no end </thin": "no end </thin",
     }
     for text, told in said.items():
         for step in range(1, len(text) + 1):
             shown = AnswerText()
-            pieces = [shown.feed(text[start : start + step]) for start in range(0, len(text), step)]
+            pieces = []
+            for start in range(0, len(text), step):
+                piece = shown.feed(text[start : start + step])
+                pieces = [piece] if shown.has_restarted else [*pieces, piece]
+                shown.has_restarted = False
             assert "".join([*pieces, shown.end()]) == told, (text, step)
 
 

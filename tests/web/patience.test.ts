@@ -34,7 +34,11 @@ async function asking(refusals: Refused[], patienceS: number, signal = new Abort
   const wire = { base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, headers: {} };
   const question = { query: "rent?", sessionId: "s1", episodeId: "e1" };
   const told: string[] = [];
-  const listener = { context: () => {}, delta: (text: string) => void told.push(text) };
+  const listener = {
+    context: () => {},
+    delta: (text: string) => void told.push(text),
+    restart: () => void told.splice(0),
+  };
   const wait = (seconds: number) => void waits.push(seconds);
   ending = await patiently(() => answer(wire, question, listener, signal), signal, wait, patienceS);
   return told.join("");

@@ -30,13 +30,13 @@ from vademecum.http.asked import QueryText, Req
 from vademecum.http.connected import while_connected
 from vademecum.http.problems import problems
 from vademecum.model.collections import Id
-from vademecum.services.answer import Answering, Delta, Done, Event, Told
+from vademecum.services.answer import Answering, Delta, Done, Event, Restart, Told
 from vademecum.services.context import Question
 from vademecum.services.follow import frame
 from vademecum.services.parts import Parts
 from vademecum.services.tokens import is_valid
 
-NAMES: dict[type[Event], str] = {Told: "context", Delta: "delta", Done: "done"}
+NAMES: dict[type[Event], str] = {Told: "context", Delta: "delta", Restart: "restart", Done: "done"}
 
 
 class AnswerQuestion(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -76,7 +76,7 @@ async def assistant_route(state: State) -> Assistant:
     operation_id="answer",
     tags=["assistant"],
     summary="Answer a question",
-    responses=told(Told | Delta | Done | Failure, media_type=EVENTS)
+    responses=told(Told | Delta | Restart | Done | Failure, media_type=EVENTS)
     | problems(
         NotFound,
         TooLarge,
@@ -91,7 +91,7 @@ async def assistant_route(state: State) -> Assistant:
 )
 async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: State) -> Stream:
     """Events: first `context`, what went into the prompt, with the passages in its order; then `delta`s, the text as it
-    comes; last `done`, or `failed` with a code and words for a person. Closing the connection ends the answer. In an
+    comes; `restart` if the text so far was the model's reasoning and is to be discarded; last `done`, or `failed` with a code and words for a person. Closing the connection ends the answer. In an
     authoritative session for whose question nothing is found, the answer says so and no model is asked."""
     parts: Parts = state.parts
     if not data.query.strip():

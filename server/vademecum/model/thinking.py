@@ -1,43 +1,88 @@
-"""Some models think aloud before they answer, between `<think>` and `</think>`. That is not shown."""
+"""Remove a model's reasoning from its answer.
+
+Some models reason before they answer, between `<think>` and `</think>` or variants of these tags. The chat templates of
+others (DeepSeek R1, Qwen3-Thinking) contain the opening tag, so only the closing one arrives.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
-OPENING = "<think>"
-CLOSING = "</think>"
+_CLOSING = {"<think>": "</think>", "<thinking>": "</thinking>", "[THINK]": "[/THINK]"}
+_UNOPENED = re.compile("|".join(map(re.escape, _CLOSING.values())))
+_LONGEST = max(map(len, _CLOSING.values()))
 
 
 class AnswerText:
-    """The text of an answer out of pieces as they arrive. Only what an answer begins with is thinking: the mark in the
-    middle of it is text, as in an answer about HTML."""
+    """The text of an answer that arrives in pieces, without reasoning.
+
+    Reasoning stands only at the beginning of an answer: a tag in the middle is text, as in an answer about HTML. A first
+    closing tag without an opening one means that all text so far was reasoning: `feed` then sets `has_restarted`.
+    """
 
     def __init__(self) -> None:
-        self._state: Literal["begins", "thinks", "tells"] = "begins"
-        self._held = ""  # not decided yet: it may be the beginning of a mark
+        self.has_restarted = False  # the caller discards what it was given before, and resets this
+        self._state: Literal["begins", "thinks", "answers"] = "begins"
+        self._closing = ""  # of the tag that was opened
+        self._pending = ""  # may be the beginning of a tag
+        self._shown = ""
+        self._may_restart = True
 
     def feed(self, text: str) -> str:
-        """What can be shown now."""
-        if self._state == "tells":
-            return text
-        self._held += text
+        """Return the text to show now."""
+        self._pending += text
         if self._state == "thinks":
-            _, closing, after = self._held.partition(CLOSING)
+            _, closing, after = self._pending.partition(self._closing)
             if not closing:
-                self._held = self._held[-len(CLOSING) :]
+                self._pending = self._pending[-len(self._closing) :]
                 return ""
-            self._state, self._held = "begins", after
-        self._held = self._held.lstrip()
-        if self._held.startswith(OPENING):
-            self._state = "thinks"
-            rest, self._held = self._held.removeprefix(OPENING), ""
-            return self.feed(rest)
-        if OPENING.startswith(self._held):
-            return ""
-        self._state = "tells"
-        return self.end()
+            self._state, self._pending = "begins", after
+        if self._state == "begins":
+            self._pending = self._pending.lstrip()
+            opening = next((tag for tag in _CLOSING if self._pending.startswith(tag)), "")
+            if opening:
+                self._state, self._closing, self._may_restart = "thinks", _CLOSING[opening], False
+                rest, self._pending = self._pending.removeprefix(opening), ""
+                return self.feed(rest)
+            if any(tag.startswith(self._pending) for tag in _CLOSING):
+                return ""
+            self._state = "answers"
+        return self._answer()
 
     def end(self) -> str:
-        """What was held back at the end of the answer and turned out to be text."""
-        text, self._held = ("" if self._state == "thinks" else self._held), ""
+        """Return the pending text at the end of the answer, which turned out to be no tag."""
+        text, self._pending = ("" if self._state == "thinks" else self._pending), ""
         return text
+
+    def _answer(self) -> str:
+        if not self._may_restart:
+            return self.end()
+        found = _UNOPENED.search(self._pending)
+        if found is None:
+            held = _partial(self._pending)
+            ready, self._pending = (
+                self._pending[: len(self._pending) - held],
+                self._pending[-held:] if held else "",
+            )
+            self._shown += ready
+            return ready
+        before = self._shown + self._pending[: found.start()]
+        self._may_restart = False
+        if _is_quoted(before):
+            return self.end()
+        self.has_restarted = True
+        self._state, self._pending = "begins", self._pending[found.end() :]
+        return self.feed("")
+
+
+def _partial(text: str) -> int:
+    """Return the length of the end of a text that may be the beginning of a closing tag."""
+    sizes = range(min(_LONGEST - 1, len(text)), 0, -1)
+    return next((n for n in sizes if any(tag.startswith(text[-n:]) for tag in _CLOSING.values())), 0)
+
+
+def _is_quoted(before: str) -> bool:
+    """Return whether a tag after this text is one that the answer speaks of: after its opening tag, or in code."""
+    line = before.rpartition("\n")[2]
+    return any(tag in before for tag in _CLOSING) or before.count("```") % 2 == 1 or line.count("`") % 2 == 1

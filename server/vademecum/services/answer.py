@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import structlog
@@ -79,7 +79,13 @@ class Done(msgspec.Struct, frozen=True):
     finish: Finish
 
 
-Event = Told | Delta | Done
+class Restart(msgspec.Struct, frozen=True):
+    """The text so far was the model's reasoning: the answer begins after this."""
+
+    discards_text: Literal[True] = msgspec.field(name="discardsText")
+
+
+Event = Told | Delta | Restart | Done
 Tell = Callable[[Event], Awaitable[None]]
 
 
@@ -202,11 +208,14 @@ class Answers:
             await tell(told)
             silent = True
             async for piece in await opening:
+                if piece.restarts:
+                    silent = True
+                    await tell(Restart(True))
                 if piece.text:
                     silent = False
                     await tell(Delta(piece.text))
                 if piece.finish and silent:
-                    raise refusals.empty()
+                    raise refusals.empty(piece.finish, context.budget.response)
                 if piece.finish:
                     await tell(Done(piece.finish))
 

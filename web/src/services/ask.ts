@@ -318,6 +318,7 @@ export class Asking {
         write({ told, citations: told.citations.map(cited) });
       },
       delta: (text: string) => write({ aiResponse: this.#writing(row.id).aiResponse + text }),
+      restart: () => write({ aiResponse: "" }),
     };
     const asked = () => answer(this.#house.wire, question, listener, signal);
     // Not saved: a question that nothing has come of is asked again when the app is opened anew.

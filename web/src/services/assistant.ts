@@ -46,6 +46,8 @@ const CUT = ["length", "content_filter"];
 interface AnswerListener {
   context(told: Told): void;
   delta(text: string): void;
+  /** The text so far was the model's reasoning. */
+  restart(): void;
 }
 
 /** Who asks waits for it: a server that does not say so at once is as good as away. */
@@ -96,6 +98,7 @@ async function read(
         const given = JSON.parse(data);
         if (event === "context") listener.context(given as Told);
         else if (event === "delta") listener.delta((given as { text: string }).text);
+        else if (event === "restart") listener.restart();
         else if (event === "failed") return "broken";
         else if (event === "done")
           return CUT.includes((given as { finish: string }).finish) ? "cut" : "whole";

@@ -7,19 +7,22 @@ because they would read the question, the documents and the key.
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any
 
 import httpx
 import msgspec
 
-from vademecum.engines.llm.pieces import Lines, Piece, piece
+from vademecum.engines.llm.pieces import LINE_MAX, Lines, Piece, piece, whole
 from vademecum.engines.llm.refusals import (
     broken_off,
     by_status,
     empty,
+    filtered,
     garbled,
     silent,
     too_slow,
@@ -32,7 +35,13 @@ from vademecum.model.thinking import AnswerText
 LISTING_MAX = 4 * 2**20
 REFUSAL_MAX = 64 * 2**10
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
-STREAM = "text/event-stream"
+JSON, HTML = "application/json", "text/html"
+_EXPLAINED = (httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY, httpx.codes.INTERNAL_SERVER_ERROR)
+# What the chat templates of Gemma, older Mistral models and others say of a system message.
+_NO_SYSTEM_ROLE = re.compile(
+    rb"system (?:role|message|prompt)s?(?: is| are)? (?:not|un) ?support|only user and assistant roles|roles must alternate",
+    re.I,
+)
 
 
 class AnswerBounds(msgspec.Struct, frozen=True):
@@ -45,6 +54,10 @@ class AnswerBounds(msgspec.Struct, frozen=True):
 
 class _WantsNewerLimit(AssistantBroke):
     """The endpoint refuses LIMIT and names NEWER_LIMIT."""
+
+
+class _NoSystemRole(AssistantBroke):
+    """The model takes no system message."""
 
 
 class _Listed(msgspec.Struct):
@@ -98,11 +111,16 @@ class Endpoint:
                 asyncio.timeout(within_s),
                 self.asked(prompt, question, max_tokens, temperature) as pieces,
             ):
-                text = "".join([piece.text async for piece in pieces])
+                texts: list[str] = []
+                finish = None
+                async for found in pieces:
+                    texts = [found.text] if found.restarts else [*texts, found.text]
+                    finish = found.finish
         except TimeoutError:
             raise too_slow(within_s) from None
+        text = "".join(texts)
         if not text.strip():
-            raise empty()
+            raise empty(finish, max_tokens)
         return text
 
     @asynccontextmanager
@@ -120,9 +138,10 @@ class Endpoint:
             body["temperature"] = temperature
         async with AsyncExitStack() as stack:
             response = await self._begun(stack, body, max_tokens)
-            if response.headers.get("content-type", "").partition(";")[0].strip().lower() != STREAM:
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind == HTML:
                 raise garbled()
-            yield self._pieces(response)
+            yield self._shown(self._whole(response) if kind == JSON else self._streamed(response))
 
     async def check(self) -> None:
         """Raises AssistantError when the endpoint does not answer, or does not have the model."""
@@ -141,17 +160,24 @@ class Endpoint:
         if not {self.model, f"{self.model}:latest"} & {one.id for one in listed}:
             raise unknown_model(self.model)
 
-    async def _begun(
-        self, stack: AsyncExitStack, body: Mapping[str, object], max_tokens: int
-    ) -> httpx.Response:
-        """Most endpoints know one name of the limit; some refuse it and want the newer one. Which it is, is not
-        remembered: a refusal may repeat the question, and nobody's question may change what the next one is asked."""
-        path = "/chat/completions"
-        try:
-            return await stack.enter_async_context(self._opened("POST", path, {**body, LIMIT: max_tokens}))
-        except _WantsNewerLimit:
-            newer = {**body, NEWER_LIMIT: max_tokens}
-            return await stack.enter_async_context(self._opened("POST", path, newer))
+    async def _begun(self, stack: AsyncExitStack, body: Mapping[str, Any], max_tokens: int) -> httpx.Response:
+        """Ask again with the newer name of the limit, or with the system prompt in the user's message, if the endpoint
+        refuses these. The outcome is not remembered: a refusal may repeat the question, and one user's question must not
+        change how the next one is asked."""
+        limit = LIMIT
+        while True:
+            opened = self._opened("POST", "/chat/completions", {**body, limit: max_tokens})
+            try:
+                return await stack.enter_async_context(opened)
+            except _WantsNewerLimit:
+                if limit == NEWER_LIMIT:
+                    raise
+                limit = NEWER_LIMIT
+            except _NoSystemRole:
+                if len(body["messages"]) == 1:
+                    raise
+                text = "\n\n".join(message["content"] for message in body["messages"])
+                body = {**body, "messages": [{"role": "user", "content": text}]}
 
     @asynccontextmanager
     async def _opened(self, method: str, path: str, body: object = None) -> AsyncIterator[httpx.Response]:
@@ -172,9 +198,15 @@ class Endpoint:
     async def _refusal(self, response: httpx.Response) -> VademecumError:
         status = response.status_code
         refusal = by_status(status, self.model, response.headers.get("retry-after"))
-        if status != httpx.codes.BAD_REQUEST:
+        if status not in _EXPLAINED:
             return refusal
         said = await self._start_of(response, REFUSAL_MAX)
+        if _NO_SYSTEM_ROLE.search(said):
+            return _NoSystemRole(refusal.message)
+        if status != httpx.codes.BAD_REQUEST:
+            return refusal
+        if b'"content_filter"' in said:  # Azure
+            return filtered()
         return _WantsNewerLimit(refusal.message) if NEWER_LIMIT.encode() in said else refusal
 
     async def _start_of(self, response: httpx.Response, most: int) -> bytes:
@@ -195,23 +227,42 @@ class Endpoint:
         except httpx.HTTPError as error:
             raise broken_off() from error
 
-    async def _pieces(self, response: httpx.Response) -> AsyncIterator[Piece]:
-        """Text to show, the last piece with its `finish`. An answer over the bound ends there as one that is too long
-        for the model does."""
-        lines, shown = Lines(), AnswerText()
-        left = self._bounds.characters
+    async def _whole(self, response: httpx.Response) -> AsyncIterator[Piece]:
+        """Yield the answer of an endpoint that does not stream."""
+        body = await self._start_of(response, LINE_MAX + 1)
+        found = whole(body) if len(body) <= LINE_MAX else None
+        if found is None:
+            raise garbled()
+        yield found
+
+    async def _streamed(self, response: httpx.Response) -> AsyncIterator[Piece]:
+        lines, is_answer = Lines(), False
         async for data in self._bytes(response):
             for line in lines.feed(data):
-                found = piece(line)
-                if found is None:
-                    continue
-                text = shown.feed(found.text) + (shown.end() if found.finish else "")
-                if len(text) > left:
-                    yield Piece(text[:left], "length")
-                    return
-                left -= len(text)
-                if text or found.finish:
-                    yield Piece(text, found.finish)
-                if found.finish:
-                    return
+                if (found := piece(line)) is not None:
+                    is_answer = True
+                    yield found
+        rest = piece(lines.rest())
+        if rest is not None:
+            yield rest
+        elif not is_answer:
+            raise garbled()
+
+    async def _shown(self, pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
+        """Yield the text to show, the last piece with its `finish`. An answer over the bound ends there as one that is too
+        long for the model does."""
+        shown = AnswerText()
+        left = self._bounds.characters
+        async for found in pieces:
+            text = shown.feed(found.text) + (shown.end() if found.finish else "")
+            restarts, shown.has_restarted = shown.has_restarted, False
+            left = self._bounds.characters if restarts else left
+            if len(text) > left:
+                yield Piece(text[:left], "length", restarts)
+                return
+            left -= len(text)
+            if text or found.finish or restarts:
+                yield Piece(text, found.finish, restarts)
+            if found.finish:
+                return
         raise broken_off()

@@ -46,8 +46,23 @@ def failed() -> AssistantBroke:
     return AssistantBroke("The assistant reported a failure of its own. Ask again.")
 
 
-def empty() -> AssistantBroke:
-    return AssistantBroke("The assistant ended without an answer. Ask again, or in other words.")
+def empty(finish: str | None, max_tokens: int) -> AssistantBroke:
+    """Return the refusal for an answer without text. `finish`: why the model stopped."""
+    if finish == "length":
+        return AssistantBroke(
+            f"The assistant used all {max_tokens:,} tokens that an answer may have before it wrote any text, most "
+            "likely on reasoning. Asking again rarely helps: ask for something smaller, or ask whoever runs the server "
+            "for a model that reasons less."
+        )
+    return (
+        filtered()
+        if finish == "content_filter"
+        else AssistantBroke("The assistant ended without an answer. Ask again, or in other words.")
+    )
+
+
+def filtered() -> AssistantBroke:
+    return AssistantBroke("The assistant's content filter withheld the answer. Ask in other words.")
 
 
 def too_slow(seconds: float) -> AnswerTooSlow:

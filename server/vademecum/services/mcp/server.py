@@ -53,7 +53,7 @@ def serve(who: Who) -> Server[Any]:
         if tool is None:
             raise VademecumError(f"There is no such tool. There are: {', '.join(TOOLS)}.", code="NOT_FOUND")
         try:
-            given = msgspec.convert(asked.arguments or {}, tool.takes)
+            given = msgspec.convert(tool.without_nulls(asked.arguments or {}), tool.takes)
         except msgspec.ValidationError as error:
             raise VademecumError(f"{error}.", code="BAD_REQUEST") from error
         call, work = await who(context, None)
@@ -82,7 +82,7 @@ def _listed(tool: Tool) -> types.Tool:
     schema = definitions.pop(tool.takes.__name__)
     return types.Tool(
         name=tool.name,
-        description=tool.does,
+        description=f"{tool.does} {tool.rule_for_null}",
         input_schema=in_javascript({**schema, "$defs": definitions} if definitions else schema),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.reads,

@@ -6,7 +6,7 @@ the one of that name or id. The connection says where an agent works, never the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 from urllib.parse import quote
@@ -88,6 +88,28 @@ class Tool:
     takes: type[msgspec.Struct]
     do: Do
     reads: bool = True
+
+    @property
+    def nullable(self) -> set[str]:
+        """The arguments whose schema gives null a meaning of its own."""
+        fields = msgspec.inspect.type_info(self.takes).fields  # type: ignore[attr-defined]
+        return {field.encode_name for field in fields if _includes_none(field.type)}
+
+    @property
+    def rule_for_null(self) -> str:
+        rule = "An optional argument that is null counts as left out"
+        return f"{rule}, except `project`: null means all projects." if self.nullable else f"{rule}."
+
+    def without_nulls(self, arguments: Mapping[str, Any]) -> Json:
+        """Return the arguments without those that a client sends as null because it leaves them out."""
+        optional = {field.encode_name for field in msgspec.structs.fields(self.takes)} - self.nullable
+        return {name: value for name, value in arguments.items() if value is not None or name not in optional}
+
+
+def _includes_none(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return _includes_none(kind.type)
+    return isinstance(kind, msgspec.inspect.UnionType) and kind.includes_none
 
 
 async def _search(call: Call, work: Workplace | None, asked: Search) -> Json:
