@@ -81,8 +81,9 @@ class Confirmed(msgspec.Struct):
 )
 async def remember_route(request: Req, data: JSONBody[NewMemory], state: State) -> Response[bytes]:
     """In the project of the session, or in the one that is named by id or name. 201 when it is new. What the scope has
-    already is `deduplicated`: to the letter, that memory is fresh again (200); in other words, the new one `supersedes`
-    it, and it stays as history. Keys and passwords are not stored: `redacted` says that the text held one."""
+    already is `deduplicated`: to the letter, that memory is fresh again (200); in almost the same words, the new one
+    `supersedes` it, and it stays as history. This needs a model with a fitted threshold (all-MiniLM-L6-v2); with E5 and
+    without a model both stay. Keys and passwords are not stored: `redacted` says that the text held one."""
     parts: Parts = state.parts
     said = Statement(data.text, data.session_id, data.project, data.pinned)
     kept = await parts.memories.remember(request.user.id, said, parts.limits(request.user))

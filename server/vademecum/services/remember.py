@@ -1,7 +1,7 @@
 """Remember: a statement becomes a memory of one scope, unless that scope has it already; and search over memories.
 
-Said again to the letter, the memory stays and is fresh again. Said again in other words, the new text stands for the
-old one, which stays as history. Secrets are hidden before anything is looked up or stored.
+Said again to the letter, the memory stays and is fresh again. Said again in almost the same words, the new text replaces
+the old one, which stays as history; only with a model for which a threshold has been fitted, which E5 is not. Secrets are hidden before anything is looked up or stored.
 """
 
 from __future__ import annotations

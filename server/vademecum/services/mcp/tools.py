@@ -180,7 +180,7 @@ TOOLS: dict[str, Tool] = {
         ),
         Tool(
             "remember",
-            "Keep a statement for later sessions of this project. What it repeats or replaces is noticed. Never a secret.",
+            "Keep a statement for later sessions of this project. Repeating one to the letter refreshes it. Never a secret.",
             Remember,
             _remember,
             reads=False,
