@@ -1,5 +1,5 @@
 """Upkeep of the store, when nobody uses it just now: memory is given back, and the logs of files are folded into them, so
-that a start after a crash has little to replay."""
+that a start after a crash has little to replay. Segments of older versions get their checksums."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ async def _fold(users: Users) -> None:
     while True:
         await asyncio.sleep(FOLD_EVERY_S)
         try:
+            await users.seal_idle()
             await users.fold_idle()
         except Exception as error:
             _log.error("logs are not folded", exc_info=error)

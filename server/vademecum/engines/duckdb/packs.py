@@ -4,33 +4,40 @@ What a push costs is its statements and their columns, hardly its bytes, so fift
 file costs is its tables, in memory and in time to attach, so all collections share one. A pack is named by its first
 `seq`. Rows that were written again since, or died, are stale: they stay in their pack, unread, until a
 delete touches it or half of it is stale; then it is written again without them. Memory knows where each row lies,
-and asks for packs by their names: the index finds each by itself, where a range would read 2,048 of them.
+and asks for ranges of neighboring packs of one collection: DuckDB skips the rest without an index.
+
+A pack carries a checksum, which is verified whenever the pack is read. Packs of older versions get theirs later, see
+`inspect`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 import msgspec
 
+from vademecum.engines.duckdb.checksums import checksum, decoded, verify
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import parsed
 from vademecum.model.draft import WAITING, Change, Head, Heads
 
 PACK_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger
-LOOKUP_MAX = 500  # packs asked for at once; far more, and the index would not be used
+RUN_MAX = 128  # packs read by one statement
+GAP_MAX = 4  # unwanted packs that are read along rather than splitting a range: a statement costs as much
 TIDY_FROM = 1000  # stale entries that memory bears before it looks whether to drop them
 
 Entry = tuple[int, str]  # seq and key of a row
 PackName = tuple[str, int]  # collection, and first seq
 Statement = tuple[str, list[Any]]
+Seal = tuple[PackName, int, str]  # how many rows the pack has, and its checksum
+Run = tuple[str, int, int]  # collection, and names of the first and last pack of a range
 _Row = tuple[int, msgspec.Raw, msgspec.Raw]  # seq, head, body
-COLUMNS = "first, collection, seqs, heads, bodies"
+COLUMNS = "first, collection, seqs, heads, bodies, checksum"
 
 _raws = msgspec.json.Decoder(list[msgspec.Raw])
 _seqs = msgspec.json.Decoder(list[int])
@@ -66,6 +73,7 @@ class Shelf:
     firsts: list[int] = field(default_factory=list)  # ascending
     totals: dict[int, int] = field(default_factory=dict)  # first -> rows in the pack
     live: dict[int, int] = field(default_factory=dict)  # first -> of these, not stale
+    unsealed: set[int] = field(default_factory=set)  # firsts of packs without a checksum
 
     def pack_of(self, seq: int) -> int:
         return self.firsts[bisect_right(self.firsts, seq) - 1]
@@ -79,6 +87,20 @@ class Shelf:
 
     def remove(self, first: int) -> None:
         del self.firsts[bisect_left(self.firsts, first)], self.totals[first], self.live[first]
+        self.unsealed.discard(first)
+
+    def runs(self, name: str, firsts: Iterable[int]) -> Iterator[Run]:
+        """Ranges of packs that cover `firsts`, with few others between them."""
+        places = sorted(bisect_left(self.firsts, first) for first in firsts)
+        start = last = -1
+        for place in places:
+            if start < 0 or place - last > GAP_MAX or place - start >= RUN_MAX:
+                if start >= 0:
+                    yield name, self.firsts[start], self.firsts[last]
+                start = place
+            last = place
+        if start >= 0:
+            yield name, self.firsts[start], self.firsts[last]
 
     def tidy(self, heads: Heads) -> None:
         """Forget stale entries when they are more than those that count."""
@@ -96,6 +118,7 @@ class Plan:
         default_factory=lambda: defaultdict(int)
     )  # first -> rows that become so
     rewritten: dict[int, int] = field(default_factory=dict)  # first -> rows that stay; 0: the pack goes
+    sealed: set[int] = field(default_factory=set)  # firsts of packs that get their checksum
 
 
 class Shelves:
@@ -128,6 +151,17 @@ class Shelves:
             if shelf.live[first] < shelf.totals[first]
         ]
 
+    def unsealed(self) -> list[PackName]:
+        """The packs that have no checksum yet."""
+        return [(name, first) for name, shelf in self._of.items() for first in sorted(shelf.unsealed)]
+
+    def runs(self, packs: Iterable[PackName]) -> list[Run]:
+        """Ranges of packs that cover all of these."""
+        by_name: defaultdict[str, list[int]] = defaultdict(list)
+        for name, first in packs:
+            by_name[name].append(first)
+        return [run for name, firsts in by_name.items() for run in self._of[name].runs(name, firsts)]
+
     def follow(self, plans: Mapping[str, Plan], heads: Heads) -> None:
         """Take over what was committed; `heads` have taken it over already."""
         for name, plan in plans.items():
@@ -139,6 +173,7 @@ class Shelves:
                     shelf.totals[first] = shelf.live[first] = count
                 else:
                     shelf.remove(first)
+            shelf.unsealed -= plan.sealed
             for entries in plan.added:
                 shelf.add(entries[0][0], entries)
             shelf.tidy(heads)
@@ -159,22 +194,25 @@ def _seq(change: Change) -> int:
 
 def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[Heads, Shelves]:
     """What memory holds of an attached file."""
-    statement = f"SELECT collection, first, seqs, heads FROM {alias}.main.packs ORDER BY first"
+    statement = f"SELECT collection, first, seqs, heads, checksum FROM {alias}.main.packs ORDER BY first"
     latest: dict[str, Head] = {}
     same: dict[
         tuple[str, ...], tuple[str, ...]
     ] = {}  # whose parents are alike share them: a third of the memory
     shelves = Shelves()
-    for name, first, seqs, heads in cursor.execute(statement).fetchall():
+    for name, first, seqs, heads, stored_sum in cursor.execute(statement).fetchall():
+        verify(name, first, seqs, stored_sum, heads=heads)
         if name not in collections:
             continue
         entries: list[Entry] = []
-        for seq, stored in zip(_seqs.decode(seqs), _heads.decode(heads), strict=True):
+        for seq, stored in decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads)):
             stored.parents = same.setdefault(stored.parents, stored.parents)
             key = f"{name}/{stored.id}"
             latest[key] = stored.at(seq)
             entries.append((seq, key))
         shelves[name].add(first, entries)
+        if stored_sum is None:
+            shelves[name].unsealed.add(first)
     for (head,) in cursor.execute(f"SELECT head FROM {alias}.main.waiting").fetchall():
         stored = _head.decode(head)
         latest[stored.id] = stored.at(WAITING)
@@ -197,13 +235,14 @@ class Places:
     """Where to read: the keys wanted by their seqs, the packs these lie in, and waiting rows."""
 
     keys: dict[int, str] = field(default_factory=dict)
-    firsts: set[int] = field(default_factory=set)
+    runs: list[Run] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
 
 
 def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
     """Neighbours mostly lie in one pack, which is then looked for once."""
     places = Places()
+    packs: set[PackName] = set()
     known, low, high = "", 0, 0
     for seq, key in entries:
         if seq == WAITING:
@@ -214,8 +253,9 @@ def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
             firsts = shelves[name].firsts
             at = bisect_right(firsts, seq)
             known, low, high = name, firsts[at - 1], firsts[at] if at < len(firsts) else seq + 1
-            places.firsts.add(low)
+            packs.add((name, low))
         places.keys[seq] = key
+    places.runs = shelves.runs(packs)
     return places
 
 
@@ -223,8 +263,10 @@ def read(cursor: Cursor, alias: str, places: Places) -> dict[str, bytes]:
     """Key -> body. A row that a commit has moved meanwhile is missing: look again."""
     found: dict[str, bytes] = {}
     wanted = places.keys
-    for seqs, bodies in _select(cursor, alias, "seqs, bodies", places.firsts):
-        rows = zip(_seqs.decode(seqs), _raws.decode(bodies), strict=True)
+    columns = "collection, first, seqs, bodies, checksum"
+    for name, first, seqs, bodies, stored_sum in _select(cursor, alias, columns, places.runs):
+        verify(name, first, seqs, stored_sum, bodies=bodies)
+        rows = decoded(name, first, (_seqs.decode, seqs), (_raws.decode, bodies))
         found.update([(wanted[seq], bytes(body)) for seq, body in rows if seq in wanted])
     if places.waiting:
         statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
@@ -232,22 +274,41 @@ def read(cursor: Cursor, alias: str, places: Places) -> dict[str, bytes]:
     return found
 
 
-def _read_packs(cursor: Cursor, alias: str, firsts: set[int]) -> Iterator[tuple[PackName, list[_Row]]]:
-    for first, name, seqs, heads, bodies in _select(cursor, alias, COLUMNS, firsts):
-        rows = zip(_seqs.decode(seqs), _raws.decode(heads), _raws.decode(bodies), strict=True)
-        yield (name, first), list(rows)
+def _read_packs(
+    cursor: Cursor, alias: str, runs: Iterable[Run]
+) -> Iterator[tuple[PackName, list[_Row], str | None]]:
+    """The rows of all packs in these ranges, and their checksums."""
+    for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
+        verify(name, first, seqs, stored_sum, heads=heads, bodies=bodies)
+        columns = (_seqs.decode, seqs), (_raws.decode, heads), (_raws.decode, bodies)
+        yield (name, first), decoded(name, first, *columns), stored_sum
 
 
-def _select(cursor: Cursor, alias: str, columns: str, firsts: set[int]) -> Iterator[tuple[Any, ...]]:
-    for some in _portions(sorted(firsts), LOOKUP_MAX):
-        marks = ", ".join("?" * len(some))
-        statement = f"SELECT {columns} FROM {alias}.main.packs WHERE first IN ({marks})"
-        yield from cursor.execute(parsed(cursor, statement), some).fetchall()
+def _select(cursor: Cursor, alias: str, columns: str, runs: Iterable[Run]) -> Iterator[tuple[Any, ...]]:
+    statement = f"SELECT {columns} FROM {alias}.main.packs WHERE first BETWEEN ? AND ? AND collection = ?"
+    for name, low, high in runs:
+        yield from cursor.execute(parsed(cursor, statement), [low, high, name]).fetchall()
 
 
-def _portions(items: list[int], size: int) -> Iterator[list[int]]:
-    for at in range(0, len(items), size):
-        yield items[at : at + size]
+def inspect(
+    cursor: Cursor,
+    alias: str,
+    wanted: Collection[PackName],
+    runs: Iterable[Run],
+    is_valid: Callable[[str, StoredHead, bytes], bool],
+) -> tuple[list[Seal], list[PackName]]:
+    """The checksums of packs that have none, and the names of those with a row that is not valid."""
+    seals: list[Seal] = []
+    invalid: list[PackName] = []
+    for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
+        if stored_sum is not None or (name, first) not in wanted:
+            continue
+        rows = decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads), (_raws.decode, bodies))
+        if all(is_valid(name, head, bytes(body)) for _, head, body in rows):
+            seals.append(((name, first), len(rows), checksum(first, name, seqs, heads, bodies)))
+        else:
+            invalid.append((name, first))
+    return seals, invalid
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -261,10 +322,11 @@ def flush(
     shelves: Shelves,
     untidy: Iterable[PackName] = (),
     more: Iterable[Statement] = (),
+    seals: Iterable[Seal] = (),
 ) -> dict[str, Plan]:
     """Write a draft's changes, and `more`, in one transaction. On any error nothing of it is stored.
 
-    `untidy`: packs that are to be written again without their stale rows.
+    `untidy`: packs that are to be written again without their stale rows. `seals`: checksums of packs that have none.
     """
 
     def stays(name: str, seq: int, head: msgspec.Raw) -> bool:
@@ -276,19 +338,23 @@ def flush(
     plans, fresh, touched = _plan(changes.values(), shelves)
     touched.update(untidy)
     packs: list[list[Any]] = []
-    left = {first for name, first in touched if shelves[name].live[first] > plans[name].stale[first]}
+    left = {(name, first) for name, first in touched if shelves[name].live[first] > plans[name].stale[first]}
     for name, first in touched:
         plans[name].rewritten[first] = 0
-    for (name, first), rows in _read_packs(cursor, alias, left):
+    for pack, rows, stored_sum in _read_packs(cursor, alias, shelves.runs(left)):
+        if pack not in left:
+            continue
+        name, first = pack
         kept = [row for row in rows if stays(name, row[0], row[1])]
         plans[name].rewritten[first] = len(kept)
-        packs.append(_repacked((name, first), kept))
+        packs.append(_repacked(pack, kept, is_sealed=stored_sum is not None))
     for name, changed in fresh.items():
         for some in _cut(changed):
             plans[name].added.append([(_seq(change), change.key) for change in some])
             packs.append(_packed(name, some))
     replaced = sorted(first for _, first in touched)
-    commit(cursor, [*_waiting(alias, changes.values()), *_replacing(alias, replaced, packs), *more])
+    sealing = list(_sealing(alias, seals, plans, shelves))
+    commit(cursor, [*_waiting(alias, changes.values()), *_replacing(alias, replaced, packs), *sealing, *more])
     return plans
 
 
@@ -331,13 +397,16 @@ def _packed(name: str, changes: list[Change]) -> list[Any]:
     seqs = [_seq(change) for change in changes]
     heads = [_fields(change.key.partition("/")[2], change.head) for change in changes]
     bodies = b",".join([change.body for change in changes]).decode()
-    return [seqs[0], name, _json(seqs), _json(heads), f"[{bodies}]"]
+    columns = seqs[0], name, _json(seqs), _json(heads), f"[{bodies}]"
+    return [*columns, checksum(*columns)]
 
 
-def _repacked(pack: PackName, rows: list[_Row]) -> list[Any]:
+def _repacked(pack: PackName, rows: list[_Row], *, is_sealed: bool) -> list[Any]:
+    """A pack without a checksum gets none here: its rows have not been looked at."""
     name, first = pack
     heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
-    return [first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"]
+    columns = first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"
+    return [*columns, checksum(*columns) if is_sealed else None]
 
 
 def _fields(row_id: str, h: Head | None) -> tuple[Any, ...]:
@@ -355,11 +424,22 @@ def _replacing(alias: str, gone: list[int], packs: list[list[Any]]) -> Iterator[
     if gone:
         yield f"DELETE FROM {table} WHERE first IN ({', '.join('?' * len(gone))})", list(gone)
     if packs:
-        marks = ", ".join(["(?, ?, ?, ?, ?)"] * len(packs))
+        marks = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(packs))
         yield (
             f"INSERT INTO {table} ({COLUMNS}) VALUES {marks}",
             list(chain.from_iterable(packs)),
         )
+
+
+def _sealing(
+    alias: str, seals: Iterable[Seal], plans: defaultdict[str, Plan], shelves: Shelves
+) -> Iterator[Statement]:
+    """Store checksums, unless a pack has been written again since its rows were read: that always drops rows."""
+    for (name, first), count, value in seals:
+        shelf, plan = shelves[name], plans[name]
+        if first in shelf.unsealed and shelf.totals[first] == count and first not in plan.rewritten:
+            plan.sealed.add(first)
+            yield f"UPDATE {alias}.main.packs SET checksum = ? WHERE first = ?", [value, first]
 
 
 def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import structlog
 
+from vademecum.engines.duckdb.checksums import verify_all
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS
@@ -121,6 +122,7 @@ def _copy(path: str, new: str) -> None:
     source, target = (one.replace("'", "''") for one in (path, new))
     with connect(":memory:") as connection:
         connection.execute(f"ATTACH '{source}' AS source (READ_ONLY)")
+        verify_all(connection, "source")
         connection.execute(f"ATTACH '{target}' AS target")
         connection.execute("COPY FROM DATABASE source TO target")
         connection.execute("DETACH target")

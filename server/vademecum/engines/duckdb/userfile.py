@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from vademecum.durable import sync_folder
 from vademecum.engines.duckdb import jobs, migrate, packs, taken
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import Instance
-from vademecum.engines.duckdb.packs import PackName, Places, Plan, Shelves, Statement
+from vademecum.engines.duckdb.packs import PackName, Places, Plan, Seal, Shelves, Statement
 from vademecum.engines.duckdb.recent import Recent
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
@@ -71,9 +71,14 @@ class Opened:
         return packs.locate(self.shelves, [(self.heads.rows[key].seq, key) for key in keys])
 
     def flush(
-        self, cursor: Cursor, draft: Draft, meta: Mapping[str, str], tidy: Set[PackName] = frozenset()
+        self,
+        cursor: Cursor,
+        draft: Draft,
+        meta: Mapping[str, str],
+        tidy: Set[PackName] = frozenset(),
+        seals: Sequence[Seal] = (),
     ) -> dict[str, Plan] | None:
-        """Commit the draft, its jobs, `meta`, and the packs of `tidy` written again without their stale rows.
+        """Commit the draft, its jobs, `meta`, the packs of `tidy` written again without their stale rows, and `seals`.
 
         Returns what `follow` needs, or None when there was nothing to commit.
         """
@@ -82,7 +87,7 @@ class Opened:
         forgets = draft.forgotten_at != self.forgotten_at
         meta = {**meta, **jobs.meta(draft, self.jobs)}
         events = taken.statements(self.alias, draft.taken, draft.now, draft.taken_expire, forget_all=forgets)
-        if not (draft.changes or draft.jobs or meta or untidy or events):
+        if not (draft.changes or draft.jobs or meta or untidy or events or seals):
             return None
         more = [
             *meta_statements(self.alias, meta),
@@ -91,7 +96,7 @@ class Opened:
         ]
         if jobs.is_unsaid(draft, self.jobs):
             more.append(jobs.unsay(self.alias))
-        return packs.flush(cursor, self.alias, draft.changes, self.heads, self.shelves, untidy, more)
+        return packs.flush(cursor, self.alias, draft.changes, self.heads, self.shelves, untidy, more, seals)
 
     def follow(self, draft: Draft, plans: Mapping[str, Plan]) -> None:
         """Memory takes over what was committed. In the event loop, where all look at it."""

@@ -120,7 +120,11 @@ class Users:
     async def open(self, user_id: str, *, counts: bool = True) -> AsyncIterator[UserStore]:
         """`counts`: as a use, behind which the file stays attached longer than those used before."""
         with self._held(user_id):
-            store = await self._acquire(user_id, counts=counts)
+            try:
+                store = await self._acquire(user_id, counts=counts)
+            except (Busy, duckdb.Error):
+                self.fences.check(user_id)
+                raise
             try:
                 yield store
             except (Busy, duckdb.Error):
@@ -387,6 +391,17 @@ class Users:
             if entry.unfolded or log > LOG_MAX or (log and total > LOGS_MAX):
                 await self._fold(user_id, entry)
                 total -= log
+
+    async def seal_idle(self) -> None:
+        """Add checksums to some packs of each attached file that nobody uses now."""
+        for user_id, entry in list(self._entries.items()):
+            if entry.store is None or entry.store.pins or entry.lock.locked():
+                continue
+            try:
+                async with self.open(user_id, counts=False) as store:
+                    await store.seal()
+            except Exception as error:
+                _log.error("an account's segments get no checksums", account=user_id, exc_info=error)
 
     async def _fold(self, user_id: str, entry: _Entry) -> None:
         """A disk that does not take it costs the file its place; whoever opens it next gives it back."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
+import msgspec
 import structlog
 
 from vademecum.engines.duckdb import jobs, packs, taken
@@ -21,7 +22,7 @@ from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.folders import RECORDS
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.ledger import Ledger
-from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan
+from vademecum.engines.duckdb.packs import Entry, PackName, Places, Plan, Seal, StoredHead
 from vademecum.engines.duckdb.userfile import (
     ERASURE_DUE,
     SEQ_JUMP,
@@ -41,6 +42,7 @@ T = TypeVar("T")
 OnCommit = Callable[["UserStore", list[Change]], None]
 GROUP_MAX = 64  # works in one commit
 TIDY_AT_ONCE = 32  # packs
+SEAL_AT_ONCE = 32  # packs
 TURNS_AT_ONCE = 256
 READ_ATTEMPTS = 50
 _LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
@@ -56,11 +58,13 @@ async def _attempts() -> AsyncIterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """What waits for the writer. `tidy`: packs that its commit is to write again without their stale rows."""
+    """What waits for the writer. `tidy`: packs that its commit is to write again without their stale rows. `seals`: checksums
+    of packs that have none."""
 
     work: Callable[[Draft], Any]
     answer: asyncio.Future[Any]
     tidy: Sequence[PackName]
+    seals: Sequence[Seal] = ()
 
 
 class UserStore:
@@ -90,6 +94,7 @@ class UserStore:
         self._ledger = ledger
         self._clock = clock
         self._on_commit = on_commit
+        self._invalid: set[PackName] = set()  # packs with a row that does not fit; they get no checksum
         self._queue: list[_Write] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -233,9 +238,11 @@ class UserStore:
 
         await self.write(work)
 
-    async def _write(self, work: Callable[[Draft], T], tidy: Sequence[PackName]) -> T:
+    async def _write(
+        self, work: Callable[[Draft], T], tidy: Sequence[PackName], seals: Sequence[Seal] = ()
+    ) -> T:
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Write(work, answer, tidy))
+        self._queue.append(_Write(work, answer, tidy, seals))
         if self._writer is None:
             self.pin()
             self._writer = asyncio.create_task(self._drain())
@@ -304,7 +311,8 @@ class UserStore:
         if not self._opened.erasure_due and needs_erasure(draft):
             meta[ERASURE_DUE] = "1"
         tidy = {name for write in group for name in write.tidy}
-        plans = self._opened.flush(cursor, draft, meta, tidy)
+        seals = [seal for write in group for seal in write.seals]
+        plans = self._opened.flush(cursor, draft, meta, tidy, seals)
         if plans is not None:
             self._note(draft, forgotten)
         return draft, plans, results
@@ -328,6 +336,32 @@ class UserStore:
         untidy = self._opened.shelves.untidy()
         for at in range(0, len(untidy), TIDY_AT_ONCE):
             await self._write(lambda draft: None, untidy[at : at + TIDY_AT_ONCE])
+
+    async def seal(self) -> bool:
+        """Add checksums to some packs of older versions whose rows are all valid. Return False if there are no more."""
+        packs_left = [pack for pack in self._opened.shelves.unsealed() if pack not in self._invalid]
+        some = set(packs_left[:SEAL_AT_ONCE])
+        if not some:
+            return False
+        runs = self._opened.shelves.runs(some)
+        seals, invalid = await self._run(lambda c: packs.inspect(c, self.alias, some, runs, self._is_valid))
+        for name, first in invalid:
+            _log.error("a segment holds an invalid row", account=self.user_id, collection=name, segment=first)
+        self._invalid.update(invalid)
+        await self._write(lambda draft: None, (), seals)
+        return True
+
+    def _is_valid(self, name: str, head: StoredHead, body: bytes) -> bool:
+        """Return whether a stored row fits its head and, if it is live, the schema."""
+        try:
+            row = msgspec.json.decode(body)
+            if row["id"] != head.id or row.get("_deleted", False) != head.deleted:
+                return False
+            if not head.deleted:
+                self.collections[name].fit(row)
+        except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError):
+            return False
+        return True
 
     # -- staying attached ---------------------------------------------------------------------------------------
 

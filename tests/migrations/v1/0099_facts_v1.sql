@@ -3,4 +3,4 @@ UPDATE packs SET bodies = (
   SELECT to_json(list(json_merge_patch(body,
     CASE WHEN json_extract(body, '$._deleted') = 'true' THEN '{"origin": ""}' ELSE '{"origin": "typed"}' END)))
   FROM (SELECT unnest(json_extract(bodies, '$[*]')) AS body)
-) WHERE collection = 'facts';
+), checksum = NULL WHERE collection = 'facts';

@@ -1,0 +1,70 @@
+"""Checksums of packs. One is two MD5 digests in hexadecimal: of all columns but the bodies, and of all but the heads, so
+that neither a load nor a read needs the column that it does not use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import msgspec
+
+DIGEST = 32  # characters
+
+
+class DamagedSegment(duckdb.SerializationException):
+    """A stored pack is not what was written."""
+
+    def __init__(self, collection: str, first: int, problem: str) -> None:
+        super().__init__(f"segment {first} of {collection} {problem}")
+
+
+def checksum(first: int, collection: str, seqs: str, heads: str, bodies: str) -> str:
+    return _digest(first, collection, seqs, heads) + _digest(first, collection, seqs, bodies)
+
+
+def _digest(first: int, collection: str, seqs: str, rest: str) -> str:
+    digest = hashlib.md5(f"{first}\n{collection}\n{seqs}\n".encode(), usedforsecurity=False)
+    digest.update(rest.encode())
+    return digest.hexdigest()
+
+
+def verify(
+    collection: str,
+    first: int,
+    seqs: str,
+    stored: str | None,
+    *,
+    heads: str | None = None,
+    bodies: str | None = None,
+) -> None:
+    """Compare what was read with the stored checksum, if there is one. Raises DamagedSegment."""
+    if stored is None:
+        return
+    for rest, expected in ((heads, stored[:DIGEST]), (bodies, stored[DIGEST:])):
+        if rest is not None and _digest(first, collection, seqs, rest) != expected:
+            raise DamagedSegment(collection, first, "does not match its checksum")
+
+
+def decoded(collection: str, first: int, *columns: tuple[Callable[[str], list[Any]], str]) -> list[Any]:
+    """Decode columns into rows. Raises DamagedSegment."""
+    try:
+        return list(zip(*(decode(text) for decode, text in columns), strict=True))
+    except (msgspec.DecodeError, ValueError) as error:
+        raise DamagedSegment(collection, first, f"cannot be decoded ({error})") from error
+
+
+def verify_all(connection: duckdb.DuckDBPyConnection, alias: str) -> None:
+    """Verify every pack of an attached file. Raises DamagedSegment."""
+    if not connection.execute(
+        "SELECT 1 FROM duckdb_columns() WHERE database_name = ? AND table_name = 'packs' AND column_name = 'checksum'",
+        [alias],
+    ).fetchall():
+        return  # a file of an older version
+    columns = "collection, first, seqs, checksum, heads, bodies"
+    found = connection.execute(f"SELECT {columns} FROM {alias}.main.packs WHERE checksum IS NOT NULL")
+    while rows := found.fetchmany(64):
+        for collection, first, seqs, stored, heads, bodies in rows:
+            verify(collection, first, seqs, stored, heads=heads, bodies=bodies)
