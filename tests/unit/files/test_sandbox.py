@@ -131,6 +131,21 @@ def test_the_death_of_a_reader_costs_the_others_nothing():
     assert asyncio.run(go()) == ["The lease ends."] * len(files)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has oom_score_adj")
+def test_reader_dies_before_the_server_when_memory_runs_out():
+    async def go():
+        reading = asyncio.create_task(parse(hostile.slow(), "a.docx", Limits(seconds=20)))
+        [reader] = await started()
+        score = Path(f"/proc/{reader}/oom_score_adj")
+        while score.read_text(encoding="ascii").strip() != "1000":
+            assert not reading.done()
+            await asyncio.sleep(0.01)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+    asyncio.run(go())
+
+
 def test_cancelling_kills_the_reader():
     async def go():
         reading = asyncio.create_task(parse(hostile.slow(), "a.docx"))
