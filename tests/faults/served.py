@@ -48,6 +48,7 @@ class Served:
     models: Path
     settings: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    program: tuple[str, ...] = ("-m", "vademecum.cli.main")  # of a start `anew`
     first: Callable[[], None] | None = None  # what a forked process does to itself before it serves
     process: Process | None = None
     door: Door | None = None
@@ -72,7 +73,7 @@ class Served:
             self.process = Forked(forked(words, environment, streams, Path.cwd(), self.first))
             return self.process
         with self.log.open("ab") as log:
-            command = [sys.executable, "-m", "vademecum.cli.main", *words]
+            command = [sys.executable, *self.program, *words]
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         return self.process
 

@@ -138,7 +138,7 @@ def test_stuck_thread_is_replaced_and_its_owner_refused(monkeypatch: pytest.Monk
             for call in calls:
                 with pytest.raises(Busy):
                     await call
-            assert damaged == ["ada"] and instance.is_stuck("ada")
+            assert set(damaged) == {"ada"} and instance.is_stuck("ada")
             with pytest.raises(Busy):
                 await instance.run(one, "ada")
             assert await instance.run(one, "bob") == 1

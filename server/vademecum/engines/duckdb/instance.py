@@ -143,10 +143,14 @@ class Instance:
 
     def _stuck(self, owner: str) -> None:
         """A thread does not return: its user is fenced, and a process with too many such threads ends."""
-        if not self.on_damage(owner, "a statement did not end within its deadline"):
+        stuck = self._threads.stuck()  # all of them: the process may end before the others are reported
+        reported = [
+            self.on_damage(one, "a statement did not end within its deadline") for one in {owner, *stuck}
+        ]
+        if not all(reported):
             self.end("a statement that everybody needs does not end")
-        elif self.stuck_count() >= STUCK_MAX:
-            self.end(f"{STUCK_MAX} statements do not end")
+        elif len(stuck) >= STUCK_MAX:
+            self.end(f"{len(stuck)} statements do not end")
 
     def stuck_count(self) -> int:
         return len(self._threads.stuck())

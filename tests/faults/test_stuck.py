@@ -1,0 +1,101 @@
+"""Statements of several accounts never end: the process replaces itself, keeps its sockets and fences, and serves the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from pathlib import Path
+
+import httpx
+
+from faults.served import Served
+from faults.test_io_errors import live, pushed
+from property.rows import fact
+from vademecum.engines.duckdb.fence import fence_folder
+from vademecum.services import local
+
+PROGRAM = (str(Path(__file__).with_name("hanging.py")),)
+PULL = "/v1/sync/facts/0/pull?lwt=0&limit=10"
+
+
+async def hang(client: httpx.AsyncClient, token: str) -> int:
+    """Status of a pull that meets a statement without end; 0 if its connection ended with the process."""
+    try:
+        return (await client.get(PULL, headers={"Authorization": f"Bearer {token}"})).status_code
+    except httpx.TransportError:
+        return 0
+
+
+def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        hanging = tmp_path / "hanging"
+        hanging.mkdir()
+        served = Served(
+            tmp_path / "data",
+            tmp_path / "no models",
+            {"statement_read_s": "0.5"},
+            environment={"HANGING": str(hanging)},
+            program=PROGRAM,
+        )
+        client = await served.start()
+        try:
+            people = [await served.add_user(f"p{number}@example.org") for number in range(4)]
+            for _, token in people:
+                await pushed(client, token, fact("f"))
+            await client.aclose()
+            served.stop()  # rows of a commit are read from memory at first
+            client = await served.start(anew=True)
+            before, *hung = local.read(served.data), *people[:3]
+            for user_id, _ in hung:
+                (hanging / user_id).touch()
+            answers = await asyncio.gather(*(hang(client, token) for _, token in hung))
+            assert set(answers) <= {503, 0}
+            async with asyncio.timeout(60):
+                while (door := local.read(served.data)) is None or door == before:
+                    await asyncio.sleep(0.05)
+            assert before is not None and (door.url, door.pid) == (before.url, before.pid)
+            log = served.log.read_text()
+            assert (
+                all(f'"account": "{user_id}"' in log for user_id, _ in hung) and "server restarts" in log
+            ), log
+            assert await live(client, people[3][1]) == {"f"}
+            for _, token in hung:  # every row of their files can be read, so they are recovered
+                await pushed(client, token, fact("g"))
+                assert await live(client, token) == {"f", "g"}
+            assert not any(hanging.iterdir()) and not any(fence_folder(served.data).iterdir())
+        finally:
+            await client.aclose()
+            served.kill()
+
+    asyncio.run(scenario())
+
+
+def test_shutdown_with_a_stuck_thread_ends(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        hanging = tmp_path / "hanging"
+        hanging.mkdir()
+        served = Served(
+            tmp_path / "data",
+            tmp_path / "no models",
+            {"statement_read_s": "0.5", "attached_max": "1"},
+            environment={"HANGING": str(hanging)},
+            program=PROGRAM,
+        )
+        client = await served.start(anew=True)
+        assert served.process is not None
+        try:
+            (user_id, token), (_, other) = [await served.add_user(f"p{n}@example.org") for n in range(2)]
+            for one in (token, other):  # the second takes the place of the first
+                await pushed(client, one, fact("f"))
+            (hanging / user_id).touch()
+            assert await hang(client, token) == 503
+            began = time.monotonic()
+            served.process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(served.process.wait, 30)
+            assert time.monotonic() - began < 20
+        finally:
+            await client.aclose()
+            served.kill()
+
+    asyncio.run(scenario())
