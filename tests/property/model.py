@@ -305,9 +305,8 @@ def merge(collection: str, base: Row, stored: Row, new: Row) -> Row:
         stay = [i for i in here if i in mine or i not in was]
         merged[name] = stay + [i for i in mine if i not in was and i not in here]
         if collection == "documents":
-            counted_already = sum(i in here and i not in was for i in mine)
             delta = new["accessCount"] - base.get("accessCount", 0)
-            merged["accessCount"] = max(0, stored["accessCount"] + delta - counted_already)
+            merged["accessCount"] = max(0, stored["accessCount"] + delta)
     return merged
 
 

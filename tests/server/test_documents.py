@@ -17,7 +17,7 @@ def test_the_same_bytes_twice_are_one_document_borrowed_by_both_sessions(tmp_pat
             assert (first["existing"], second["existing"]) == (False, True)
             assert second["document"]["id"] == first["document"]["id"]
             assert second["document"]["activeSessions"] == ["s1", "s2"]
-            assert second["document"]["accessCount"] == 2
+            assert second["document"]["accessCount"] == 0, "borrowed, and not used yet"
             listed = (await ada.call("GET", "/v1/documents")).json()
             assert (listed["count"], listed["limit"], listed["warnFrom"]) == (1, 100, 90)
 
@@ -70,7 +70,7 @@ def test_what_was_pushed_is_found_at_once(tmp_path):
     run(scenario)
 
 
-def test_borrowing_twice_counts_once_and_unknown_ids_are_not_found(tmp_path):
+def test_borrowing_is_no_use_and_unknown_ids_are_not_found(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
             ada, bob = await h.person(), await h.person()
@@ -78,7 +78,8 @@ def test_borrowing_twice_counts_once_and_unknown_ids_are_not_found(tmp_path):
             path = f"/v1/documents/{document['id']}/sessions/s9"
             for _ in range(2):
                 row = (await ada.call("PUT", path)).json()
-                assert (row["activeSessions"], row["accessCount"]) == (["s9"], 1)
+                assert (row["activeSessions"], row["accessCount"]) == (["s9"], 0)
+                assert row["lastAccessedAt"] == document["lastAccessedAt"]
             foreign = await bob.call("PUT", path)
             unknown = await bob.call("PUT", "/v1/documents/nope/sessions/s9")
             assert foreign.status_code == 404 and foreign.json() == unknown.json()
@@ -264,6 +265,6 @@ def test_two_uploads_of_the_same_bytes_at_once_make_one_document(tmp_path):
             rows = await ada.live("documents")
             assert len(rows) == 1
             (row,) = rows.values()
-            assert sorted(row["activeSessions"]) == ["s0", "s1", "s2", "s3"] and row["accessCount"] == 4
+            assert sorted(row["activeSessions"]) == ["s0", "s1", "s2", "s3"] and row["accessCount"] == 0
 
     run(scenario)

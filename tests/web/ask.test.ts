@@ -8,11 +8,12 @@ import type { Records } from "../../web/src/engines/records/records.ts";
 import { QUOTES } from "../../web/src/model/citation.ts";
 import type { Task } from "../../web/src/model/task.ts";
 import { Asking } from "../../web/src/services/ask.ts";
+import { borrow, include } from "../../web/src/services/documents.ts";
 import { Embedding } from "../../web/src/services/embedding.ts";
 import { House } from "../../web/src/services/house.ts";
 import { Searcher } from "../../web/src/services/search.ts";
 import type { Syncing, SyncSummary } from "../../web/src/services/sync.ts";
-import { insert, openRows } from "./device.ts";
+import { insert, openRows, T } from "./device.ts";
 import { soon } from "../soon.ts";
 
 const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), chosen: async () => {} };
@@ -247,4 +248,33 @@ test("what is remembered stands beside the quotations, and is said to be no docu
   expect(remembered).toContain("The rent went up in spring.");
   expect(fromDocuments).toContain("Searched by words alone"); // this device has no model
   expect(citations).toHaveLength(1);
+});
+
+test("a document that is quoted counts as used, once a turn, and one that is borrowed does not", async () => {
+  await insert(records, "documents", { id: "other" });
+  const house = new House(ACCOUNT, records, deviceOf(wishes), { base: "" });
+  await borrow(house, "other", "s");
+  const uses = async (id: string) => {
+    const { accessCount, lastAccessedAt } = (await records.documents.findOne(id).exec())!;
+    return [accessCount, lastAccessedAt > T];
+  };
+  const done = async (id: string) =>
+    soon(async () => {
+      const turn = (await records.episodes.findOne(id).exec())!;
+      expect([turn.status, asking.writing$.value]).toEqual(["done", {}]);
+      return turn;
+    });
+  const first = await asking.ask("s", "When is the rent due?");
+  expect((await done(first)).citations.map(({ documentId }) => documentId)).toEqual(["d"]);
+  expect([await uses("d"), await uses("other")]).toEqual([
+    [1, true],
+    [0, false],
+  ]);
+  await asking.again(first);
+  await done(first);
+  expect(await uses("d")).toEqual([1, true]);
+  await done(await asking.ask("s", "And what of the rent in May?"));
+  expect(await uses("d")).toEqual([2, true]);
+  await include(house, "other", "s");
+  expect(await uses("other")).toEqual([0, true]);
 });

@@ -16,7 +16,7 @@ import type { Collections, DocumentDoc, VectorEmbeddingDoc } from "./model/rows.
 import * as accounts from "./services/account.ts";
 import { Asking, type AssistantState, type Writing } from "./services/ask.ts";
 import * as deletion from "./services/delete.ts";
-import { borrow, chunks$, giveBack, offered } from "./services/documents.ts";
+import { borrow, chunks$, giveBack, include, offered } from "./services/documents.ts";
 import { Embedding, type ModelState } from "./services/embedding.ts";
 import { addFact, changeFact } from "./services/facts.ts";
 import type { Receipt } from "./services/forget.ts";
@@ -292,6 +292,10 @@ export class Desk {
   async borrowInto(documentId: string, sessionId: string): Promise<void> {
     await this.#begin(sessionId);
     await borrow(this.#house, documentId, sessionId);
+  }
+
+  include(documentId: string, sessionId: string) {
+    return include(this.#house, documentId, sessionId);
   }
 
   giveBack(documentId: string, sessionId: string) {

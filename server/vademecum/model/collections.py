@@ -279,9 +279,7 @@ class Collection:
     references: tuple[Reference, ...] = ()
     frozen: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
-    counters: Mapping[str, str] = field(
-        default_factory=dict
-    )  # counter -> the set whose shared adds count once
+    counters: tuple[str, ...] = ()
     latest: tuple[str, ...] = ("updatedAt",)
     together: tuple[tuple[str, ...], ...] = ()
     merges: bool = True
@@ -301,7 +299,7 @@ COLLECTIONS: tuple[Collection, ...] = (
         references=(Reference("activeSessions", "sessions"),),
         frozen=("originSessionId",),
         sets=("activeSessions",),
-        counters={"accessCount": "activeSessions"},
+        counters=("accessCount",),
         latest=("updatedAt", "lastAccessedAt"),
         together=(("contentHash", "size", "chunkCount", "pageCount", "status", "statusDetail"),),
         indexes=("createdAt", "lastAccessedAt"),

@@ -31,7 +31,7 @@ def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
     for name in present(collection.sets):
         merged[name] = _merge_set(base.get(name, []), stored.get(name, []), new.get(name, []))
     for name in present(collection.counters):
-        merged[name] = _merge_counter(name, collection.counters[name], base, stored, new)
+        merged[name] = max(0, int(stored.get(name, 0)) + int(new.get(name, 0)) - int(base.get(name, 0)))
     for name in present(collection.latest):
         merged[name] = max(stored.get(name, ""), new.get(name, ""))
     return merged
@@ -64,11 +64,3 @@ def _merge_set(base: list[str], stored: list[str], new: list[str]) -> list[str]:
     known = {*base, *stored}
     kept = [item for item in stored if item not in removed]
     return kept + [item for item in dict.fromkeys(new) if item not in known]
-
-
-def _merge_counter(name: str, of_set: str, base: Json, stored: Json, new: Json) -> int:
-    """Both deltas, less one for each id that both sides added: that borrow was counted once already."""
-    delta = int(new.get(name, 0)) - int(base.get(name, 0))
-    added = set(new.get(of_set, [])) - set(base.get(of_set, []))
-    twice = len(added & set(stored.get(of_set, [])))
-    return max(0, int(stored.get(name, 0)) + delta - twice)

@@ -19,7 +19,9 @@ def check_session(draft: Draft, session_id: str) -> None:
 
 
 def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
-    """Make the document visible in the session. Borrowing twice counts once. Raises Conflict when it is full."""
+    """Make the document visible in the session; a repeat changes nothing. Raise Conflict if it has no room for more.
+
+    Borrowing is no use: only an answer that cites the document counts as one."""
     row = live_row(draft, "documents", document_id)
     check_session(draft, session_id)
     if session_id in row["activeSessions"]:
@@ -27,8 +29,6 @@ def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
     borrowed = {
         **row,
         "activeSessions": [*row["activeSessions"], session_id],
-        "accessCount": row["accessCount"] + 1,
-        "lastAccessedAt": max(draft.now, row["lastAccessedAt"]),
         "updatedAt": max(draft.now, row["updatedAt"]),
     }
     try:

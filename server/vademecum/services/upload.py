@@ -116,7 +116,7 @@ def _unread(user_id: str, file: SentFile) -> Json:
         "userId": user_id,
         "originSessionId": file.session_id or "",
         "activeSessions": [file.session_id] if file.session_id else [],
-        "accessCount": 1 if file.session_id else 0,
+        "accessCount": 0,
         "filename": safe_name(file.name),
     }
 
@@ -124,7 +124,7 @@ def _unread(user_id: str, file: SentFile) -> Json:
 def _without_dead_session(draft: Draft, document: Json) -> Json:
     """A session that was deleted while the file was read takes no document along."""
     sessions = [s for s in document["activeSessions"] if draft.life(f"sessions/{s}") != "dead"]
-    return {**document, "activeSessions": sessions, "accessCount": len(sessions)}
+    return {**document, "activeSessions": sessions}
 
 
 def _check_id(document_id: str) -> None:

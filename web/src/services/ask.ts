@@ -13,6 +13,7 @@ import type { EpisodeDoc } from "../model/rows.ts";
 import { worth } from "../model/worth.ts";
 import { written } from "../model/written.ts";
 import { lacking, type Task } from "../model/task.ts";
+import { countUse } from "./documents.ts";
 import { aborted, arrived, type Arrivals } from "./arriving.ts";
 import { answer, assistant, type Assistant, type Told } from "./assistant.ts";
 import { begun, now, type House } from "./house.ts";
@@ -78,6 +79,8 @@ export class Asking {
   /** Those that are under way, or wait for the one before them to end. */
   readonly #answers = new Map<string, Under>();
   #saving: Promise<boolean> = Promise.resolve(true);
+  /** The documents of each answer here that have been counted as used. */
+  readonly #used = new Map<string, Set<string>>();
   /** What went into the last prompts. */
   readonly #told = new Map<string, Told>();
   readonly #unanswered: Unanswered;
@@ -226,6 +229,9 @@ export class Asking {
 
   /** While the lock is held the turn is being answered here: no other tab of this device takes it up. */
   #write(row: EpisodeDoc, signal: AbortSignal, enough: AbortSignal): Promise<Answered> {
+    if (row.status === "done" && !this.#used.has(row.id)) {
+      this.#used.set(row.id, new Set(row.citations.map(({ documentId }) => documentId)));
+    }
     return navigator.locks.request(`vademecum-answer-${row.id}`, async () => {
       try {
         const stopped = () => ({ ...this.#written(row.id), status: "stopped" as const });
@@ -361,6 +367,15 @@ export class Asking {
     if (this.#told.size > TOLD_MAX && oldest !== undefined) this.#told.delete(oldest);
   }
 
+  /** Once a turn: not again for the answers that take the place of the first. */
+  async #countUse(episodeId: string, citations: readonly Citation[]): Promise<void> {
+    const used = this.#used.get(episodeId) ?? new Set();
+    const cited = citations.map(({ documentId }) => documentId);
+    this.#used.set(episodeId, new Set([...used, ...cited]));
+    const first = new Set(cited.filter((id) => !used.has(id)));
+    await countUse(this.#house, first).catch(console.error); // the answer matters more
+  }
+
   #draw(episodeId: string, change: Partial<Writing>): void {
     const writing = { ...this.#writing(episodeId), ...change };
     this.writing$.next({ ...this.writing$.value, [episodeId]: writing });
@@ -381,6 +396,7 @@ export class Asking {
     const save = async () => {
       const found = await this.#house.records.episodes.findOne(episodeId).exec();
       if (found && worth(found) > worth(answered)) return false;
+      if (found && answered.status === "done") await this.#countUse(found.id, answered.citations);
       const change = ({ model: _, ...row }: EpisodeDoc) => ({ ...row, ...answered, updatedAt: now() });
       if (found) await edit<EpisodeDoc>(found, change);
       return true;

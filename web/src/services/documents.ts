@@ -6,19 +6,32 @@ import { named } from "../model/lookup.ts";
 import type { DocumentDoc, VectorEmbeddingDoc } from "../model/rows.ts";
 import { childIds, now, type House } from "./house.ts";
 
-/** Makes the document visible in the session. Borrowing twice counts once. */
+/** Makes the document visible in the session; a repeat changes nothing. */
 export async function borrow(house: House, documentId: string, sessionId: string): Promise<void> {
+  await change(house, documentId, (row) => lent(row, sessionId));
+}
+
+/** Borrow a document that a message named: its owner has thought of it just now. */
+export async function include(house: House, documentId: string, sessionId: string): Promise<void> {
   await change(house, documentId, (row) => {
-    if (row.activeSessions.includes(sessionId)) return row;
-    const at = now();
-    return {
-      ...row,
-      activeSessions: [...row.activeSessions, sessionId],
-      accessCount: row.accessCount + 1,
-      lastAccessedAt: at,
-      updatedAt: at,
-    };
+    const borrowed = lent(row, sessionId);
+    return { ...borrowed, lastAccessedAt: borrowed.updatedAt };
   });
+}
+
+/** Count an answer that cites these documents as one use of each. */
+export async function countUse(house: House, documentIds: Iterable<string>): Promise<void> {
+  for (const id of documentIds) {
+    await change(house, id, (row) => {
+      const at = now();
+      return { ...row, accessCount: row.accessCount + 1, lastAccessedAt: at, updatedAt: at };
+    });
+  }
+}
+
+function lent(row: DocumentDoc, sessionId: string): DocumentDoc {
+  if (row.activeSessions.includes(sessionId)) return row;
+  return { ...row, activeSessions: [...row.activeSessions, sessionId], updatedAt: now() };
 }
 
 /** Takes it out of the session; it stays in the pool. */

@@ -14,6 +14,9 @@ import type { House } from "./house.ts";
 /** So many chunks are kept when nothing is asked: with their vectors and words about 100 MB. */
 const CHUNKS_MOST = 20_000;
 
+/** What a passage says of its document, and what changes with its text. */
+const SHOWN = ["filename", "contentHash", "chunkCount", "status"] as const;
+
 /** Vectors of two models are never compared: another model, another index. */
 interface Index {
   /** Its hash; empty: there is none, and words alone find. */
@@ -43,9 +46,10 @@ export class Searcher {
     this.#embedding = embedding;
     this.#most = most;
     house.records.vectorEmbeddings.$.subscribe(({ documentData }) => this.#changed(documentData.documentId));
-    house.records.documents.$.subscribe(({ documentId, documentData }) => {
+    house.records.documents.$.subscribe(({ documentId, documentData, previousDocumentData }) => {
       if (documentData._deleted) this.#drop(documentId);
-      else this.#changed(documentId);
+      else if (SHOWN.some((field) => previousDocumentData?.[field] !== documentData[field]))
+        this.#changed(documentId); // and not when it was merely used or borrowed
     });
   }
 

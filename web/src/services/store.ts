@@ -59,7 +59,7 @@ function documentFor(house: House, file: WaitingFile, about: AboutFile, chunkCou
     userId: house.account.userId,
     originSessionId: file.sessionId ?? "",
     activeSessions: file.sessionId ? [file.sessionId] : [],
-    accessCount: file.sessionId ? 1 : 0,
+    accessCount: 0,
     lastAccessedAt: common.createdAt,
     filename: file.name,
     chunkCount,

@@ -26,7 +26,7 @@ export function Offer({ message, sessionId, episodeId, onDone }: Props) {
   if (found.length === 0) return null;
 
   async function include(documents: readonly DocumentDoc[]) {
-    for (const { id } of documents) await desk.borrow(id, sessionId);
+    for (const { id } of documents) await desk.include(id, sessionId);
     if (episodeId) await desk.answerAgain(episodeId);
     onDone();
   }
