@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from litestar import Litestar
 from litestar.datastructures import State
@@ -39,6 +40,7 @@ from vademecum.http import reembed as reembed_routes
 from vademecum.http.answering import answering
 from vademecum.http.asked import DEPENDENCIES, refuse_packed
 from vademecum.http.auth import Authentication, renew_cookie
+from vademecum.http.head import answer_head
 from vademecum.http.headers import protect
 from vademecum.http.openapi import openapi_config, page_files
 from vademecum.http.problems import HANDLERS
@@ -55,6 +57,12 @@ from vademecum.settings import Settings
 
 class App(Litestar):
     """Litestar without its plugins for pydantic and attrs: loading pydantic is a third of what it takes to be made."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await answer_head(super().__call__, scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
     @staticmethod
     def _get_default_plugins(plugins: list[PluginProtocol]) -> list[PluginProtocol]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -46,7 +47,8 @@ AtLeastOne = Annotated[int, Meta(ge=1)]
 
 
 class Rates(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Requests a minute, by account and by address. The loopback is exempt, except at sign-in."""
+    """Requests a minute, by account and by address. An address that many may share (the loopback, a proxy) has 20 times
+    as many; only the local credential of the command line is exempt."""
 
     sign_in: AtLeastOne = 10
     push: AtLeastOne = 300
@@ -88,6 +90,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     trusted_proxies: Annotated[
         str, Meta(description="addresses whose X-Forwarded-* are believed, comma-separated")
     ] = ""
+    metrics_token: Annotated[
+        Secret, Meta(description="bearer token that may read /metrics, beside an administrator's")
+    ] = Secret()
     origin: Annotated[str, Meta(description="public URL behind a proxy, for links and cookies")] = ""
     erase_delay_s: Annotated[
         float, Meta(ge=0, description="seconds from a delete to its erasure from the disk")
@@ -156,6 +161,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             if not self.assistant_model.strip():
                 raise ValueError("The assistant needs the name of its model, VADEMECUM_ASSISTANT_MODEL")
 
+    def is_proxy(self, address: str) -> bool:
+        """Return whether this is the address of a trusted proxy."""
+        return _is_in(address, self.trusted_proxies)
+
     @property
     def extracts(self) -> bool:
         """Is what was said turned into memory?"""
@@ -189,9 +198,21 @@ def _check_origin(origin: str) -> None:
 def _check_proxies(addresses: str) -> None:
     for one in filter(None, (part.strip() for part in addresses.split(","))):
         try:
-            one == "*" or ipaddress.ip_network(one, strict=False)
+            network = ipaddress.ip_network(one, strict=False)
         except ValueError as error:
             raise ValueError(f"{one!r} is no address of a trusted proxy, nor a network of them") from error
+        if network.prefixlen == 0:
+            raise ValueError(f"{one!r} would trust every address: name the proxy")
+
+
+@lru_cache(maxsize=1024)
+def _is_in(address: str, networks: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    named = (part.strip() for part in networks.split(","))
+    return any(found in ipaddress.ip_network(one, strict=False) for one in named if one)
 
 
 def _check_tiers(tiers: Mapping[Tier, Limits]) -> None:

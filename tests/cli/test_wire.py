@@ -1,10 +1,13 @@
 """What somebody may send before the server knows who it is."""
 
 import asyncio
+import io
 import json
 import socket
+import zipfile
 from contextlib import asynccontextmanager, suppress
 
+import pytest
 import uvicorn
 
 from cli.home import Home
@@ -196,3 +199,22 @@ def test_a_connection_on_which_nothing_goes_on_is_closed(monkeypatch):
                 writer.close()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("path", ["/v1/export", "/health"])
+def test_http_1_0_gets_no_chunks(tmp_path, path):
+    """As nginx asks by default: HTTP/1.0, and no header that says for whom."""
+    home = Home(tmp_path / "data")
+    home.add("ada@example.org")
+    token = home.token("ada@example.org")
+    with home.serving() as server:
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as line:
+            line.sendall(f"GET {path} HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+            head, _, body = b"".join(iter(lambda: line.recv(2**16), b"")).partition(b"\r\n\r\n")
+        assert b" 200 " in head and b"chunked" not in head.lower() and b"connection: close" in head.lower()
+        if path == "/v1/export":
+            with zipfile.ZipFile(io.BytesIO(body)) as archive:
+                assert archive.testzip() is None and "account.json" in archive.namelist()
+        else:
+            assert json.loads(body) == {"alive": True}

@@ -23,6 +23,7 @@ from typing import Any
 import httpx
 
 from forked import Forked, forked
+from unlimited import RATES_JSON
 from vademecum.services import local
 from vademecum.services.local import Door
 
@@ -64,8 +65,12 @@ class Served:
         """Start the process without waiting for it. `anew`: as a person does it, with all that it imports."""
         ours = {k: v for k, v in os.environ.items() if not k.startswith("VADEMECUM_")}
         theirs = {f"VADEMECUM_{k.upper()}": v for k, v in self.settings.items()}
-        where = {"VADEMECUM_MODELS": str(self.models), "PYTHONPATH": str(ROOT / "server")}
-        environment = {**ours, **theirs, **where, **self.environment}
+        where = {
+            "VADEMECUM_MODELS": str(self.models),
+            "VADEMECUM_RATES": RATES_JSON,
+            "PYTHONPATH": str(ROOT / "server"),
+        }
+        environment = {**ours, **where, **theirs, **self.environment}
         words = ["serve", "--port", "0", "--data", str(self.data)]
         if not anew:
             self.log.touch()

@@ -21,6 +21,7 @@ import httpx
 from argon2 import PasswordHasher
 
 from soon import soon
+from unlimited import RATES
 from vademecum.app import create_app, serving
 from vademecum.engines.duckdb import instance
 from vademecum.engines.duckdb.accounts import Account, Token, _inserting
@@ -201,7 +202,7 @@ async def house(
 ) -> AsyncIterator[House]:
     """`model`: a small one, or a folder of models such as MODELS, for tests that are about meaning."""
     models = model if isinstance(model, Path) else small_model() if model else data / "no-models"
-    configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, **settings})
+    configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, "rates": RATES, **settings})
     idle = _idle[configured.body_max] if registry is None else []
     app = idle.pop() if idle else create_app(configured, registry, migrations=migrations)
     if migrations is None:

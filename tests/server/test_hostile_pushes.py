@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from property.rows import session
+from property.rows import dead, fact, session
 from server.house import T, house, refused, run
 
+PUSH_FACTS = "/v1/sync/facts/0/push"
 GOOD = json.dumps({"newDocumentState": session("good")})
 BAD_BODIES = [
     b"",
@@ -109,5 +110,61 @@ def test_a_body_over_the_bound_is_refused_as_a_problem(tmp_path):
             ada = await h.person()
             answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=b"[" + b" " * 20_000 + b"]")
             refused(answer, 413, "TOO_LARGE")
+
+    run(scenario)
+
+
+BAD = {
+    "NaN": b'"confidence":NaN',
+    "Infinity": b'"confidence":-Infinity',
+    "line break in a string": b'"confidence":1,"note":"a\nb"',
+    "NUL in a string": b'"confidence":1,"note":"a\x00b"',
+}
+
+
+@pytest.mark.parametrize("wrong", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_row_that_is_no_json_is_rejected_alone(tmp_path, wrong, at):
+    tricky = 'a "quoted" [bracket} NaN, \\" and Infinity'
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            rows = [json.dumps({"newDocumentState": fact(f"f{n}", value=tricky)}).encode() for n in range(3)]
+            rows[at] = rows[at].replace(b'"confidence": 1', wrong)
+            assert wrong in rows[at], "the test changes nothing"
+            answer = await ada.call("POST", PUSH_FACTS, content=b" [" + b" ,\n".join(rows) + b"]\n")
+            assert answer.status_code == 200, answer.text
+            [refused_row] = answer.json()
+            assert (refused_row["id"], refused_row["syncError"]["code"]) == (f"f{at}", "INVALID")
+            live = await ada.live("facts")
+            assert live.keys() == {"f0", "f1", "f2"} - {f"f{at}"}
+            assert {row["value"] for row in live.values()} == {tricky}
+
+    run(scenario)
+
+
+def test_delete_that_is_no_json_is_accepted(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            row = json.dumps({"newDocumentState": dead(fact("f1"))}).encode()
+            row = row.replace(b'"confidence": 1', b'"confidence": NaN')
+            assert (await ada.call("POST", PUSH_FACTS, content=b"[" + row + b"]")).json() == []
+            assert await ada.live("facts") == {}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "body", [b"[NaN]", b"NaN", b'[{"newDocumentState": NaN}]', b'[{"newDocumentState": {"id": NaN}}]', b"[{}, ",
+             b'[{"newDocumentState": {"id": "a"}} {"newDocumentState": {"id": "b"}}]', b'{"a": NaN}', b"[{]}", b"]["],
+)  # fmt: skip
+def test_batch_without_rows_to_tell_apart_is_refused_whole(tmp_path, body):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            refused(await ada.call("POST", PUSH_FACTS, content=body), 400, "BAD_REQUEST")
 
     run(scenario)

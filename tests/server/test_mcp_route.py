@@ -91,3 +91,30 @@ def test_what_could_not_be_opened_is_said_and_tried_anew(
         assert time.monotonic() - began < 5
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"{", ACCEPT, 400),
+        (b"[]", ACCEPT, 400),
+        (b'{"jsonrpc": "2.0"}', ACCEPT, 400),
+        (b"{}", {"Accept": "text/html"}, 406),
+        (b"x" * (mcp.BODY_MAX + 1), ACCEPT, 413),
+        (b"{}", ACCEPT | {"Content-Type": "text/plain"}, 400),
+        (b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}', ACCEPT | {"MCP-Protocol-Version": "x"}, 400),
+    ],
+)
+def test_refusal_of_the_protocol_is_a_problem(
+    tmp_path: Path, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            sent = {"Content-Type": "application/json"} | headers
+            answer = await ada.call("POST", "/mcp", content=body, headers=sent)
+            assert answer.headers["content-type"] == "application/problem+json", answer.text
+            assert answer.status_code == status, answer.text
+            assert answer.json()["error"] is True and answer.json()["detail"]
+
+    run(scenario)

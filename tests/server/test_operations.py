@@ -8,7 +8,8 @@ import pytest
 from server.house import MODELS, browser, house, run
 from soon import soon
 from vademecum.app import create_app
-from vademecum.settings import Settings
+from vademecum.services.accounts import change_admin
+from vademecum.settings import Secret, Settings
 
 PLACES = [
     "/nowhere",
@@ -20,6 +21,8 @@ PLACES = [
     "/schema/nowhere",
     "/schema/files/nowhere.js",
     "/schema/files/../../../settings.py",
+    "/schema/files/%00",
+    "/schema/files/a%00b.js",
     "/schema/openapi.yaml",
     "/favicon.ico",
     "/v1/documents/a/b/c",
@@ -114,7 +117,8 @@ def test_metrics_are_numbers_of_the_whole_server(tmp_path):
         async with house(tmp_path) as h, browser(h) as machine:
             ada = await h.person()
             await ada.upload("lease.txt", "The tenant gives notice three months before.")
-            answer = await machine.get("/metrics")
+            secret = {"Authorization": f"Local {h.parts.local_secret}"}
+            answer = await machine.get("/metrics", headers=secret)
             assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/plain")
             lines = [line for line in answer.text.splitlines() if line and not line.startswith("#")]
             values = {line.split()[0]: float(line.split()[1]) for line in lines}
@@ -127,23 +131,29 @@ def test_metrics_are_numbers_of_the_whole_server(tmp_path):
     run(scenario)
 
 
-@pytest.mark.parametrize(
-    ("address", "status"),
-    [
-        ("127.0.0.1", 200),
-        ("127.9.9.9", 200),
-        ("::1", 200),
-        ("203.0.113.9", 403),
-        ("10.0.0.1", 403),
-        ("2001:db8::1", 403),
-    ],
-)
-def test_metrics_are_read_from_the_machine_itself_only(tmp_path, address, status):
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.1", "203.0.113.9"])
+def test_metrics_need_an_administrator_or_their_token_from_everywhere(tmp_path, address):
     async def scenario():
+        async with (
+            house(tmp_path, metrics_token=Secret("scraping-secret")) as h,
+            browser(h, address) as somebody,
+        ):
+            ada, admin = await h.person(), await h.person()
+            await change_admin(h.parts, h.parts.accounts.accounts[admin.id], admin=True)
+            for words, status in (
+                ("", 401),
+                ("Bearer wrong", 401),
+                ("Bearer ", 401),
+                (ada.client.headers["Authorization"], 403),
+                (admin.client.headers["Authorization"], 200),
+                ("Bearer scraping-secret", 200),
+            ):
+                answer = await somebody.get("/metrics", headers={"Authorization": words} if words else {})
+                assert answer.status_code == status, words
+                assert status == 200 or is_problem(answer)
         async with house(tmp_path) as h, browser(h, address) as somebody:
-            answer = await somebody.get("/metrics")
-            assert answer.status_code == status
-            assert status == 200 or (is_problem(answer) and answer.json()["code"] == "FORBIDDEN")
+            for words in ("Bearer ", "Bearer", "Bearer scraping-secret"):
+                assert (await somebody.get("/metrics", headers={"Authorization": words})).status_code == 401
 
     run(scenario)
 

@@ -285,13 +285,13 @@ def test_what_is_no_credentials_is_refused_and_never_a_defect(tmp_path):
 # --- guessing -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("address", ["203.0.113.9", "127.0.0.1", "::1"])
-def test_an_address_signs_in_ten_times_a_minute_the_loopback_too(tmp_path, address):
+@pytest.mark.parametrize(("address", "times"), [("203.0.113.9", 10), ("127.0.0.1", 200), ("::1", 200)])
+def test_address_signs_in_ten_times_a_minute_a_shared_one_twenty_times_that(tmp_path, address, times):
     async def scenario():
-        async with house(tmp_path) as h:
+        async with house(tmp_path, rates=Rates()) as h:
             clock = Clock(h)
             client = browser(h, address)
-            for _ in range(10):
+            for _ in range(times):
                 refused(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
             link = await ensure_owner(h.parts)
             answer = await follow(client, link)
@@ -302,7 +302,6 @@ def test_an_address_signs_in_ten_times_a_minute_the_loopback_too(tmp_path, addre
             assert (await follow(browser(h, "198.51.100.7"), link)).status_code == 303, "others come in"
             clock.wait(wait)
             refused(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
-            refused(await follow(client, "?link=nonsense"), 429, "RATE_LIMITED")
 
     run(scenario)
 

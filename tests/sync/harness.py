@@ -62,7 +62,9 @@ class Harness:
             stdout=self.log,
             stderr=self.log,
             env={
-                "VADEMECUM_MODELS": str(self.data / "no-models"),  # unless a test says otherwise, not this machine's
+                "VADEMECUM_MODELS": str(
+                    self.data / "no-models"
+                ),  # unless a test says otherwise, not this machine's
                 **os.environ,
                 "HARNESS_SECRET": self.secret,
                 "HARNESS_PORT": str(self.port),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import threading
@@ -21,8 +22,9 @@ from vademecum.services.accounts import change_tier
 from vademecum.services.ids import new_id
 from vademecum.services.sign_in import hashed, new_link
 from vademecum.services.tokens import digest, issue
-from vademecum.settings import from_environment
+from vademecum.settings import Rates, from_environment
 
+os.environ.setdefault("VADEMECUM_RATES", json.dumps(dict.fromkeys(Rates.__struct_fields__, 1_000_000)))
 SECRET = os.environ["HARNESS_SECRET"]
 T = "2026-01-01T00:00:00.000Z"
 

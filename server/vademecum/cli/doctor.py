@@ -81,6 +81,24 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
     yield _examine_model(settings, running)
     yield _examine_assistant(settings)
+    if running:
+        yield _examine_proxies(settings)
+
+
+def _examine_proxies(settings: Settings) -> Finding:
+    """Whether everybody seems to come from one address, because a proxy does not say from where they come."""
+    try:
+        crowded = at_desk(settings, lambda desk: desk.call("GET", "/v1/local/crowded"))
+    except VademecumError as error:  # such as a server of an earlier version
+        return Finding("proxies", True, f"unknown: {error.message}")
+    if not crowded:
+        return Finding("proxies", True, "no address uses more than the rate limits of one")
+    return Finding(
+        "proxies",
+        False,
+        f"{', '.join(crowded)} used more than the rate limits of one address. If a proxy runs there, have it send "
+        "X-Forwarded-For and name it with --trusted-proxies; until then all who come through it share 20 times the limits",
+    )
 
 
 def _examine_logs(data: Path) -> Finding:

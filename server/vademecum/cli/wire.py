@@ -10,12 +10,33 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGISendEvent, HTTPResponseStartEvent
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_MAX = 64 * 2**10  # bytes; what comes in one piece is read whole, so that a little more may pass
 HEAD_S = 60.0  # from a connection, or the first byte of its next request, to the end of the head
 SILENT_S = 60.0  # a body of which nothing comes from one look to the next is not waited for
 _NOTHING = "Nothing was changed."
+
+
+def _send_unframed(cycle: RequestResponseCycle) -> None:
+    """HTTP/1.0 knows no chunks: an answer without a length ends with the connection (RFC 9112, 6.1)."""
+    send = cycle.send
+    is_unframed = False
+
+    async def send_unframed(message: ASGISendEvent) -> None:
+        nonlocal is_unframed
+        if message["type"] == "http.response.start" and not _has_length(message):
+            cycle.chunked_encoding, is_unframed = False, True
+        elif message["type"] == "http.response.body" and is_unframed:
+            cycle.expected_content_length = len(message.get("body", b""))
+        await send(message)
+
+    cycle.send = send_unframed  # type: ignore[method-assign]
+
+
+def _has_length(message: HTTPResponseStartEvent) -> bool:
+    return any(name.lower() == b"content-length" for name, _ in message.get("headers", ()))
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -57,6 +78,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._held = 0
         self._wait_for_body(None)
         super().on_headers_complete()
+        if self.scope["http_version"] == "1.0":
+            _send_unframed(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         self._held = 0

@@ -12,6 +12,8 @@ from litestar.exceptions import HTTPException
 from litestar.response.base import ASGIResponse
 from litestar.response.streaming import ASGIStreamingResponse
 
+from vademecum.http.head import HEAD
+
 IMMUTABLE = "public, max-age=31536000, immutable"
 ALWAYS_ASK = "no-cache"
 _READ = 2**18
@@ -62,7 +64,8 @@ def answer(request: Request[Any, Any, Any], file: Served) -> ASGIResponse:
     if is_known(request.headers.get("if-none-match", ""), etag):
         return ASGIResponse(status_code=304, headers=headers)
     span = None
-    if request.method == "GET" and request.headers.get("if-range", etag) == etag:
+    is_head = HEAD in request.scope
+    if not is_head and request.headers.get("if-range", etag) == etag:
         span = part(request.headers.get("range", ""), file.size)
     if span is not None:
         if not span:
@@ -72,7 +75,7 @@ def answer(request: Request[Any, Any, Any], file: Served) -> ASGIResponse:
     return ASGIStreamingResponse(
         iterator=_bytes(file.path, sent),
         status_code=200 if span is None else 206,
-        is_head_response=request.method == "HEAD",
+        is_head_response=is_head,
         headers={**headers, "Content-Type": file.media_type, "Content-Length": str(len(sent))},
     )
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import msgspec
-from litestar import post
+from litestar import get, post
 from litestar.params import JSONBody
 
 from vademecum.errors import Forbidden
@@ -58,6 +58,12 @@ async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
     return Erased(await erase_due(parts.settings.data, parts.backstage.jobs["erase"], users))
 
 
+@get("/v1/local/crowded", include_in_schema=False)
+async def crowded_route(request: Req) -> list[str]:
+    """Addresses of this machine and of proxies that have used more than the budget of one address."""
+    return sorted(_parts(request).limiter.crowded)
+
+
 @post("/v1/local/administrator", include_in_schema=False, status_code=200)
 async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Profile:
     """Here alone: a stolen cookie of one administrator makes no other."""
@@ -66,4 +72,4 @@ async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Pr
     return await profile(parts, changed)
 
 
-ROUTES = [backup_route, restore_route, erase_route, administrator_route]
+ROUTES = [backup_route, restore_route, erase_route, crowded_route, administrator_route]

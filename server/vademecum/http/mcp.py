@@ -8,6 +8,7 @@ but POST is refused.
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -17,6 +18,8 @@ from litestar.exceptions import MethodNotAllowedException
 from litestar.types import Receive, Scope, Send
 
 from vademecum.errors import Busy, SignedOut, VademecumError
+from vademecum.http.problems import CODES, MEDIA_TYPE, Problem
+from vademecum.http.rates import COUNTED
 from vademecum.model.collections import Json
 from vademecum.services.mcp.tools import Call, Workplace
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 BODY_MAX = 1 << 20
 RETRY_S = 5
+DETAIL_MAX = 500
 
 _log = structlog.get_logger("vademecum.mcp")
 
@@ -75,7 +79,10 @@ def _open(app: Litestar) -> "StreamableHTTPSessionManager":
 
     from vademecum.services.mcp.server import serve
 
-    own = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")  # type: ignore[arg-type]
+    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+        await app(cast("Scope", {**scope, COUNTED: True}), receive, send)
+
+    own = httpx.AsyncClient(transport=httpx.ASGITransport(counted), base_url="http://localhost")  # type: ignore[arg-type]
 
     async def who(context: "Context", _: Workplace | None) -> tuple[Call, Workplace | None]:
         request = cast("Request", context.request)
@@ -121,7 +128,45 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
     ):  # the library would hold a GET open for ever, whoever's token is revoked
         raise MethodNotAllowedException("Agents ask by POST.", headers={"Allow": "POST"})
     agents: Agents = scope["litestar_app"].state.agents
-    await agents.handle(scope, receive, send)
+    await agents.handle(scope, receive, _with_problems(send))
+
+
+def _with_problems(send: Send) -> Send:
+    """Replace the protocol library's own refusals (JSON-RPC errors or plain text) by problems, as of every route."""
+    start: Any = None
+    body = b""
+
+    async def send_problem(message: Any) -> None:
+        nonlocal start, body
+        if message["type"] == "http.response.start" and message["status"] >= 400:
+            start = message
+        elif start is None:
+            await send(message)
+        else:
+            body += message.get("body", b"")
+            if not message.get("more_body"):
+                for part in _problem_of(start, body):
+                    await send(part)
+
+    return send_problem
+
+
+def _problem_of(start: Any, body: bytes) -> tuple[Any, Any]:
+    status = start["status"]
+    code = CODES.get(status, "ERROR")
+    content = msgspec.json.encode(Problem(HTTPStatus(status).phrase, _detail(body), status, code))
+    replaced = (b"content-type", b"content-length")
+    headers = [header for header in start["headers"] if header[0].lower() not in replaced]
+    headers += [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(content)).encode())]
+    return {**start, "headers": headers}, {"type": "http.response.body", "body": content}
+
+
+def _detail(body: bytes) -> str:
+    """The words of a JSON-RPC error, or of a plain one."""
+    try:
+        return str(msgspec.json.decode(body)["error"]["message"])
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
+        return body.decode(errors="replace")[:DETAIL_MAX] or "This request cannot be answered."
 
 
 ROUTES = [mcp_route]

@@ -27,6 +27,7 @@ from vademecum import __version__
 from vademecum.errors import NotFound
 from vademecum.http.auth import COOKIE
 from vademecum.http.contract import DESCRIPTION, TAGS, complete
+from vademecum.http.problems import on_refusal
 from vademecum.model.collections import Collection
 
 # Made by `npm run build` from web/api/.
@@ -63,6 +64,10 @@ def _no_page_of_litestar(response: Response[Any]) -> Response[Any]:
     if response.status_code == 404:
         raise NotFound("There is no such page.")
     return response
+
+
+def _no_such_file(request: Request[Any, Any, Any], _: ValueError) -> Response[Any]:
+    return on_refusal(request, NotFound("There is no such page."))
 
 
 class Document(OpenAPI):
@@ -120,5 +125,6 @@ def page_files() -> list[Router]:
             opt=public,
             include_in_schema=False,
             cache_control=CacheControlHeader(no_cache=True),
+            exception_handlers={ValueError: _no_such_file},  # a name with a NUL
         )
     ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from hmac import compare_digest
 from typing import Any
 
 import msgspec
@@ -10,8 +11,8 @@ from litestar.datastructures import State
 from litestar.openapi.datastructures import ResponseSpec
 
 from vademecum.errors import Busy, Forbidden
+from vademecum.http.auth import who
 from vademecum.http.openapi import PUBLIC
-from vademecum.http.rates import address_of, is_loopback
 from vademecum.services.parts import Parts
 
 PROBE_BYTES = 2**20
@@ -88,13 +89,21 @@ def _write_probe(parts: Parts) -> None:
         probe.write(bytes(PROBE_BYTES))
 
 
+def _check_may_scrape(parts: Parts, request: Request[Any, Any, State]) -> None:
+    """Raise SignedOut or Forbidden unless an administrator asks, or a program with the token for metrics."""
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    expected = parts.settings.metrics_token.reveal()
+    if expected and scheme.lower() == "bearer" and compare_digest(secret.strip().encode(), expected.encode()):
+        return
+    account, _ = who(parts, request)
+    if not account.admin:
+        raise Forbidden("Metrics are for administrators, or for the token of VADEMECUM_METRICS_TOKEN.")
+
+
 @get("/metrics", opt={"public": True}, media_type="text/plain; version=0.0.4", include_in_schema=False)
 async def metrics_route(request: Request[Any, Any, State], state: State) -> bytes:
-    """Prometheus. Numbers of the whole server; nothing of any user. From the loopback only."""
-    # By a proxy on this machine that nobody has told us of.
-    forwarded = request.headers.get("x-forwarded-for", "")
-    if not all(is_loopback(one.strip()) for one in (address_of(request), *forwarded.split(","))):
-        raise Forbidden("Metrics are read from the server's own machine.")
+    """Prometheus. Numbers of the whole server; nothing of any user. For an administrator's token or a token of its own."""
+    _check_may_scrape(state.parts, request)
     from prometheus_client import CollectorRegistry, Gauge, generate_latest  # not before the first sync
 
     parts: Parts = state.parts

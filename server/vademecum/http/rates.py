@@ -1,4 +1,7 @@
-"""Which requests count against which limit. The loopback is exempt, except at sign-in."""
+"""Which requests count against which limit. No address is exempt: a proxy on this machine looks like the loopback.
+
+Only the command line is, by its local credential, and what the server asks of itself for an agent, whose request has been
+counted."""
 
 import ipaddress
 from functools import lru_cache
@@ -7,27 +10,46 @@ from typing import Any
 from litestar.connection import ASGIConnection
 
 from vademecum.engines.duckdb.accounts import Token
+from vademecum.services import local
 from vademecum.services.parts import Parts
 from vademecum.services.tokens import find_token
 
+SHARED = 20  # times the budget of one address, for one that many people may share
+COUNTED = "vademecum.counted"  # in the scope of a request that the server makes of itself
 DEVICE_COOKIE = "vademecum-device"
 
 
 def limit_address(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> None:
     """Before it is known who asks, so that guessing secrets is bounded too."""
+    if _is_exempt(parts, connection):
+        return
     kind, address = _kind(connection), address_of(connection)
+    factor = SHARED if is_loopback(address) or parts.settings.is_proxy(address) else 1
     if kind == "sign_in":  # a known browser passes, also from an address that others use up
         device = known_browser(parts, connection)
-        parts.limiter.take(kind, guesser_of(connection) if device is None else f"device {device.id}")
-    elif not is_loopback(address):
-        parts.limiter.take(kind, address)
+        if device is None:
+            parts.limiter.take(kind, guesser_of(connection), factor)
+        else:
+            parts.limiter.take(kind, f"device {device.id}")
+    else:
+        parts.limiter.take(kind, guesser_of(connection), factor)
 
 
 def limit_account(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], account_id: str) -> None:
     """The same account from many addresses. Before the body is read."""
     kind = _kind(connection)
-    if kind != "sign_in" and not is_loopback(address_of(connection)):
+    if kind != "sign_in" and not _is_exempt(parts, connection):
         parts.limiter.take(kind, account_id)
+
+
+def _is_exempt(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    return COUNTED in connection.scope or has_local_credential(parts, connection)
+
+
+def has_local_credential(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Return whether a command of this machine asks."""
+    scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
+    return scheme.lower() == "local" and is_here(connection) and local.opens(parts.local_secret, secret)
 
 
 def _kind(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
@@ -47,7 +69,7 @@ def known_browser(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) 
 
 
 def guesser_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """Whose guesses of a password count together."""
+    """Whose requests count together: an address, of IPv6 its network of /64."""
     return _network(address_of(connection))
 
 

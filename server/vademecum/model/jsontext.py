@@ -21,6 +21,9 @@ _ESCAPE = re.compile(
 # Where JSON opens and closes, strings passed over. One that does not end goes to the end: else each quote in it would be
 # tried for the beginning of one, which takes time by the square.
 _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
+_BRACKET_OF_TEXT = re.compile(_BRACKET.pattern.decode(), re.DOTALL)
+_NOT_JSON = re.compile(r'"(?:[^"\\]++|\\.)*+"|\bNaN\b|-?\bInfinity\b', re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f]")
 DEEPEST = 64  # arrays and objects within each other; nothing that fits a schema has as many
 HALF = r"\ufffd"  # what stands for half a letter
 
@@ -45,6 +48,46 @@ def without_depths(text: bytes) -> bytes:
                 since = found.end()
             depth -= 1
     return bytes(kept + text[since:])
+
+
+def elements(text: str) -> list[str]:
+    """The objects and arrays of a JSON array, each as its text, whatever is wrong within one. Raises ValueError for what
+    is no such array."""
+    found: list[str] = []
+    depth = start = end = 0
+    for token in _BRACKET_OF_TEXT.finditer(text):
+        sign = token[0]
+        if sign in "[{":
+            depth += 1
+            if depth == 2:
+                _check_between(text[end : token.start()], first=not found)
+                start = token.start()
+        elif sign in "]}":
+            depth -= 1
+            end = token.end()
+            if depth == 1:
+                found.append(text[start:end])
+            elif depth == 0:
+                break
+    if depth or not found or text[end:].strip():
+        raise ValueError("it is no array of objects")
+    return found
+
+
+def _check_between(text: str, *, first: bool) -> None:
+    if text.strip() != ("[" if first else ","):
+        raise ValueError("it is no array of objects")
+
+
+def as_json(text: str) -> str:
+    """JSON with escapes for raw control characters in strings, and null for NaN and Infinity."""
+    return _NOT_JSON.sub(_mended, text)
+
+
+def _mended(found: re.Match[str]) -> str:
+    if not found[0].startswith('"'):
+        return "null"
+    return _CONTROL.sub(lambda control: f"\\u{ord(control[0]):04x}", found[0])
 
 
 def objects_in(text: str) -> Iterator[dict[str, Any]]:

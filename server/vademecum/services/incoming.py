@@ -14,12 +14,13 @@ import msgspec
 from vademecum.errors import BadRequest
 from vademecum.model import vectors
 from vademecum.model.collections import ID_PATTERN, Collection, Json
-from vademecum.model.jsontext import HALF, without_depths, without_excess, without_halves
+from vademecum.model.jsontext import HALF, as_json, elements, without_depths, without_excess, without_halves
 from vademecum.model.misfit import sentence
 
 ROWS_MAX = 1000  # of one push; RxDB sends 100
 CUT_MAX = 4 * 2**20  # bytes that are looked through, bracket by bracket, for what is nested too deeply
 NO_NUMBER = "A number in it is larger than any that can be kept."
+NOT_JSON = "It holds NaN, Infinity or a raw control character, which JSON does not allow."
 _NULL = msgspec.Raw(b"null")
 _NO_MODELS: Mapping[str, int] = {}
 
@@ -57,6 +58,7 @@ class Incoming(msgspec.Struct):
 
 _ID = re.compile(ID_PATTERN)
 _rows = msgspec.json.Decoder(list[PushRow])
+_row = msgspec.json.Decoder(PushRow)
 
 
 def read_batch(
@@ -79,25 +81,53 @@ def read_batch(
 
 
 def _read_rows(collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int]) -> list[Incoming]:
-    rows, is_mended = _read(body)
+    rows, is_mended, not_json = _read(body)
     if len(rows) > ROWS_MAX:
         raise BadRequest(
             f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
             "lost: send them in smaller batches."
         )
-    return [read_row(collection, row, user_id, dims, is_mended=is_mended) for row in rows]
+    incoming = [read_row(collection, row, user_id, dims, is_mended=is_mended) for row in rows]
+    for number in not_json:
+        if not incoming[number].deletes:
+            incoming[number].problem = NOT_JSON
+    return incoming
 
 
-def _read(body: bytes) -> tuple[list[PushRow], bool]:
-    """And whether it had to be mended: a title that was cut within an emoji is no JSON, and would keep all rows beside it
-    from coming up."""
+def _read(body: bytes) -> tuple[list[PushRow], bool, list[int]]:
+    """The rows; whether they had to be mended: a title that was cut within an emoji is no JSON, and would keep all rows
+    beside it from coming up; and the numbers of the rows that are no JSON for another reason."""
     try:
-        return _rows.decode(body), False
+        return _rows.decode(body), False, []
     except msgspec.DecodeError:
-        mended = without_halves(body.decode()).encode()
-        if mended == body:
+        text = body.decode()
+        mended = without_halves(text)
+        try:
+            if mended != text:
+                return _rows.decode(mended.encode()), True, []
             raise
-        return _rows.decode(mended), True
+        except msgspec.DecodeError:
+            if len(body) > CUT_MAX:
+                raise
+            rows, not_json = _read_each(mended)
+            return rows, mended != text, not_json
+
+
+def _read_each(text: str) -> tuple[list[PushRow], list[int]]:
+    """Decode each row by itself. Raises DecodeError when one cannot be mended."""
+    rows: list[PushRow] = []
+    not_json: list[int] = []
+    try:
+        parts = elements(text)
+    except ValueError as error:
+        raise msgspec.DecodeError(f"JSON is malformed: {error}") from error
+    for number, part in enumerate(parts):
+        try:
+            rows.append(_row.decode(part.encode()))
+        except msgspec.DecodeError:
+            rows.append(_row.decode(as_json(part).encode()))
+            not_json.append(number)
+    return rows, not_json
 
 
 def read_row(

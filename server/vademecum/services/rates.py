@@ -15,6 +15,7 @@ from vademecum.errors import RateLimited
 from vademecum.settings import Rates
 
 BUCKETS_MAX = 50_000
+CROWDED_MAX = 100
 DELAY_MAX_S = 60.0
 FAILURES_FREE = 2  # failures of an address that cause no delay
 FORGET_FAILURES_S = 3600.0  # a failure counts no longer than this after the last one
@@ -24,12 +25,15 @@ class Limiter:
     def __init__(self, rates: Rates, clock: Callable[[], float]) -> None:
         self._rates = rates
         self._clock = clock
+        self.crowded: set[str] = set()
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         self._failures: OrderedDict[str, tuple[int, float]] = OrderedDict()
 
-    def take(self, kind: str, who: str) -> None:
-        """Raises RateLimited when `who` has used up this minute's requests of this kind."""
-        per_minute: int = getattr(self._rates, kind)
+    def take(self, kind: str, who: str, factor: int = 1) -> None:
+        """Raise RateLimited when `who` has used up this minute's requests of this kind. `factor`: times the budget of one
+        address, for one that many people may share. `crowded` lists those that need it."""
+        single: int = getattr(self._rates, kind)
+        per_minute = single * factor
         now = self._clock()
         level, at = self._buckets.pop((kind, who), (float(per_minute), now))
         level = min(per_minute, level + (now - at) * per_minute / 60)
@@ -40,6 +44,8 @@ class Limiter:
                 f"Too many requests. Try again in {wait} s; nothing is lost.", retry_after_s=wait
             )
         self._buckets[kind, who] = (level - 1, now)
+        if factor > 1 and per_minute - level > single and len(self.crowded) < CROWDED_MAX:
+            self.crowded.add(who)
         if len(self._buckets) > BUCKETS_MAX:
             self._buckets.popitem(last=False)
 

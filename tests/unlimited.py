@@ -1,0 +1,8 @@
+"""Rate limits that no test reaches, for all tests that are not about them."""
+
+import json
+
+from vademecum.settings import Rates
+
+RATES = Rates(**dict.fromkeys(Rates.__struct_fields__, 1_000_000))
+RATES_JSON = json.dumps(dict.fromkeys(Rates.__struct_fields__, 1_000_000))
