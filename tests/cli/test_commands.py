@@ -268,6 +268,33 @@ def test_import_takes_what_is_good_names_what_is_not_and_adds_nothing_twice(home
     assert "ackup" in said["note"], "it says that backups are not covered"
 
 
+def test_forget_project_erases_that_project_alone(tmp_path):
+    home = Home(tmp_path / "data")
+    home.add("gina@example.org")
+    token, who = home.token("gina@example.org"), ("forget", "--user", "gina@example.org")
+    with home.serving() as server, server.client(token) as gina:
+        made = {
+            name: gina.post("/v1/projects", json={"name": name}).json()["id"]
+            for name in ("Mill", "Barn", "Twin")
+        }
+        gina.post("/v1/projects", json={"name": "twin"})
+        for name, project_id in made.items():
+            body = {"externalId": name, "name": name, "projectId": project_id}
+            assert gina.post("/v1/sessions", json=body).status_code == 201
+        assert "no project Nowhere" in home.run(*who, "--project", "Nowhere", "--yes").refusal()
+        assert "2 projects are called Twin" in home.run(*who, "--project", "Twin", "--yes").refusal()
+        assert "goes with --project" in home.run(*who, "--sessions", "--yes").refusal()
+        receipt = home.ok(*who, "--project", "mill", "--json", stdin="forget project\n").out
+        assert json.loads(receipt[receipt.index("{") :])["leftovers"] == 0
+        home.ok(*who, "--project", made["Barn"], "--sessions", "--yes")
+        left = {one["name"] for one in gina.get("/v1/projects").json()["projects"]}
+        assert left == {"Twin", "twin"}
+        kept = {one["title"]: one.get("projectId") for one in gina.get("/v1/sessions").json()["sessions"]}
+        assert kept == {"Mill": None, "Twin": made["Twin"]}, (
+            "chats return to the pool, or go if that is asked for"
+        )
+
+
 REFUSED = {
     "an unknown account": ("token create nobody@example.org", "nobody@example.org"),
     "an unknown account to search": ("search x --user nobody@example.org --session s", "nobody@example.org"),

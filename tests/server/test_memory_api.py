@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from property.rows import entity, episode, project, relationship, session, summary
-from server.house import House, house, refused, run
+from server.house import House, house, refused, run, run_for_one
 from server.listening import listen, on_the_wire
 from server.memory import EDGE, EXTERNAL, MILL, SCOPE, TURN, furnish, got, ids, made
 from server.test_limits import small
@@ -308,3 +308,38 @@ def test_an_edit_moves_updated_at_and_an_edit_that_changes_nothing_writes_nothin
                 assert (same.json(), store.seq) == (row, seq)
 
     run(scenario)
+
+
+def test_turn_is_read_by_its_id_within_its_own_session_or_a_named_scope(tmp_path):
+    async def scenario(h, ada):
+        await ada.add("projects", project("p1"), project("p2"))
+        await ada.add("sessions", session("s1", projectId="p1"), session("s2"))
+        turn = {"sessionId": "s1", "userMessage": "When?", "aiResponse": "In May."}
+        made = (await ada.call("POST", "/v1/episodes", json={**turn, "projectId": "p1"})).json()
+        assert "projectId" not in made
+        path = f"/v1/episodes/{made['id']}"
+        assert (await ada.call("GET", path)).json() == made
+        for scope, status in (({"project": "p1"}, 200), ({"project": "p2"}, 404), ({"sessionId": "s2"}, 404)):
+            assert (await ada.call("GET", path, params=scope)).status_code == status, scope
+        refused(await ada.call("POST", "/v1/episodes", json={**turn, "projectId": "p2"}), 409, "CONFLICT")
+        bob = await h.person()
+        refused(await bob.call("GET", path), 404, "NOT_FOUND")
+
+    run_for_one(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("fields", "title"),
+    [
+        ({"name": "Lease"}, "Lease"),
+        ({"name": "x", "title": "Lease"}, "Lease"),
+        ({"name": None}, ""),
+        ({}, ""),
+    ],
+)
+def test_session_takes_its_name_as_its_title(tmp_path, fields, title):
+    async def scenario(_, ada):
+        made = (await ada.call("POST", "/v1/sessions", json={"externalId": "chat", **fields})).json()
+        assert made["title"] == title and "name" not in made
+
+    run_for_one(tmp_path, scenario)

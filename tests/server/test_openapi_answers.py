@@ -116,7 +116,7 @@ async def _memory(told, ada):
         assert len(asked.json()[rows]) == 1, name
         await told.call(ada, name, 400, path=place, params={"sessionId": session_id, "limit": 0})
     scope = {"params": {"project": "*"}, "path": place}
-    for name in ("getProject", "getSessionByExternalId", "getEntity", "getOverview"):
+    for name in ("getProject", "getSessionByExternalId", "getEntity", "getEpisode", "getOverview"):
         await told.call(ada, name, **scope)
     await told.call(ada, "changeProject", path=place, json={"description": "All about it."})
     await told.call(ada, "changeSessionByExternalId", path=place, json={"projectId": None})

@@ -3,27 +3,68 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
-from vademecum.cli.door import at_desk
+from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for
+from vademecum.errors import BadRequest, Conflict, NotFound
+from vademecum.model.ranking import fold
 from vademecum.model.said import FORGET_EVERYTHING
+
+
+async def find_project(desk: Desk, email: str, project: str) -> str:
+    """Return the id of the project with this id or name. Raises NotFound, or Conflict for a name that several have."""
+    projects: list[Any] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await desk.call("GET", "/v1/projects", email, params={"limit": 1000, "cursor": cursor})
+        projects += page["projects"]
+        cursor = page["next"]
+    if any(one["id"] == project for one in projects):
+        return project
+    found = [one["id"] for one in projects if fold(one["name"].strip()) == fold(project.strip())]
+    if not found:
+        raise NotFound(f"{email} has no project {project}. Nothing was changed.")
+    if len(found) > 1:
+        raise Conflict(
+            f"{len(found)} projects are called {project}. Name it by its id: {', '.join(sorted(found)[:5])}."
+        )
+    return str(found[0])
 
 
 @click.command()
 @click.option("--user", "email", required=True, help="Whose account is emptied: its email.")
+@click.option("--project", help="Only this project: its id, or its name.")
+@click.option(
+    "--sessions", is_flag=True, help="With --project: its chats, too. Without it they return to the pool."
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @data_option
 @json_option
-def forget(email: str, yes: bool, data: Path, as_json: bool) -> None:
-    """Forget everything of a user: every document, conversation, fact and memory, here and on all devices."""
-    asked = f'Everything of {email} will be erased. Type "{FORGET_EVERYTHING}"'
-    if not yes and click.prompt(asked) != FORGET_EVERYTHING:
+def forget(email: str, project: str | None, sessions: bool, yes: bool, data: Path, as_json: bool) -> None:
+    """Forget everything of a user: every document, conversation, fact and memory, here and on all devices.
+
+    With --project only that project goes: what was remembered and observed in it, its entities and summaries. Documents
+    stay.
+    """
+    if sessions and project is None:
+        raise BadRequest("--sessions goes with --project: without it everything is forgotten.")
+    what = f"Everything of {email}" if project is None else f"The project {project} of {email}"
+    typed = FORGET_EVERYTHING if project is None else "forget project"
+    if not yes and click.prompt(f'{what} will be erased. Type "{typed}"') != typed:
         raise click.Abort
-    body = {"confirm": FORGET_EVERYTHING}
-    receipt = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/forget", email, json=body))
+
+    async def work(desk: Desk) -> Any:
+        if project is None:
+            return await desk.call("POST", "/v1/forget", email, json={"confirm": FORGET_EVERYTHING})
+        found = await find_project(desk, email, project)
+        options = {"forget": "now", "sessions": "delete" if sessions else "keep"}
+        return await desk.call("DELETE", f"/v1/projects/{found}", email, params=options)
+
+    receipt = at_desk(settings_for(data), work)
     if as_json:
         click.echo(msgspec.json.encode(receipt).decode())
         return

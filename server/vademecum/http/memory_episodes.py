@@ -6,8 +6,8 @@ from litestar.datastructures import State
 from litestar.params import FromPath, JSONBody
 
 from vademecum.errors import Conflict, LimitReached, NotFound, TooLarge
-from vademecum.http.answers import Deleted, paged, told, written
-from vademecum.http.asked import Req, Scoped, Windowed
+from vademecum.http.answers import Deleted, as_stored, paged, told, written
+from vademecum.http.asked import AskedScope, Req, Scoped, Windowed
 from vademecum.http.problems import problems
 from vademecum.model.collections import Episode, Id, Text
 from vademecum.model.scope import MemoryScope
@@ -16,9 +16,12 @@ from vademecum.services.parts import Parts
 
 
 class NewEpisode(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """`projectId` is not stored: a turn is where its session is. One that names another project is refused."""
+
     session_id: Id
     user_message: Text
     ai_response: Text
+    project_id: Id | None = None
 
 
 class ScopedEpisodes(msgspec.Struct):
@@ -32,10 +35,11 @@ class ScopedEpisodes(msgspec.Struct):
     operation_id="createEpisode",
     tags=["memory"],
     summary="Keep a turn of a session",
-    responses=told(Episode, 201) | problems(NotFound, LimitReached, TooLarge),
+    responses=told(Episode, 201) | problems(NotFound, Conflict, LimitReached, TooLarge),
 )
 async def create_route(request: Req, data: JSONBody[NewEpisode], state: State) -> Response[bytes]:
-    """A turn that is over (`status: done`). It is kept when this answers."""
+    """A turn that is over (`status: done`). It is kept when this answers. `projectId` may be left out; it must be the
+    project that the session is in."""
     parts: Parts = state.parts
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
@@ -79,6 +83,23 @@ async def of_session_route(
     return paged("episodes", page, home)
 
 
+@get(
+    "/v1/episodes/{episode_id:str}",
+    operation_id="getEpisode",
+    tags=["memory"],
+    summary="Get one turn",
+    responses=told(Episode) | problems(NotFound, Conflict),
+)
+async def get_route(request: Req, state: State, episode_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
+    """Within the scope of its own session, unless a session or a project is named: then a turn that is not within that
+    scope is answered as one that is not there. The header `X-Vademecum-Scope` says which scope it was."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        asked_by = scoped.session_id or episodes.session_of(store, episode_id)
+        scope = await AskedScope(asked_by, scoped.project).scope(store)
+        return as_stored(await episodes.read(store, scope, episode_id), scope=scope)
+
+
 @delete(
     "/v1/episodes/{episode_id:str}",
     status_code=200,
@@ -97,4 +118,4 @@ async def delete_route(request: Req, state: State, episode_id: FromPath[str], sc
     return Deleted(1)
 
 
-ROUTES = [create_route, list_route, of_session_route, delete_route]
+ROUTES = [create_route, list_route, of_session_route, get_route, delete_route]

@@ -22,8 +22,11 @@ Title = Annotated[str, Meta(max_length=1000)]
 
 
 class NewSession(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """`name` is another word for `title`, for programs that know sessions by that."""
+
     external_id: Annotated[str, Meta(min_length=1, max_length=255)]
     title: Title = ""
+    name: Title | None = None
     project_id: Id | None = None
 
 
@@ -56,6 +59,8 @@ async def create_route(request: Req, data: JSONBody[NewSession], state: State) -
     `projectId` the session is in that project from the first, and so is its first message."""
     parts: Parts = state.parts
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
+    name = fields.pop("name")
+    fields["title"] = fields["title"] or name or ""
     async with parts.users.open(request.user.id) as store:
         row = await store.write(lambda draft: sessions.create(draft, fields, limits))
     return written(row, new=True)

@@ -5,19 +5,42 @@ from __future__ import annotations
 import asyncio
 
 from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.errors import Conflict, no_such
 from vademecum.model.collections import Json
 from vademecum.model.draft import Draft
 from vademecum.model.limits import Limits
-from vademecum.model.scope import Home, MemoryScope, sees
+from vademecum.model.scope import Home, InProject, MemoryScope, sees
 from vademecum.services import rows
 from vademecum.services.pages import Page, Window, newest
 from vademecum.services.portions import children, live_keys
-from vademecum.services.scope import home_of, project_of
+from vademecum.services.scope import home_of, place_of, project_of
 
 
 def create(draft: Draft, fields: Json, limits: Limits) -> Json:
-    """A turn that is over. Raises NotFound for a session that is not there."""
+    """A turn that is over. `fields` may have the `projectId` that its session is expected to be in, which is not stored.
+    Raises NotFound for a session that is not there, Conflict for one that is in another project."""
+    expected = fields.pop("projectId", None)
+    if expected is not None:
+        home = home_of(draft.head, fields["sessionId"])
+        if home != InProject(expected):
+            raise Conflict("The session is not in that project. Nothing was stored.")
     return rows.add(draft, "episodes", {**fields, "citations": [], "status": "done"}, limits)
+
+
+def session_of(store: UserStore, episode_id: str) -> str | None:
+    """Return the session that a turn is in. Raises NotFound."""
+    place = place_of(f"episodes/{episode_id}", store.heads.rows.get)
+    if place is None:
+        raise no_such("episodes")
+    return place.session_id
+
+
+async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
+    """Return a turn as it is stored. Raises NotFound for one that is not within the scope, as for one that is not there."""
+    place = place_of(f"episodes/{episode_id}", store.heads.rows.get)
+    if place is None or not sees(scope, place.project_id):
+        raise no_such("episodes")
+    return await rows.read(store, "episodes", episode_id)
 
 
 async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[Home, Page]:
