@@ -20,7 +20,7 @@ def test_kill_during_an_erasure_leaves_no_deleted_byte(tmp_path: Path) -> None:
 
 
 async def _kill_half_way(data: Path) -> None:
-    served = Served(data, data.with_name("no-models"), {"erase_delay_s": "600"}, fsync_slowly)
+    served = Served(data, data.with_name("no-models"), {"erase_delay_s": "600"}, first=fsync_slowly)
     secret = f"{Random(3).getrandbits(256):064x}"
     try:
         client = await served.start()

@@ -31,7 +31,7 @@ def test_a_kill_while_an_account_is_removed_leaves_none_of_its_events(tmp_path: 
 
 async def besiege(data: Path, moment: str) -> None:
     served = Served(
-        data, data.with_name("no-models"), {"tiers": '{"FREE": {"storageBytes": 1}}'}, unlink_slowly
+        data, data.with_name("no-models"), {"tiers": '{"FREE": {"storageBytes": 1}}'}, first=unlink_slowly
     )
     spool = data / "spool" / quote(EMAIL, safe="")
     aside = data / "spool" / "rejected" / spool.name
