@@ -9,6 +9,13 @@ from vademecum.errors import is_full
 INVALIDATED = "database has been invalidated because of a previous fatal error"
 
 
+class ReplacedError(duckdb.IOException):
+    """The path of an attached file leads to another file by now, so a commit would go where nobody finds it."""
+
+    def __init__(self) -> None:
+        super().__init__("it was replaced or removed while the server had it open")
+
+
 def reason(error: duckdb.Error) -> str | None:
     """Return what is wrong with the file, in a clause, or None if the error says nothing about it."""
     said = str(error).strip().partition("\n")[0]

@@ -19,6 +19,7 @@ import structlog
 
 from vademecum.engines.duckdb import jobs, packs, taken
 from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.damage import ReplacedError
 from vademecum.engines.duckdb.folders import RECORDS
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.ledger import Ledger
@@ -47,6 +48,15 @@ TURNS_AT_ONCE = 256
 READ_ATTEMPTS = 50
 _LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
 _log = structlog.get_logger("vademecum.store")
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file the path leads to, or None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 async def _attempts() -> AsyncIterator[None]:
@@ -89,6 +99,7 @@ class UserStore:
         self.lost = False
         self.idle = asyncio.Event()
         self.idle.set()
+        self._identity = _identity(folder / RECORDS)
         self._opened = opened
         self._instance = instance
         self._ledger = ledger
@@ -311,6 +322,8 @@ class UserStore:
         if not self._opened.erasure_due and needs_erasure(draft):
             meta[ERASURE_DUE] = "1"
         tidy = {name for write in group for name in write.tidy}
+        if _identity(self.folder / RECORDS) != self._identity:
+            raise ReplacedError
         seals = [seal for write in group for seal in write.seals]
         plans = self._opened.flush(cursor, draft, meta, tidy, seals)
         if plans is not None:
