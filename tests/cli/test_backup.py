@@ -230,10 +230,11 @@ def test_a_backup_that_cannot_be_written_says_so_and_is_no_defect(home, ada, tmp
         records = next(home.data.glob(f"users/*/{ada}/records.duckdb"))
         records.rename(tmp_path / "records")
         records.mkdir()
-        said = home.run("backup", tmp_path / "copy").refusal()
-        assert said.startswith(f"{records} cannot be read (Is a directory). No backup was made"), said
+        assert (tmp_path / "file").read_text() == "mine" and not list(tmp_path.glob("*copy*"))
+        done = home.run("backup", tmp_path / "copy")
+        assert done.code == 1 and done.out.startswith("Records of 0 accounts"), done
+        assert f"Not backed up: ada@example.org. {records} cannot be read (Is a directory)." in done.err
         assert server is None or "defect" not in server.said()
-    assert (tmp_path / "file").read_text() == "mine" and not list(tmp_path.glob("*copy*"))
 
 
 def test_a_document_deleted_before_a_backup_is_not_in_its_bytes(home, tmp_path):
@@ -329,6 +330,31 @@ def test_a_damaged_file_of_one_user_is_cured_by_restore(home, ada, tmp_path):
     home.ok("restore", tmp_path / "copy", "--yes")
     listed = {one["email"]: one for one in home.ok("user", "list", "--json").json}
     assert listed["ada@example.org"]["usage"]["documents"] == 1
+
+
+def test_restore_of_one_user_while_the_server_runs(home, ada, tmp_path):
+    home.keep("bob@example.org")
+    home.ok("backup", tmp_path / "copy")
+    with home.serving():
+        said = home.ok("restore", tmp_path / "copy", "--user", "ada@example.org", "--yes").out
+        assert said.startswith("Records of 1 account, as of ")
+        assert (
+            "no account"
+            in home.run("restore", tmp_path / "copy", "--user", "eve@example.org", "--yes").refusal()
+        )
+
+
+def test_damaged_accounts_file_is_a_sentence(home, ada):
+    accounts = home.data / "accounts.duckdb"
+    whole = accounts.read_bytes()
+    for size in (len(whole) // 4, len(whole) // 2, len(whole) * 3 // 4):
+        accounts.write_bytes(whole[:size])
+        said = home.run("user", "list").refusal()
+        assert "accounts.duckdb" in said and "backup" in said
+    for place in range(9_000, len(whole), 16_384):
+        accounts.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        done = home.run("user", "list")
+        assert "Traceback" not in done.err and (done.code == 0 or "accounts.duckdb" in done.err), done
 
 
 def test_a_damaged_file_of_one_user_does_not_keep_an_administrator_from_the_others(home, ada):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from property.rows import fact
-from server.house import house, refused, run
+from server.house import House, house, refused, run
 from vademecum.engines.duckdb.folders import user_folder
+from vademecum.services.accounts import profile
 from vademecum.services.backup import backup, restore
 
 PULL = "/v1/sync/facts/0/pull?lwt=0&limit=1"
@@ -28,8 +29,17 @@ def test_fence_names_account_and_file_and_spares_others(tmp_path: Path) -> None:
             assert f"vademecum restore BACKUP --user {email}" in said
             assert (await ada.call("GET", "/v1/me")).json()["problem"] == said
             assert await bob.push("facts", fact("f1")) == []
+            ready = (await bob.call("GET", "/ready")).json()
+            assert ready["fenced"] == 1 and ada.id not in str(ready) and email not in str(ready)
+            [listed] = await accounts_with_problem(h)
+            assert listed == (email, said)
 
     run(scenario)
+
+
+async def accounts_with_problem(h: House) -> list[tuple[str, str]]:
+    profiles = [await profile(h.parts, account) for account in h.parts.accounts.accounts.values()]
+    return [(one.email, one.problem) for one in profiles if one.problem]
 
 
 def test_restore_lifts_fence(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_ready_names_store_index_and_model_and_without_a_model_says_so(tmp_path)
             await h.parts.inference.get()
             answer = await anyone.get("/ready")
             assert answer.status_code == 200
-            assert answer.json() == {"ready": True, "store": "ok", "index": "ok", "model": None}
+            assert answer.json() == {"ready": True, "store": "ok", "index": "ok", "model": None, "fenced": 0}
         async with house(tmp_path / "two", model=MODELS) as h, browser(h) as anyone:
             await h.parts.inference.get()
             assert (await anyone.get("/ready")).json()["model"] == "all-minilm-l6-v2"

@@ -19,21 +19,27 @@ from vademecum.cli.options import data_option, json_option, settings_for, settin
 def backup(target: Path, data: Path, as_json: bool) -> None:
     """Write a verified copy of accounts and records into the new folder TARGET, while the server goes on.
 
-    The search index and the models are not in it: they are made again.
+    The search index and the models are not in it: they are made again. Accounts whose records are damaged are left out and
+    named, and the exit code is 1.
     """
     body = {"path": os.path.realpath(target)}  # `resolve` fails at a link that leads to itself
     done = at_desk(settings_for(data), lambda desk: desk.call("POST", "/v1/local/backup", json=body))
     records = sum(name.endswith("/records.duckdb") for name in done["files"])
     text = f"{_accounts(records)}, and all {len(done['users'])} accounts, verified: {target}"
     click.echo(msgspec.json.encode(done).decode() if as_json else text)
+    for one in done["damaged"]:
+        click.echo(f"Not backed up: {one['email']}. {one['problem']}", err=True)
+    if done["damaged"]:
+        raise SystemExit(1)
 
 
 @click.command()
 @click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--user", metavar="EMAIL", help="Restore this account only; the others are served meanwhile.")
 @data_option
 @json_option
-def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
+def restore(source: Path, yes: bool, user: str | None, data: Path, as_json: bool) -> None:
     """Put the backup SOURCE in place of the records that are here.
 
     Devices start again from zero and push what they hold, so nothing that a device has is lost. What was erased
@@ -41,9 +47,11 @@ def restore(source: Path, yes: bool, data: Path, as_json: bool) -> None:
     that were removed.
     """
     if not yes:
-        click.confirm(f"Replace the records in {data} by those of {source}?", abort=True)
-    body = {"path": str(source.resolve())}
-    done = at_desk(settings_to_begin(data), lambda desk: desk.call("POST", "/v1/local/restore", json=body))
+        whose = f"of {user} " if user else ""
+        click.confirm(f"Replace the records {whose}in {data} by those of {source}?", abort=True)
+    body = {"path": str(source.resolve())} | ({"email": user} if user else {})
+    path = "/v1/local/restore-one" if user else "/v1/local/restore"
+    done = at_desk(settings_to_begin(data), lambda desk: desk.call("POST", path, json=body))
     if as_json:
         click.echo(msgspec.json.encode(done).decode())
         return

@@ -10,7 +10,7 @@ from vademecum.errors import Forbidden
 from vademecum.http.asked import Req
 from vademecum.http.auth import LOCAL_ADMIN
 from vademecum.services.accounts import Profile, by_id, change_admin, listed, profile
-from vademecum.services.backup import BackupManifest, Restored, backup, restore
+from vademecum.services.backup import BackupManifest, Restored, backup, restore, restore_one
 from vademecum.services.erase import erase_due
 from vademecum.services.parts import Parts
 
@@ -23,6 +23,11 @@ class Whose(msgspec.Struct):
     """None: everybody's."""
 
     email: str | None = None
+
+
+class OneAccount(msgspec.Struct):
+    path: str
+    email: str
 
 
 class Administrator(msgspec.Struct, rename="camel"):
@@ -51,6 +56,12 @@ async def restore_route(request: Req, data: JSONBody[BackupFolder]) -> Restored:
     return await restore(_parts(request), Path(data.path))
 
 
+@post("/v1/local/restore-one", include_in_schema=False, status_code=200)
+async def restore_one_route(request: Req, data: JSONBody[OneAccount]) -> Restored:
+    """A route of its own: an older server would ignore the e-mail address and restore everything."""
+    return await restore_one(_parts(request), Path(data.path), data.email)
+
+
 @post("/v1/local/erase", include_in_schema=False, status_code=200)
 async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
     parts = _parts(request)
@@ -72,4 +83,11 @@ async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Pr
     return await profile(parts, changed)
 
 
-ROUTES = [backup_route, restore_route, erase_route, crowded_route, administrator_route]
+ROUTES = [
+    backup_route,
+    restore_route,
+    restore_one_route,
+    erase_route,
+    crowded_route,
+    administrator_route,
+]

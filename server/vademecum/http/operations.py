@@ -24,12 +24,14 @@ class Health(msgspec.Struct):
 
 
 class Readiness(msgspec.Struct):
-    """`model`: the one in use, or null: then search is by words only."""
+    """`model`: the one in use, or null: then search is by words only. `fenced`: how many accounts are refused because
+    their records are damaged; the server is ready for all others."""
 
     ready: bool
     store: str
     index: str
     model: str | None
+    fenced: int = 0
 
 
 @get(
@@ -63,7 +65,8 @@ async def ready_route(state: State) -> Response[Readiness]:
     embedder = parts.inference.now()
     ready = store == index == "ok" and loaded
     model = embedder.manifest.id if embedder is not None else None
-    return Response(Readiness(ready, store, index, model), status_code=200 if ready else 503)
+    fenced = len(parts.users.fences.fenced())
+    return Response(Readiness(ready, store, index, model, fenced), status_code=200 if ready else 503)
 
 
 async def _check_store(parts: Parts) -> None:

@@ -16,13 +16,14 @@ from functools import partial
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from vademecum.durable import sync_folder
 from vademecum.engines.duckdb.folders import RECORDS, user_folder, user_ledger
 from vademecum.engines.duckdb.ledger import LedgerLine, newest
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest, Broken
+from vademecum.errors import BadRequest, Broken, VademecumError
 from vademecum.model import cascade
 from vademecum.model.draft import WAITING, Draft
 from vademecum.services.left import Left, look, read_left
@@ -33,14 +34,27 @@ from vademecum.services.unfinished_backup import unfinished
 
 MANIFEST = "backup.json"
 ACCOUNTS = "accounts.duckdb"
+_log = structlog.get_logger("vademecum.backup")
 
 
 class BackupManifest(msgspec.Struct, rename="camel"):
-    """`files`: path inside the backup -> sha-256."""
+    """`files`: path inside the backup -> sha-256. `damaged`: accounts whose records are not in it."""
 
     at: str
     users: list[str]
     files: dict[str, str]
+    damaged: list[Damaged] = msgspec.field(default_factory=list)
+
+
+class NotWritableError(Broken):
+    """The disk of the backup failed, so no account can be copied."""
+
+
+class Damaged(msgspec.Struct):
+    """An account whose records could not be copied, and why."""
+
+    email: str
+    problem: str
 
 
 class Removed(msgspec.Struct, rename="camel"):
@@ -65,8 +79,8 @@ class Restored(msgspec.Struct, rename="camel"):
 
 
 async def backup(parts: Parts, target: Path) -> BackupManifest:
-    """Write a new folder `target`, verified. Raises BadRequest when it exists: nothing is ever overwritten. Raises Broken
-    when it cannot be written."""
+    """Write a new folder `target`, verified. Accounts that cannot be copied are left out and named. Raises BadRequest when
+    it exists: nothing is ever overwritten. Raises NotWritableError when it cannot be written."""
     with _writing(target):
         # Not `resolve`, which fails at a link that leads to itself.
         if Path(os.path.realpath(target)).is_relative_to(os.path.realpath(parts.settings.data)):
@@ -90,18 +104,18 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
         with _writing(target):
             await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
         users = sorted(parts.accounts.accounts)
+        damaged = []
         for user_id in users:
-            if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
-                await _check_not_lost(parts, user_id)
-                continue
-            if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
-                await parts.users.rewrite(user_id)
-            async with parts.users.detached(user_id) as folder:
-                with _writing(target):
-                    await asyncio.to_thread(_copy_records, folder, user_folder(staging, user_id))
+            try:
+                await _copy_user(parts, user_id, user_folder(staging, user_id), target)
+            except NotWritableError:
+                raise
+            except Exception as error:
+                damaged.append(_damaged(parts, user_id, error))
+                await asyncio.to_thread(shutil.rmtree, user_folder(staging, user_id), ignore_errors=True)
         with _writing(target):
             files = await asyncio.to_thread(_checksums, staging)
-            manifest = BackupManifest(parts.clock(), users, files)
+            manifest = BackupManifest(parts.clock(), users, files, damaged)
             (staging / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2))
             await asyncio.to_thread(_settle, staging)
             made = staging.rename(target)
@@ -112,13 +126,32 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
     return manifest
 
 
+async def _copy_user(parts: Parts, user_id: str, copy: Path, target: Path) -> None:
+    parts.users.fences.check(user_id)
+    if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
+        await _check_not_lost(parts, user_id)
+        return
+    if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
+        await parts.users.rewrite(user_id)
+    async with parts.users.detached(user_id) as folder:
+        with _writing(target):
+            await asyncio.to_thread(_copy_records, folder, copy)
+
+
+def _damaged(parts: Parts, user_id: str, error: Exception) -> Damaged:
+    _log.error("an account is not in the backup", account=user_id, exc_info=error)
+    account = parts.accounts.accounts.get(user_id)
+    problem = error.message if isinstance(error, VademecumError) else f"Its records cannot be read ({error})."
+    return Damaged(account.email if account else user_id, problem)
+
+
 @contextmanager
 def _writing(target: Path) -> Iterator[None]:
     """Raises Broken for what the disk of the backup does not take: no defect of ours, and a person can help it."""
     try:
         yield
     except OSError as error:
-        raise Broken(
+        raise NotWritableError(
             f"{target} cannot be written ({error.strerror or type(error).__name__}). No backup was made; all that was to "
             "be copied is safe. Name a new folder on a disk that has room and that may be written to."
         ) from error
@@ -137,14 +170,13 @@ def _copy(source: Path, target: Path) -> None:
         source.open("rb").close()
     except OSError as error:  # no fault of the disk of the backup
         raise Broken(
-            f"{source} cannot be read ({error.strerror}). No backup was made; nothing was changed. It must be a file that "
-            "the server can read."
+            f"{source} cannot be read ({error.strerror}). Nothing was changed. It must be a file that the server can read."
         ) from error
     shutil.copy2(source, target)
     with target.open("rb") as file:
         os.fsync(file.fileno())
     if _hash(source) != _hash(target):
-        raise Broken(
+        raise NotWritableError(
             f"The copy of {source.name} is not what was copied: is the disk of the backup sound? No backup was made."
         )
 
@@ -165,6 +197,20 @@ def _hash(path: Path) -> str:
 def _checksums(folder: Path) -> dict[str, str]:
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name != MANIFEST)
     return {str(p.relative_to(folder)): _hash(p) for p in files}
+
+
+async def restore_one(parts: Parts, source: Path, email: str) -> Restored:
+    """Put the records of one account that is here back from a backup, while the others are served. The rest of the backup
+    may be damaged. Raises BadRequest when the account is not here or not in the backup."""
+    account = parts.accounts.by_email(email)
+    if account is None:
+        raise BadRequest(f"There is no account {email} here. Nothing was changed.")
+    folder = user_folder(Path(), account.id)
+    manifest = await asyncio.to_thread(_verified, source, str(folder))
+    if not (source / folder / RECORDS).exists():
+        raise BadRequest(f"The backup {source} has no records of {email}. Nothing was changed.")
+    erased = await _restore_user(parts, account.id, source / folder)
+    return Restored(1, 0, erased, manifest.at, [], [])
 
 
 async def restore(parts: Parts, source: Path) -> Restored:
@@ -217,12 +263,15 @@ async def _is_empty(parts: Parts, account_id: str) -> bool:
         return False
 
 
-def _verified(source: Path) -> BackupManifest:
+def _verified(source: Path, within: str = "") -> BackupManifest:
+    """The manifest of a backup whose files, or those in the folder `within`, are as they were written."""
     try:
         manifest = msgspec.json.decode((source / MANIFEST).read_bytes(), type=BackupManifest)
     except (OSError, msgspec.DecodeError) as error:
         raise BadRequest(f"{source} is not a backup of this program. Nothing was changed.") from error
-    flaws = _flaws(source, manifest)
+    checked = {name: digest for name, digest in manifest.files.items() if name.startswith(within)}
+    users = [one for one in manifest.users if str(user_folder(Path(), one)).startswith(within)]
+    flaws = _flaws(source, BackupManifest(manifest.at, users, checked), {ACCOUNTS} if not within else set())
     if flaws:
         more = f", and {len(flaws) - 1} more" if len(flaws) > 1 else ""
         raise Broken(
@@ -232,7 +281,7 @@ def _verified(source: Path) -> BackupManifest:
     return manifest
 
 
-def _flaws(source: Path, manifest: BackupManifest) -> list[str]:
+def _flaws(source: Path, manifest: BackupManifest, more: set[str]) -> list[str]:
     """What is wrong with the files that the manifest names, and with those that a restore would take although it does
     not. Others are none of the backup: a file manager or a disk puts its own in each folder."""
     found = [
@@ -241,7 +290,7 @@ def _flaws(source: Path, manifest: BackupManifest) -> list[str]:
     if found:
         return found
     records = [str(user_folder(Path(), user_id) / RECORDS) for user_id in manifest.users]
-    unnamed = {ACCOUNTS, *records, *(f"{name}.wal" for name in records)} - manifest.files.keys()
+    unnamed = {*more, *records, *(f"{name}.wal" for name in records)} - manifest.files.keys()
     return [f"{name} is not of it" for name in sorted(unnamed) if (source / name).exists()]
 
 

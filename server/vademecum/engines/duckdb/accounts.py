@@ -28,7 +28,7 @@ from vademecum.engines.duckdb import migrate
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.userfile import rewrite_file
-from vademecum.errors import Conflict, NotFound, not_now
+from vademecum.errors import Broken, Conflict, NotFound, is_full, not_now
 from vademecum.model.limits import Tier
 
 TokenKind = Literal["api", "cookie", "link", "device"]
@@ -122,15 +122,26 @@ class Accounts:
         path.parent.mkdir(parents=True, exist_ok=True)
         for stale in (".new", ".new.wal"):  # a crash left it half-made
             path.with_name(path.name + stale).unlink(missing_ok=True)
-        accounts = cls(instance, path, migrate.load(migrations), on_notice)
-        cursor = instance.cursor()
-        accounts._check_record_migrations(cursor, migrate.load(record_migrations))
-        accounts._fold(cursor)
-        for account in _stored(cursor, accounts._attached(), "accounts", Account):
-            accounts._remember(account)
-        for token in _stored(cursor, accounts._attached(), "tokens", Token):
-            accounts._remember_token(token)
+        known = migrate.load(migrations), migrate.load(record_migrations)
+        try:
+            accounts = cls(instance, path, known[0], on_notice)
+            accounts._load(instance.cursor(), known[1])
+        except (duckdb.Error, msgspec.ValidationError) as error:
+            if isinstance(error, duckdb.Error) and is_full(error):
+                raise not_now() from error
+            said = str(error).partition("\n")[0]
+            raise Broken(
+                f"The accounts' file {path} is damaged ({said}). Nothing was changed. Put a sound copy back, {CURE}."
+            ) from error
         return accounts
+
+    def _load(self, cursor: Cursor, record_migrations: tuple[migrate.Migration, ...]) -> None:
+        self._check_record_migrations(cursor, record_migrations)
+        self._fold(cursor)
+        for account in _stored(cursor, self._attached(), "accounts", Account):
+            self._remember(account)
+        for token in _stored(cursor, self._attached(), "tokens", Token):
+            self._remember_token(token)
 
     def _attach(self) -> str:
         alias, notice = migrate.attach_current(
