@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,8 +19,34 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+ACTIVE_S = 2.0  # after a request its user counts as active for so long
+LONG_S = 0.02  # shorter work delays nobody
+REST, REST_MAX_S = 3, 0.1  # work rests for 3 times as long as it took, so others get most of the GIL
 SERVER = ""  # the user of work that belongs to no user
 current_user: ContextVar[str] = ContextVar("current_user", default=SERVER)
+
+
+class Activity:
+    """Knows whether several users are active. Called from any thread."""
+
+    def __init__(self) -> None:
+        self._last = self._other = (SERVER, -ACTIVE_S)  # the latest request, and that of the user before
+
+    def note(self, user_id: str) -> None:
+        """Record a request of this user."""
+        if user_id != self._last[0]:
+            self._other = self._last
+        self._last = user_id, time.monotonic()
+
+    def rest_s(self, user_id: str, used_s: float) -> float:
+        """Return how long this user's next work waits after work of `used_s` seconds: 0 while no other user is active."""
+        other, at = self._last if self._last[0] != user_id else self._other
+        if SERVER in (user_id, other) or used_s < LONG_S or time.monotonic() - at > ACTIVE_S:
+            return 0
+        return min(REST * used_s, REST_MAX_S)
+
+
+activity = Activity()
 
 
 class FairQueue(Generic[T]):
@@ -79,7 +106,8 @@ class FairQueue(Generic[T]):
 
 
 class FairExecutor(ThreadPoolExecutor):
-    """A thread pool that serves users in turn. `submit` reads `current_user` of the caller."""
+    """A thread pool that serves users in turn. `submit` reads `current_user` of the caller. After long work a user's next
+    work waits for a moment while other users are active."""
 
     def __init__(self, threads: int, per_user: int, name: str) -> None:
         super().__init__(threads, name)
@@ -113,10 +141,12 @@ class FairExecutor(ThreadPoolExecutor):
     def _run(self, user_id: str, future: Future[Any], work: Callable[[], Any]) -> None:
         try:
             if future.set_running_or_notify_cancel():
+                began = time.thread_time()
                 try:
                     future.set_result(work())
                 except BaseException as error:
                     future.set_exception(error)
+                time.sleep(activity.rest_s(user_id, time.thread_time() - began))
         finally:
             with self._queue_lock:
                 self._queue.release(user_id)

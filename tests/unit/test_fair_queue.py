@@ -6,7 +6,15 @@ from functools import wraps
 
 import pytest
 
-from vademecum.fair_queue import SERVER, FairExecutor, FairQueue, FairSlots, current_user
+from vademecum.fair_queue import (
+    REST_MAX_S,
+    SERVER,
+    Activity,
+    FairExecutor,
+    FairQueue,
+    FairSlots,
+    current_user,
+)
 
 
 def on_loop(test):
@@ -70,6 +78,22 @@ def test_discarded_items_are_not_taken():
     assert queue.discard("a", lambda item: item != 1) == 2
     assert queue.discard("b", lambda item: True) == 0
     assert taken(queue) == [("a", 1)]
+
+
+def test_long_work_rests_only_while_other_users_are_active(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    activity = Activity()
+    activity.note("busy")
+    assert activity.rest_s("busy", 1) == 0
+    activity.note("a")
+    activity.note("busy")
+    activity.note("busy")
+    assert activity.rest_s("busy", 1) == REST_MAX_S
+    assert activity.rest_s("busy", 0.03) == pytest.approx(0.09)
+    assert activity.rest_s("busy", 0.01) == activity.rest_s(SERVER, 1) == 0
+    now += 10
+    assert activity.rest_s("busy", 1) == 0
 
 
 async def in_thread(executor, user, work):

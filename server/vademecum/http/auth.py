@@ -11,7 +11,7 @@ from litestar.types import Message, Receive, Scope, Send
 
 from vademecum.engines.duckdb.accounts import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
-from vademecum.fair_queue import current_user
+from vademecum.fair_queue import activity, current_user
 from vademecum.http.rates import DEVICE_COOKIE, is_here, known_browser, limit_account, limit_address
 from vademecum.services import local, roots
 from vademecum.services.parts import Parts
@@ -52,6 +52,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         _check_account(account, connection)
         limit_account(parts, connection, account.id)
         current_user.set(account.id)
+        activity.note(account.id)
         return AuthenticationResult(user=account, auth=token)
 
 

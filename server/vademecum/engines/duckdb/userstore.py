@@ -7,6 +7,7 @@ a commit is under way is committed together next, and every caller is answered a
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +34,7 @@ from vademecum.engines.duckdb.userfile import (
     new_id_key,
 )
 from vademecum.errors import Broken, not_now
+from vademecum.fair_queue import activity
 from vademecum.model import causes
 from vademecum.model.collections import Collection
 from vademecum.model.draft import WAITING, Change, Draft, Heads
@@ -41,7 +43,7 @@ from vademecum.model.limits import Usage
 
 T = TypeVar("T")
 OnCommit = Callable[["UserStore", list[Change]], None]
-GROUP_MAX = 64  # works in one commit
+GROUP_MAX = 8  # writes in one commit: more would hold the GIL and the event loop for long at a time
 TIDY_AT_ONCE = 32  # packs
 SEAL_AT_ONCE = 32  # packs
 TURNS_AT_ONCE = 256
@@ -143,6 +145,11 @@ class UserStore:
     def after(self, collection: str, seq: int, limit: int) -> list[Entry]:
         """(seq, key) of the next rows of a collection, tombstones too, at most `limit`, in the order of seq."""
         return self._opened.shelves.after(collection, seq, limit, self.heads)
+
+    def latest(self, collection: str) -> int:
+        """Return the highest seq that a row of this collection has taken, or 0."""
+        seqs = self._opened.shelves[collection].seqs
+        return seqs[-1] if seqs else 0
 
     async def page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
         """As `after`, with the rows' JSON, which may be newer than that seq."""
@@ -264,7 +271,10 @@ class UserStore:
             while self._queue:
                 group = [write for write in self._queue[:GROUP_MAX] if not write.answer.cancelled()]
                 del self._queue[:GROUP_MAX]
+                began = time.monotonic()
                 await self._write_group(group)
+                if self._queue and (rest_s := activity.rest_s(self.user_id, time.monotonic() - began)):
+                    await asyncio.sleep(rest_s)
         finally:
             self._writer = None
             self.unpin()
