@@ -1,6 +1,6 @@
 """An index that is behind the records: late it may be, wrong never."""
 
-from property.rows import block, document, session
+from property.rows import block, document, fact, session
 from server.house import house, run, stop_index
 
 OLD, NEW = "the password is swordfish", "the password is not here any more"
@@ -48,5 +48,18 @@ def test_page_and_section_are_those_of_the_records(tmp_path):
             (result,) = (await ada.search("password", mode="words"))["results"]
             assert (result["text"], result["page"], result["section"]) == (OLD, 7, "Secrets")
             assert result["filename"] == "d.txt"
+
+    run(scenario)
+
+
+def test_search_does_not_wait_for_rows_that_are_not_indexed(tmp_path):
+    async def scenario():
+        async with house(tmp_path, search_wait_s=0) as h:
+            ada = await h.person()
+            await lent(ada, OLD)
+            await h.settle(ada)
+            stop_index(h.parts.indexer)
+            await ada.push("facts", fact("f"))
+            assert (await ada.search("password", mode="words"))["scope"]["complete"]
 
     run(scenario)

@@ -27,6 +27,9 @@ from vademecum.services.models import OPENING_S, Inference
 from vademecum.services.seek import Scored, Seeker
 
 
+BLOCKS = "vectorEmbeddings"
+
+
 class PassagePlace(msgspec.Struct, rename="camel"):
     """Where a passage stands."""
 
@@ -103,7 +106,7 @@ class Searcher:
         async with self._users.open(user_id) as store:
             scope = borrowed_by(store, session_id)
             names = await filenames(store, scope)
-            at = store.epoch, store.seq
+            at = store.epoch, store.latest(BLOCKS)  # other rows are not in the index
         if not scope:
             return Found(SearchScope(session_id, [], possible, True, 0), [])
         depth = max(k, DEPTH)
