@@ -96,10 +96,9 @@ async def serving(
         app.state.parts = parts
         await finish_leaving(parts)
         accounts = parts.accounts.accounts
-        tasks = [
-            asyncio.create_task(parts.backstage.begin_anew(settings.data, list(accounts))),
-            asyncio.create_task(parts.reembedding.find_model(lambda: list(accounts))),
-        ]
+        tasks = [asyncio.create_task(parts.backstage.begin_anew(settings.data, list(accounts)))]
+        if works:  # a command ends in a moment
+            tasks.append(asyncio.create_task(parts.reembedding.find_model(lambda: list(accounts))))
         async with parts.spool.running(), forgetting_expired(parts), mcp.answering(app):
             yield
         for task in tasks:
