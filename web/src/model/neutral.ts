@@ -107,9 +107,11 @@ export function neutral(text: string): string {
 
 /** Neutral, and on one line: for names and for the lines of a list. */
 export function oneLine(text: string): string {
-  return neutral(text)
-    .replace(BREAKS, " ")
-    .replace(/^ +| +$/gu, "");
+  const line = neutral(text).replace(BREAKS, " ");
+  let [start, end] = [0, line.length]; // a regular expression for both ends takes the square of a run of blanks
+  while (line[start] === " ") start += 1;
+  while (end > start && line[end - 1] === " ") end -= 1;
+  return line.slice(start, end);
 }
 
 /** Neutral, in double quotes. Those within become single ones, as in print, so that none ends it. */

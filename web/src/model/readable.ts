@@ -8,7 +8,6 @@ const FENCE = /^ {0,3}(`{3,}(?=[^`]*$)|~{3,})/u;
 const INDENTED = /^(?: {4}|\t)/u;
 const QUOTE = /^(?: {0,3}>[ \t]?)+/u;
 const HEADING = /^ {0,3}#{1,6}(?:[ \t]+|$)/u;
-const HEADING_END = /[ \t]+#+[ \t]*$/u;
 const ITEM = /^([ \t]*)[-*+][ \t]+(?=\S)/u;
 /** A line across the page, or under a heading. */
 const RULE = /^ {0,3}(?:([-_*])(?:[ \t]*\1){2,}|={2,})[ \t]*$/u;
@@ -18,26 +17,30 @@ const TABLE_ROW = /^[ \t]*\|(.+)\|[ \t]*$/u;
 const CELL_END = /(?<!\\)\|/u;
 
 /** What stays as it stands: a mark that is escaped, and code, whose marks are what it says. */
-const HELD = /\\([!-/:-@[-`{-~])|(`+)(?!`) ?([^]*?[^`]) ?\2(?!`)/gu;
+const HELD = /\\([!-/:-@[-`{-~])|(?<!`)(`{1,100})(?!`) ?([^]{0,1000}?[^`]) ?\2(?!`)/gu;
 const PUT_BACK = /\0(\d+)\0/gu;
-const TARGET = String.raw`\((?:[^()\s]|\([^()\s]*\))*(?:\s+"[^"]*")?\)`;
-/** A mark within a line, and what is left of it. Pictures go before the links around them, the longer marks first. */
+const TARGET = String.raw`\((?:[^()\s]|\([^()\s]{0,1000}\)){0,1000}(?:\s{1,9}"[^"]{0,1000}")?\)`;
+/**
+ * Each mark reaches at most 1,000 characters far: without a bound, text made of marks takes the square of its length.
+ *
+ * A mark within a line, and what is left of it. Pictures go before the links around them, the longer marks first.
+ */
 const INLINE: [RegExp, string][] = [
-  [/<!--[^]*?-->/gu, ""],
-  [/<br(?:[\s/][^<>]*)?>/giu, " "],
-  [/<\/?(?:a|b|code|div|em|i|img|kbd|p|span|strong|sub|sup)(?:[\s/][^<>]*)?>/giu, ""],
-  [/<((?:https?:\/\/|mailto:)[^<>\s]+)>/gu, "$1"],
-  [new RegExp(String.raw`!\[([^\]]*)\]${TARGET}`, "gu"), "$1"],
-  [new RegExp(String.raw`\[([^\]]+)\]${TARGET}`, "gu"), "$1"],
+  [/<!--[^]{0,1000}?-->/gu, ""],
+  [/<br(?:[\s/][^<>]{0,1000})?>/giu, " "],
+  [/<\/?(?:a|b|code|div|em|i|img|kbd|p|span|strong|sub|sup)(?:[\s/][^<>]{0,1000})?>/giu, ""],
+  [/<((?:https?:\/\/|mailto:)[^<>\s]{1,1000})>/gu, "$1"],
+  [new RegExp(String.raw`!\[([^[\]]{0,1000})\]${TARGET}`, "gu"), "$1"],
+  [new RegExp(String.raw`\[([^[\]]{1,1000})\]${TARGET}`, "gu"), "$1"],
   // Two numbers are references of a paper, and what follows a name is its index.
-  [/(?<![\p{L}\p{N}\]])\[(?!\d+\])([^\]]+)\]\[[^\]]*\]/gu, "$1"],
-  [/\*{3}(?=\S)([^*]*[^*\s])\*{3}/gu, "$1"],
-  [/\*\*(?=\S)([^]*?\S)\*\*/gu, "$1"],
-  [/(?<![*\p{L}\p{N}])\*(?=\S)([^*]*[^*\s])\*(?![*\p{L}\p{N}])/gu, "$1"],
+  [/(?<![\p{L}\p{N}\]])\[(?!\d{1,9}\])([^[\]]{1,1000})\]\[[^[\]]{0,1000}\]/gu, "$1"],
+  [/\*{3}(?=\S)([^*]{0,1000}[^*\s])\*{3}/gu, "$1"],
+  [/\*\*(?=\S)([^]{0,1000}?\S)\*\*/gu, "$1"],
+  [/(?<![*\p{L}\p{N}])\*(?=\S)([^*]{0,1000}[^*\s])\*(?![*\p{L}\p{N}])/gu, "$1"],
   // A name of a program may be written so, as __init__.
-  [/(?<![\p{L}\p{N}_])__(?![a-z0-9_]+__)(?=\S)([^]*?\S)__(?![\p{L}\p{N}_])/gu, "$1"],
-  [/(?<![\p{L}\p{N}_])_(?=[^\s_])([^_]*[^_\s])_(?![\p{L}\p{N}_])/gu, "$1"],
-  [/~~(?=\S)([^]*?\S)~~/gu, "$1"],
+  [/(?<![\p{L}\p{N}_])__(?![a-z0-9_]{1,100}__)(?=\S)([^]{0,1000}?\S)__(?![\p{L}\p{N}_])/gu, "$1"],
+  [/(?<![\p{L}\p{N}_])_(?=[^\s_])([^_]{0,1000}[^_\s])_(?![\p{L}\p{N}_])/gu, "$1"],
+  [/~~(?=\S)([^]{0,1000}?\S)~~/gu, "$1"],
 ];
 
 /** Pieces of a document that follow each other. Its name says whether it is Markdown. */
@@ -86,7 +89,7 @@ function isEnd(line: string, fence: string): boolean {
 function block(whole: string): string | null {
   const line = whole.replace(QUOTE, "");
   if (RULE.test(line) || TABLE_RULE.test(line)) return null;
-  if (HEADING.test(line)) return line.replace(HEADING, "").replace(HEADING_END, "");
+  if (HEADING.test(line)) return withoutEnd(line.replace(HEADING, ""));
   const row = TABLE_ROW.exec(line)?.[1];
   if (row === undefined) return line.replace(ITEM, "$1• ");
   return row
@@ -94,6 +97,15 @@ function block(whole: string): string | null {
     .map((cell) => cell.trim())
     .filter(Boolean)
     .join(" · ");
+}
+
+/** A heading without the marks that close it. A regular expression would take the square of a run of tabs. */
+function withoutEnd(heading: string): string {
+  const line = heading.trimEnd();
+  let end = line.length;
+  while (line[end - 1] === "#") end -= 1;
+  const isClosed = end < line.length && (line[end - 1] === " " || line[end - 1] === "\t");
+  return isClosed ? line.slice(0, end).trimEnd() : heading;
 }
 
 function inline(text: string): string {

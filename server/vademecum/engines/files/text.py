@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from striprtf.striprtf import rtf_to_text
+from striprtf import striprtf
 
 from vademecum.engines.files.encoding import decode
 from vademecum.engines.files.parsed import Limits, Parsed, Part
@@ -131,9 +131,17 @@ def _closes(line: str, fence: str) -> bool:
     return mark.startswith(fence) and not mark.strip(fence[0])
 
 
+# The library's own patterns look through the rest of the file from each font and field.
+striprtf.FONTTABLE = re.compile(r"\\f(\d{1,9})(?:(?!\\f\d).){0,1000}?\\fcharset(\d{1,9})([^;]{1,1000});")
+striprtf.HYPERLINKS = re.compile(
+    r"(\{\\field\{\s{0,9}\\\*\\fldinst\{[^{}\n]{0,1000}?HYPERLINK\s(\"[^\"\n]{0,1000}\")\}{2}\s{0,9}\{.{0,1000}?\}{2,3})",
+    re.IGNORECASE,
+)
+
+
 def parse_rtf(data: bytes, limits: Limits) -> Parsed:
     read = _shown(data).decode("latin-1")
-    text: str = rtf_to_text(read, errors="ignore")  # type: ignore[no-untyped-call]
+    text: str = striprtf.rtf_to_text(read, errors="ignore")  # type: ignore[no-untyped-call]
     # Letters beyond the first 65,536 are written in two halves, which come out unjoined.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return Parsed("text/rtf", [Part(whole)])

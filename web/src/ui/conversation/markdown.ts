@@ -40,10 +40,40 @@ const ALLOWED = {
  */
 const TOO_DEEP = /^[ \t]*(?!([-*])(?:[ \t]*\1)*[ \t]*$)(?:>[ \t]*|(?:[-*+]|\d{1,9}[.)])[ \t]+){20}/mu;
 
-/** What is nested more deeply than anybody reads is shown as it is written. */
+const COST_MAX = 20_000_000; // about half a second
+const MARKS = /[*_~`<>[\]!@\\&#=]/gu;
+/** What the parser looks through again from each of its characters. */
+const RUNS = /[ \t]{100,}|[\w.!#$%&'*+/=?`{|}~-]{100,}/gu;
+const CELLS_MAX = 500; // of a row
+
+/**
+ * Whether parsing would freeze the page: the time grows with the length of a block times its marks. Code costs nothing,
+ * because nothing in it is a mark.
+ */
+function isCostly(text: string): boolean {
+  let [cost, length, marks] = [0, 0, 0];
+  let fence = "";
+  for (const line of text.split("\n")) {
+    const mark = /^ {0,3}(`{3,}|~{3,})/u.exec(line)?.[1] ?? "";
+    const isEdge = fence === "" ? mark !== "" : mark.startsWith(fence);
+    if (isEdge) fence = fence === "" ? mark : "";
+    if (isEdge || fence !== "" || line.trim() === "") {
+      cost += length * marks;
+      [length, marks] = [0, 0];
+      continue;
+    }
+    if (line.split("|", CELLS_MAX + 1).length > CELLS_MAX) return true;
+    length += line.length;
+    marks += line.match(MARKS)?.length ?? 0;
+    for (const run of line.match(RUNS) ?? []) cost += run.length * run.length;
+  }
+  return cost + length * marks > COST_MAX;
+}
+
+/** Text that is nested too deeply, or would freeze the page, is shown as it is written. */
 export function toHtml(text: string, isQuotes = false): string {
   try {
-    if (!TOO_DEEP.test(text))
+    if (!TOO_DEEP.test(text) && !isCostly(text))
       return (isQuotes || !FORMULA.test(text) ? quotations : answers).parse(text) as string;
   } catch (error) {
     if (!(error instanceof RangeError)) throw error; // the stack is full
