@@ -17,6 +17,7 @@ VademecumError
 ├── Outdated           OUTDATED           the client's schema is older than the one served
 ├── TooNew             TOO_NEW            the client's schema is newer: wait and retry
 ├── Busy               BUSY               a bounded queue is full: wait `retry_after_s` and retry
+│   ├── NotYetErased                      the disk has no room to rewrite what was deleted
 │   ├── RateLimited    RATE_LIMITED
 │   │   └── TooManyStreams STREAM_LIMIT  the account has all the live streams it may have
 │   ├── AssistantBusy  ASSISTANT_BUSY     the assistant's endpoint asks to wait
@@ -36,6 +37,7 @@ VademecumError
 from __future__ import annotations
 
 import errno
+import math
 import os
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -134,8 +136,23 @@ def is_full(error: Exception) -> bool:
     return getattr(error, "errno", None) in FULL or any(os.strerror(one).lower() in said for one in FULL)
 
 
+def lacks_room(error: Busy) -> bool:
+    """Return whether it is a full disk that refused."""
+    return error.__cause__ is not None and isinstance(error.__cause__, Exception) and is_full(error.__cause__)
+
+
 def not_now() -> Busy:
     return Busy(NOT_NOW, retry_after_s=NOT_NOW_S)
+
+
+class NotYetErased(Busy):
+    def __init__(self, needed: int) -> None:
+        self.needed = needed
+        super().__init__(
+            f"Not yet erased: needs {math.ceil(needed / 1e6)} MB of free disk space. It is deleted for everybody, and the "
+            "server tries again until its bytes have left the disk.",
+            retry_after_s=NOT_NOW_S,
+        )
 
 
 class RateLimited(Busy):

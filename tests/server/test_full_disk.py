@@ -8,19 +8,25 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from structlog.testing import capture_logs
 
-from property.rows import fact
+from property.rows import dead, fact
 from server.exporting import exported, rows_of
 from server.house import House, Person, browser, house, refused, run
+from soon import soon
+from vademecum.cli.doctor import _examine_erasures
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
-from vademecum.errors import Busy
-from vademecum.services import accounts
+from vademecum.errors import Busy, NotYetErased
+from vademecum.services import accounts, user_queue
 from vademecum.services.backup import backup, restore
+from vademecum.services.erase import scan
 
 LOG = 5  # pushes of a megabyte
 FULL = 3 * 2**20
@@ -198,5 +204,84 @@ def test_full_disk_does_not_stop_an_export(tmp_path: Path) -> None:
             await ada.add("facts", *(fact(f"f{i}", value=os.urandom(50_000).hex()) for i in range(10)))
             with full(100_000):
                 assert len(rows_of(await exported(ada), "facts")) == 10
+
+    run(scenario)
+
+
+def test_erasure_on_a_full_disk_evicts_the_indexes_says_what_it_needs_and_is_retried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_queue, "RETRY_S", (0.1,))
+    secret = "the xylophone of Bartholomew"
+
+    async def scenario() -> None:
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await with_a_long_log(h)
+            await ada.upload("roses.txt", "Roses are planted in the garden every spring.")
+            await ada.add("facts", fact("secret", value=secret))
+            await h.settle(ada)
+            [vectors] = tmp_path.glob(f"users/*/{ada.id}/vectors")
+            await ada.add("facts", dead(fact("secret")))
+            erasing = h.parts.backstage.jobs["erase"]
+            with full(200_000):
+                with pytest.raises(NotYetErased, match=r"Not yet erased: needs \d+ MB of free disk space"):
+                    await erasing.run_now(ada.id)
+                assert not vectors.exists(), "what can be derived again makes room"
+                assert (tmp_path / "jobs" / "erase" / ada.id).exists()
+                assert scan(tmp_path, [secret.encode()]) == 1
+            await soon(lambda: not erasing.is_asked(ada.id))
+            assert scan(tmp_path, [secret.encode()]) == 0
+            assert (await ada.search("roses in the garden"))["results"], "the index is rebuilt"
+
+    run(scenario)
+
+
+def test_forget_on_a_full_disk_unlinks_first_and_its_receipt_says_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await with_a_long_log(h)
+            await ada.upload("roses.txt", "Roses are planted in the garden every spring.")
+            await h.settle(ada)
+            [vectors] = tmp_path.glob(f"users/*/{ada.id}/vectors")
+            body = {"confirm": "forget everything"}
+            with full(4096):
+                refused(await ada.call("POST", "/v1/forget", json=body), 503, "BUSY")
+                assert not vectors.exists(), "it unlinks before it writes"
+            assert len(await ada.live("facts")) == 10 * LOG
+            rewriting = h.parts.users.rewrite
+
+            async def no_room(user_id: str) -> None:
+                with full(4096):
+                    await rewriting(user_id)
+
+            monkeypatch.setattr(h.parts.users, "rewrite", no_room)
+            receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
+            assert receipt["rows"] > 0 and receipt["note"].startswith("Not yet erased: needs ")
+            monkeypatch.setattr(h.parts.users, "rewrite", rewriting)
+            await h.parts.backstage.jobs["erase"].run_now(ada.id)  # the forgetting has asked for it
+            receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
+            assert receipt["leftovers"] == 0 and not receipt["note"].startswith("Not yet")
+
+    with capture_logs():  # no room for them either
+        run(scenario)
+
+
+def test_doctor_names_an_overdue_erasure_and_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await with_a_long_log(h)
+            await ada.add("facts", dead(fact("f0-0")))
+            marker = tmp_path / "jobs" / "erase" / ada.id
+            await soon(marker.exists)
+            assert _examine_erasures(tmp_path).ok
+            os.utime(marker, (0, 0))
+            assert _examine_erasures(tmp_path).ok, "there is room"
+            monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
+            found = _examine_erasures(tmp_path)
+            assert not found.ok and f"not yet erased: {ada.id} needs " in found.detail
 
     run(scenario)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +29,9 @@ from vademecum.settings import Settings
 
 if TYPE_CHECKING:
     from vademecum.engines.llm.endpoint import Endpoint
+
+
+OVERDUE_S = 600  # after which an erasure that is due is late
 
 
 class Finding(NamedTuple):
@@ -77,6 +82,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
     yield _examine_spool(data, running)  # before what may take it up
     yield _examine_users(settings)
+    yield _examine_erasures(data)
     yield _examine_left(data, running)  # after a start, which erases them
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
     yield _examine_model(settings, running)
@@ -140,6 +146,22 @@ def _examine_users(settings: Settings) -> Finding:
     if problems:
         return Finding("users", False, " ".join(problems))
     return Finding("users", True, f"{len(accounts)} accounts, every file opens")
+
+
+def _examine_erasures(data: Path) -> Finding:
+    from vademecum.services.erase import room_needed  # half of the server, for the doctor alone
+
+    free = shutil.disk_usage(data).free
+    marks = data / "jobs" / "erase"
+    late = time.time() - OVERDUE_S
+    overdue = [mark.name for mark in marks.glob("*") if mark.stat().st_mtime < late]
+    wanting = {user_id: needed for user_id in overdue if (needed := room_needed(data, user_id)) > free}
+    if not wanting:
+        return Finding(
+            "erasure", True, f"{len(overdue)} overdue, the server does it" if overdue else "none is overdue"
+        )
+    said = ", ".join(f"{user_id} needs {math.ceil(needed / 1e6)} MB" for user_id, needed in wanting.items())
+    return Finding("erasure", False, f"not yet erased: {said}, and {free // 10**6} MB of the disk are free")
 
 
 def _examine_left(data: Path, running: bool) -> Finding:

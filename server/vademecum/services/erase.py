@@ -12,8 +12,9 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from vademecum.engines.duckdb.folders import user_folder
+from vademecum.engines.duckdb.folders import RECORDS, user_folder
 from vademecum.engines.duckdb.users import Users
+from vademecum.errors import Busy, NotYetErased, lacks_room
 from vademecum.services.index import Indexer
 from vademecum.services.user_queue import UserQueue
 
@@ -39,7 +40,7 @@ class Eraser:
     async def work(self, user_id: str) -> None:
         """Rewrite the user's records and indexes without what was deleted."""
         await self._prune(user_id)
-        await self._users.rewrite(user_id)
+        await self._rewrite(user_id)
         for indexer in self._indexers:
             await indexer.erase(user_id)
 
@@ -47,11 +48,40 @@ class Eraser:
         """As `work`, when nothing is left alive: the index folders go as a whole. Returns the files touched."""
         folder = user_folder(self._data, user_id)
         files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
+        await self._rewrite(user_id)
+        await self.evict(user_id)
+        return files
+
+    async def evict(self, user_id: str) -> None:
+        """Remove what can be derived again: staged vectors and the indexes. A search or the next commit rebuilds them."""
         await self._prune(user_id)
-        await self._users.rewrite(user_id)
         for indexer in self._indexers:
             await indexer.drop(user_id)
-        return files
+
+    async def _rewrite(self, user_id: str) -> None:
+        """Rewrite the records; on a full disk only after making room. Raises NotYetErased when that does not suffice."""
+        try:
+            return await self._users.rewrite(user_id)
+        except Busy as error:
+            if not lacks_room(error):
+                raise
+        await self.evict(user_id)
+        try:
+            await self._users.rewrite(user_id)
+        except Busy as error:
+            if lacks_room(error):
+                raise NotYetErased(room_needed(self._data, user_id)) from error
+            raise
+
+
+def room_needed(data: Path, user_id: str) -> int:
+    """Return the bytes of free disk space that suffice to rewrite a user's records."""
+    records = user_folder(data, user_id) / RECORDS
+    return sum(
+        file.stat().st_size
+        for file in records.parent.glob(f"{RECORDS}*")
+        if file.suffix in (".duckdb", ".wal")
+    )
 
 
 async def erase_due(data: Path, job: UserQueue, user_ids: Iterable[str]) -> int:

@@ -19,6 +19,7 @@ import msgspec
 from vademecum.engines.duckdb.folders import user_folder
 from vademecum.engines.duckdb.users import Users
 from vademecum.engines.duckdb.userstore import UserStore
+from vademecum.errors import NotYetErased
 from vademecum.model.collections import Collection, Json
 from vademecum.model.draft import WAITING, Draft
 from vademecum.services.belongings import belongings
@@ -45,6 +46,12 @@ CONTENT = (
 _AS_SENT = re.compile(rb'"(?:%s)":\s*"[^"]{0,200}?([^"\\]{16,64})' % "|".join(CONTENT).encode())
 
 
+NOTE = (
+    "Devices that were offline will be cleaned when they connect. Backups made before are not changed; restoring one "
+    "forgets again what was forgotten here."
+)
+
+
 class Receipt(msgspec.Struct, rename="camel"):
     """`rows`, the `bytes` of their JSON as it was stored (vectors too), `files` rewritten or removed. `leftovers`: of
     `checked` pieces of what was erased, how many a scan of the user's folders still found: 0."""
@@ -55,24 +62,26 @@ class Receipt(msgspec.Struct, rename="camel"):
     at: str
     checked: int
     leftovers: int
-    note: str = (
-        "Devices that were offline will be cleaned when they connect. Backups made before are not changed; restoring "
-        "one forgets again what was forgotten here."
-    )
+    note: str
 
 
 async def forget_everything(
     data: Path, users: Users, eraser: Eraser, hub: Hub, user_id: str, spooled: Several[Path]
 ) -> Receipt:
     """Returns when it is done and checked. `spooled`: the user's folders of the spool, which are looked through too."""
+    await eraser.evict(user_id)  # unlinks before anything is written: on a full disk that makes room
     async with users.open(user_id) as store:
         seen = await _look(store)
         rows, size, at = await store.write(lambda draft: _bury_all(draft, seen.stubs))
         hub.tell_forgotten(store)
-    files = await eraser.erase_all(user_id)
+    files, note = 0, NOTE
+    try:
+        files = await eraser.erase_all(user_id)
+    except NotYetErased as error:  # its job tries again
+        note = f"{error.message} {NOTE}"
     needles = sorted(seen.needles)[:SAMPLE]
     leftovers = await asyncio.to_thread(_left, [user_folder(data, user_id), *spooled], needles)
-    return Receipt(rows, files, size, at, len(needles), leftovers)
+    return Receipt(rows, files, size, at, len(needles), leftovers, note)
 
 
 async def forget_project(
@@ -96,9 +105,13 @@ async def forget_project(
         needles = await _only_there(store, needles)
     folder = user_folder(data, user_id)
     files = await asyncio.to_thread(lambda: sum(1 for _ in files_below(folder)))
-    await eraser.work(user_id)
+    note = NOTE
+    try:
+        await eraser.work(user_id)
+    except NotYetErased as error:
+        note = f"{error.message} {NOTE}"
     leftovers = await asyncio.to_thread(_left, [folder, *spooled], needles)
-    return Receipt(count, files, size, at, len(needles), leftovers)
+    return Receipt(count, files, size, at, len(needles), leftovers, note)
 
 
 def _left(folders: Iterable[Path], needles: list[bytes]) -> int:
