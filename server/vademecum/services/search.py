@@ -26,7 +26,6 @@ from vademecum.services.documents import borrowed_by, check_session_id, filename
 from vademecum.services.models import OPENING_S, Inference
 from vademecum.services.seek import Scored, Seeker
 
-
 BLOCKS = "vectorEmbeddings"
 
 
