@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { soon } from "../soon.ts";
 import { Device, harness, withServer } from "./app.ts";
+import { block, lease, push } from "./people.ts";
 import { canary, filesWith } from "./profile_scan.ts";
 
 withServer();
@@ -132,4 +133,39 @@ test(`a page that is closed while it rewrites loses nothing, ${ROUNDS} times`, a
     expect((await device.rows("facts")).length).toBe(100);
     await soon(async () => expect(await databases()).toEqual(before));
   }
+});
+
+test.runIf(process.env["SOAK"])("a profile of several megabytes keeps no canary either", async () => {
+  const { device, profile, canaries } = await filled();
+  const { user } = device;
+  const words = () => Array.from({ length: 20 }, canary).join(" ");
+  for (let at = 0; at < 10; at++) {
+    const id = `big-${at}`;
+    await push(user, "documents", { ...lease(user.userId, id), activeSessions: [], chunkCount: 160 });
+    const blocks = Array.from({ length: 10 }, (_, n) => ({
+      ...{ ...block(id), id: `${id}.${n}`, block: n },
+      chunks: Array.from({ length: 16 }, (_, index) => ({
+        ...{ index: 16 * n + index, start: 2000 * (16 * n + index), text: words(), tokens: 400 },
+      })),
+    }));
+    await push(user, "vectorEmbeddings", ...blocks);
+  }
+  await device.until(async () => (await device.rows("vectorEmbeddings")).length >= 101);
+  await synced(device);
+  const documents = (await device.rows("documents")).filter(({ id }) => !id.startsWith("big-"));
+  await tell(
+    device,
+    "deleteDocuments",
+    documents.map(({ id }) => id),
+  );
+  await tell(device, "deleteSession", (await device.rows("sessions"))[0]!.id); // its answer quotes the document
+  await synced(device);
+  await soon(async () => expect(await tell(device, "leftover")).not.toBeNull());
+  const { leftover } = await tell<{ leftover: object }>(device, "account");
+  await account(device, "accounts", { leftover: { ...leftover, since: "2020-01-01T00:00:00.000Z" } });
+  const began = performance.now();
+  await device.reopen();
+  console.log(`Opened in ${Math.round(performance.now() - began)} ms.`);
+  await soon(() => expect(filesWith(profile, canaries.slice(0, 1))).toEqual([]));
+  expect((await device.rows("vectorEmbeddings")).length).toBe(100);
 });
