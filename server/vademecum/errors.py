@@ -91,7 +91,13 @@ class Conflict(VademecumError):
 
 
 class OtherEpoch(Conflict):
+    """`epoch`: the current one."""
+
     code = "EPOCH"
+
+    def __init__(self, message: str, *, epoch: str = "") -> None:
+        super().__init__(message)
+        self.epoch = epoch
 
 
 class Duplicate(Conflict):

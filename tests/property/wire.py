@@ -49,7 +49,12 @@ async def page(person: Person, collection: str, lwt: int = 0, epoch: str = "", l
 
 
 async def epoch(person: Person) -> str:
-    return (await page(person, "projects", limit=1))["checkpoint"]["id"]
+    return epoch_of((await page(person, "projects", limit=1))["checkpoint"])
+
+
+def epoch_of(checkpoint: Row) -> str:
+    """Return the epoch that a checkpoint names; what follows the dot is its MAC."""
+    return checkpoint["id"].partition(".")[0]
 
 
 async def stored(person: Person, collection: str, row_id: str) -> Row | None:

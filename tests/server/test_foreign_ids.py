@@ -79,6 +79,7 @@ def told(answer, ids):
     text = re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "<id>", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "<time>", text)
     text = re.sub(r'"base":"[^"]*"', "<base>", text)  # work in the background takes a seq when it comes to it
+    text = re.sub(r"<my epoch>\.[\w-]{20}", "<checkpoint>", text)
     text = re.sub(r"\(\w{8}\)\.txt", "<name>", text)
     text = re.sub(r'"[or][0-9a-f]{32}"', '"<derived>"', text)
     return re.sub(r'("secret"|"bytes"|"files"): ?("[\w-]+"|\d+)', "<varies>", text)
@@ -132,7 +133,7 @@ async def own_ids(h, person):
     return {
         "me": person.id,
         "my email": h.parts.accounts.accounts[person.id].email,
-        "my epoch": page["checkpoint"]["id"],
+        "my epoch": page["checkpoint"]["id"].partition(".")[0],
     }
 
 

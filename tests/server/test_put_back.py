@@ -1,13 +1,15 @@
 """A data folder that was copied and put back by hand: the devices bring what the copy lacks, and miss nothing that comes."""
 
 import asyncio
+import itertools
 import shutil
 
 import pytest
 
 from property.rows import fact
-from property.wire import epoch, page, send, stored
+from property.wire import epoch, epoch_of, page, send, stored
 from server.house import House, house, refused, run
+from vademecum.engines.duckdb import userfile
 
 NEWER = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
 
@@ -22,6 +24,13 @@ async def again(h: House, ada):
     new.client.headers.update(ada.client.headers)
     new.id = ada.id
     return new
+
+
+@pytest.fixture(params=[1, -1], ids=["longer gap", "shorter gap"])
+def gaps(request, monkeypatch):
+    """The gap that each start leaves in `seq` differs from the one before."""
+    gaps = itertools.count(500, request.param)
+    monkeypatch.setattr(userfile.secrets, "randbelow", lambda _: next(gaps))
 
 
 @pytest.fixture
@@ -55,7 +64,7 @@ def test_a_checkpoint_ahead_of_the_records_begins_a_new_epoch(folder):
             for answer in answers:
                 refused(answer, 409, "EPOCH")
             new = await epoch(device)
-            assert new != old
+            assert new != epoch_of(folder[2])
             # What a client that names no epoch goes on upon is newer than the copy.
             assert await send(device, "facts", (NEWER | {"value": "newest"}, NEWER)) == []
             assert (await page(device, "facts", 0, new))["checkpoint"]["lwt"] > lwt, "seq goes on above"
@@ -88,9 +97,72 @@ def test_a_checkpoint_that_is_reached_begins_nothing(tmp_path):
         async with house(tmp_path) as h:
             ada = await h.person()
             await send(ada, "facts", (fact("f"), None))
-            lwt, name = (await page(ada, "facts"))["checkpoint"].values()
+            checkpoint = (await page(ada, "facts"))["checkpoint"]
+            lwt, name = checkpoint.values()
             assert (await ask(ada, lwt, name)).status_code == 200
-            assert (await ask(ada, 2**53 - 1, "")).json()["checkpoint"]["id"] == name
-            assert await epoch(ada) == name
+            assert (await ask(ada, 2**53 - 1, "")).json()["checkpoint"] == checkpoint
+            assert await epoch(ada) == epoch_of(checkpoint)
+
+    run(scenario)
+
+
+def test_read_ahead_changes_nothing(tmp_path):
+    """`lwt=<Date.now()>` is refused, or answered with the current checkpoint; no later request suffers from it."""
+    ahead = 1_795_700_000_000
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "facts", (fact("f"), None))
+            checkpoint = (await page(ada, "facts"))["checkpoint"]
+            lwt, signed = checkpoint.values()
+            empty = (await ask(ada, ahead, "")).json()
+            assert empty == {"documents": [], "checkpoint": checkpoint}
+            bare = epoch_of(checkpoint)
+            for name in (bare, signed, f"{bare}.AAAAAAAAAAAAAAAAAAAA", f"{bare}.é"):
+                body = refused(await ask(ada, ahead, name), 409, "EPOCH")
+                assert body["epoch"] == bare
+                assert "lwt=0" in body["detail"]
+            assert await epoch(ada) == bare
+            assert (await ask(ada, lwt, bare)).json()["checkpoint"] == checkpoint, "a bare epoch goes on"
+            assert (await ask(ada, "", "")).json()["checkpoint"] == checkpoint, "an empty lwt is 0"
+
+    run(scenario)
+
+
+def test_lwt_inside_gap_is_not_signed(tmp_path):
+    """A restart leaves a gap in `seq`. A client that asks inside it gets no signature, which would prove a rollback."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "facts", (fact("f"), None))
+        async with house(tmp_path) as h:
+            ada = await again(h, ada)
+            await send(ada, "facts", (fact("g"), None))
+            last = (await page(ada, "facts"))["checkpoint"]
+            assert last["lwt"] > 2**20
+            inside = (await ask(ada, last["lwt"] - 2, "")).json()
+            assert [row["id"] for row in inside["documents"]] == ["g"]
+            for _ in range(2):
+                empty = (await page(ada, "projects", last["lwt"] - 2))["checkpoint"]
+                assert empty["id"] == epoch_of(last), "not signed"
+                assert (await ask(ada, empty["lwt"], empty["id"])).status_code == 200
+            assert await epoch(ada) == epoch_of(last)
+
+    run(scenario)
+
+
+@pytest.mark.usefixtures("gaps")
+def test_rollback_is_proved_after_others_have_pushed(folder):
+    """The restored server gives out many rows before the device that saw more comes back."""
+    data, ada, checkpoint = folder
+
+    async def scenario():
+        async with house(data) as h:
+            device = await again(h, ada)
+            await send(device, "facts", *((fact(f"other{i}"), None) for i in range(50)))
+            refused(await ask(device, *checkpoint.values()), 409, "EPOCH")
+            assert await epoch(device) != epoch_of(checkpoint)
 
     run(scenario)

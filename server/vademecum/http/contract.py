@@ -23,7 +23,8 @@ MEANINGS = {
     "NOT_FOUND": "Unknown, deleted, or somebody else's: all the same answer.",
     "METHOD_NOT_ALLOWED": "The path exists and this method on it does not; see `Allow`.",
     "CONFLICT": "The state of things forbids it, such as an email that is taken, or a hundred tokens.",
-    "EPOCH": "The server was restored from a backup: begin all collections again from zero and push what you hold.",
+    "EPOCH": "The server was restored from a backup, or this checkpoint is not one of its: `detail` says how to begin all "
+    "collections again from zero; `epoch` is the current one.",
     "DUPLICATE": "Another row has this value already, which only one may have: a session its `externalId`.",
     "GONE": "What this id named was deleted, and deletion wins.",
     "DOCUMENT_LIMIT": "The account holds as many documents as it may.",
@@ -82,9 +83,9 @@ TAGS = {
 ID = {"type": "string", "maxLength": 100}
 PARAMETERS: dict[str, Json] = {
     "path version": {"description": "The collection's schema version that you speak.", "example": 0},
-    "query lwt": {"description": "The checkpoint's `lwt`; 0 to begin.", "schema": {"type": "integer", "minimum": 0, "default": 0}},
-    "query id": {"description": "The checkpoint's `id`: the store's epoch. Another than the current one answers `EPOCH`."},
-    "query epoch": {"description": "The epoch of your last checkpoint, if you keep it: another than the current one answers `EPOCH`."},
+    "query lwt": {"description": "The checkpoint's `lwt`; 0 or empty to begin. One above the account's `seq` answers `EPOCH`; without `id`, an empty page with the current checkpoint.", "schema": {"type": "integer", "minimum": 0, "default": 0}},
+    "query id": {"description": "The checkpoint's `id`, as it was given. One of another epoch answers `EPOCH`."},
+    "query epoch": {"description": "The epoch of your last checkpoint (its `id`, or the part before the dot): another than the current one answers `EPOCH`."},
     "query versions": {"description": "Collections and their schema versions; all when empty.", "example": "documents:0,sessions:0"},
     "query name": {"description": "A filename, or a whole message that may name one."},
     "query sessionId": {"description": "The session that asks."},
@@ -114,7 +115,11 @@ CHECKPOINT = {
     "required": ["lwt", "id"],
     "properties": {
         "lwt": {"type": "integer", "description": "The account's `seq` up to which this page goes."},
-        "id": {"type": "string", "description": "The store's epoch."},
+        "id": {
+            "type": "string",
+            "description": "`{epoch}.{mac}`: the epoch, and a code that shows that this server gave the checkpoint out. Send it "
+            "back unchanged.",
+        },
     },
 }
 FORGOTTEN_AT = {
@@ -135,7 +140,7 @@ def complete(document: Json, registry: Mapping[str, Collection]) -> Json:
     """The document that Litestar has made, with what it cannot know."""
     schemas = document["components"]["schemas"]
     schemas["Problem"]["properties"]["code"]["enum"] = list(MEANINGS)
-    schemas["Problem"]["required"] = list(schemas["Problem"]["properties"])
+    schemas["Problem"]["required"] = [name for name in schemas["Problem"]["properties"] if name != "epoch"]
     synced = [c for c in registry.values() if c.synced]
     named = [c for c in registry.values() if c.synced or c.struct.__name__ in schemas]
     rows = {f"{c.struct.__name__}Doc": _row(c) for c in named}

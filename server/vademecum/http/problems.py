@@ -54,7 +54,8 @@ _log = structlog.get_logger("vademecum.http")
 
 
 class Problem(msgspec.Struct):
-    """RFC 9457. `code` is stable; `detail` tells a person what happened, what is safe and what to do."""
+    """RFC 9457. `code` is stable; `detail` tells a person what happened, what is safe and what to do. `epoch`: with
+    `EPOCH`, the current one."""
 
     title: str
     detail: str
@@ -62,6 +63,7 @@ class Problem(msgspec.Struct):
     code: str
     error: bool = True
     type: str = "about:blank"
+    epoch: str | msgspec.UnsetType = msgspec.UNSET
 
 
 def status_of(kind: type[errors.VademecumError]) -> int:
@@ -87,7 +89,10 @@ def problem(status: int, code: str, message: str, retry_after_s: int | None = No
 
 
 def on_refusal(_: Request[Any, Any, Any], error: errors.VademecumError) -> Response[Problem]:
-    return problem(status_of(type(error)), error.code, error.message, error.retry_after_s)
+    answer = problem(status_of(type(error)), error.code, error.message, error.retry_after_s)
+    if isinstance(error, errors.OtherEpoch) and error.epoch:
+        answer.content.epoch = error.epoch
+    return answer
 
 
 def on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:

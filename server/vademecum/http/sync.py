@@ -1,6 +1,7 @@
 """The wire of replication: pull, push, and both streams. An unmodified RxDB client must be able to use it."""
 
 import asyncio
+import math
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
@@ -19,11 +20,11 @@ from vademecum.http.problems import problems
 from vademecum.model.collections import Collection, Registry
 from vademecum.model.draft import Draft
 from vademecum.services.follow import Subscription
-from vademecum.services.gone_back import heed
+from vademecum.services.gone_back import begin_epoch
 from vademecum.services.incoming import read_batch
 from vademecum.services.offer import dimensions
 from vademecum.services.parts import Parts
-from vademecum.services.pull import check_epoch, pull
+from vademecum.services.pull import RolledBack, check_epoch, pull
 from vademecum.services.push import push
 from vademecum.services.tokens import is_valid
 
@@ -52,8 +53,12 @@ def served(registry: Registry, name: str, version: int) -> Collection:
     return collection
 
 
-def _whole(name: str, value: float) -> int:
-    """`lwt` may come as a float from a client that thinks of it as a time."""
+def _whole(name: str, text: str) -> int:
+    """`lwt` may come as a float from a client that thinks of it as a time. Empty means 0. Raises BadRequest."""
+    try:
+        value = float(text or 0)
+    except ValueError:
+        value = math.nan
     if not value.is_integer() or abs(value) > 2**53:
         raise BadRequest(f"`{name}` must be a whole number.")
     return int(value)
@@ -71,7 +76,7 @@ async def pull_route(
     name: FromPath[str],
     version: FromPath[int],
     state: State,
-    lwt: FromQuery[float] = 0,
+    lwt: FromQuery[str] = "0",
     id: FromQuery[str] = "",
     limit: RowsOfPage = PAGE,
 ) -> Response[bytes] | Stream:
@@ -80,8 +85,11 @@ async def pull_route(
     parts: Parts = state.parts
     served(parts.registry, name, version)
     seq = _whole("lwt", lwt)
-    await heed(parts, request.user.id, seq, id)
-    page = await pull(parts.users, request.user.id, name, seq, id, limit)
+    try:
+        page = await pull(parts.users, request.user.id, name, seq, id, limit)
+    except RolledBack as proof:
+        await begin_epoch(parts, request.user.id, (proof.epoch, seq))
+        page = await pull(parts.users, request.user.id, name, seq, id, limit)  # raises OtherEpoch
     if isinstance(page, bytes):
         return Response(page, media_type="application/json")
     return Stream(page, media_type="application/json")

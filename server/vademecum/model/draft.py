@@ -21,6 +21,8 @@ from vademecum.model.replication import Life
 WAITING = 0  # the seq of a row whose parent is not here yet
 
 NO_JOBS = Stored()
+Gaps = tuple[tuple[int, int], ...]
+GAPS_MAX = 256
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
@@ -151,6 +153,10 @@ def _is_edit(change: Change) -> bool:
     return was_live and is_live and not change.same_text
 
 
+def in_gap(gaps: Gaps, seq: int) -> bool:
+    return any(after < seq <= end for after, end in gaps)
+
+
 def tag_key(key: str, tag: str) -> str:
     return f"{key.partition('/')[0]}/{tag}"
 
@@ -160,7 +166,9 @@ class Draft:
     follow from a person's words are keyed with. `jobs`: what becomes of jobs; None, of one that goes. `absent_jobs`: ids
     that were looked for in vain. `followed`: as in `Stored`, see `causes.take_up`. `asked`: how many questions to the language model begin with this transaction, less those
     that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten.
-    `aged`: what dies of its age alone. `drops`: whether tombstones go. `restored_seq`: up to here rows are as a backup had them."""
+    `aged`: what dies of its age alone. `drops`: whether tombstones go. `restored_seq`: up to here rows are as a backup had them.
+    `gaps`: ranges (after, up to) of `seq` that this file never gave to a row in this epoch; `jump`: the length of the
+    next one, which the first new row leaves."""
 
     def __init__(
         self,
@@ -174,6 +182,8 @@ class Draft:
         id_key: str = "",
         read_taken: Callable[[list[str]], set[str]] = lambda ids: set(),
         restored_seq: int = 0,
+        gaps: Gaps = (),
+        jump: int = 0,
     ) -> None:
         self.collections = collections
         self.epoch = epoch
@@ -181,6 +191,8 @@ class Draft:
         self.id_key = id_key
         self.now = now
         self.restored_seq = restored_seq
+        self.gaps = gaps
+        self._jump = jump
         self.changes: dict[str, Change] = {}
         self.jobs: dict[str, Job | None] = {}
         self.absent_jobs: set[str] = set()
@@ -344,20 +356,26 @@ class Draft:
         self.drops = True
         self._change(key, None, b"")
 
-    def begin_anew(self, epoch: str, jump: int) -> None:
-        """The records turned out to be older than what devices have seen of them."""
+    def was_never_given(self, seq: int) -> bool:
+        """Return whether no row of this file can have had `seq` in this epoch."""
+        return seq > self._seq or in_gap(self.gaps, seq)
+
+    def begin_epoch(self, epoch: str, seq: int) -> None:
+        """Begin a new epoch whose rows come after `seq`. All present rows count as restored."""
         self.epoch, self.restored_seq = epoch, self._seq
-        self._seq += jump
+        self._seq, self.gaps, self._jump = seq, (), 0
 
     def savepoint(self) -> Callable[[], None]:
         """The undo of everything done after this call."""
         changes, jobs, taken, aged = dict(self.changes), dict(self.jobs), list(self.taken), set(self.aged)
         counts = self._seq, self._documents, self._live_bytes, self._references, self.tombstones
         told = self.forgotten_at, self.asked, self.followed, self.epoch, self.restored_seq
+        gaps = self.gaps, self._jump
 
         def undo() -> None:
             self._seq, self._documents, self._live_bytes, self._references, self.tombstones = counts
             self.forgotten_at, self.asked, self.followed, self.epoch, self.restored_seq = told
+            self.gaps, self._jump = gaps
             undone = [c for c in self.changes.values() if changes.get(c.key) is not c]
             for change in undone:
                 self._index.remove(change.key, change.head)
@@ -373,6 +391,9 @@ class Draft:
     def _next(self, waiting: bool) -> int:
         if waiting:
             return WAITING
+        if self._jump:
+            self.gaps = (*self.gaps, (self._seq, self._seq + self._jump))[-GAPS_MAX:]
+            self._seq, self._jump = self._seq + self._jump, 0
         self._seq += 1
         return self._seq
 

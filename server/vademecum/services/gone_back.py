@@ -1,7 +1,7 @@
-"""A user's folder that was put back by hand, from a copy: its `seq` and its epoch are those of then, and no restore said so.
+"""Begin a new epoch after a whole data folder was put back from a copy, ledger and high-water marks included.
 
-Who synced since asks for what comes after a `seq` that is not reached yet. Such a client would be told that there is
-nothing, would miss all rows up to there, and keep to itself what it had sent meanwhile.
+Nothing on the disk tells. A device that synced since holds a signed checkpoint that the records cannot have given out: it
+would miss all rows up to there, and keep to itself what it had sent.
 """
 
 from __future__ import annotations
@@ -9,14 +9,11 @@ from __future__ import annotations
 from vademecum.services.parts import Parts
 
 
-async def heed(parts: Parts, user_id: str, lwt: int, epoch: str) -> None:
-    """If a checkpoint is ahead of the records, these are older than it: they take a new epoch, as after a restore.
-    Whoever only asks for the epoch's name gives none, and any `lwt`."""
+async def begin_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] | None = None) -> None:
+    """Begin a new epoch of an account, by hand or because of the epoch and `lwt` of a checkpoint (`rolled_back`)."""
     async with parts.users.open(user_id) as store:
-        if epoch != store.epoch or lwt <= store.seq:
-            return
-        parts.hub.close_user(user_id)  # a stream would go on, and its reader never learn of the new epoch
-        await store.begin_anew(epoch)
+        parts.hub.close_user(user_id)  # RxDB would store a checkpoint of the new epoch and skip what was lost
+        await store.begin_epoch(rolled_back)
         parts.hub.close_user(user_id)
     for job in parts.backstage.jobs.values():  # the indexes may be of later rows
         job.ask(user_id)

@@ -11,18 +11,42 @@ from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.errors import BadRequest, OtherEpoch
 from vademecum.services.portions import PORTION_BYTES, cut
 
+START_FROM_ZERO = (
+    "Nothing on the device is lost. Keep its rows, drop the checkpoints of all collections (with RxDB: start each "
+    "replication under a new `replicationIdentifier`), pull from `lwt=0` without `id`, and push every row that the device "
+    "holds. Send the row as this pull brought it as `assumedMasterState` once the device has merged both; without one, "
+    "the server unites a row that it restored with the one that is pushed. Send `epoch` of this answer as `?epoch=`."
+)
+
+
+class RolledBack(Exception):
+    """A checkpoint proves that the records are older than what this server gave out in `epoch`."""
+
+    def __init__(self, epoch: str) -> None:
+        super().__init__(epoch)
+        self.epoch = epoch
+
 
 async def pull(
-    users: Users, user_id: str, collection: str, lwt: int, epoch: str, limit: int
+    users: Users, user_id: str, collection: str, lwt: int, checkpoint_id: str, limit: int
 ) -> bytes | AsyncIterator[bytes]:
     """The page as JSON (see `envelope`). Shorter than `limit` means that this is the end.
 
     A large one comes in pieces: 1,000 rows may have hundreds of megabytes.
+    Raises RolledBack, or OtherEpoch for a checkpoint that this server cannot have given out.
     """
     if lwt < 0:
         raise BadRequest("`lwt` must be 0 or a checkpoint's.")
     async with users.open(user_id) as store:
-        check_epoch(store, epoch)
+        check_epoch(store, checkpoint_id)
+        if store.proves_rollback(lwt, checkpoint_id):
+            raise RolledBack(store.epoch)
+        if lwt > store.seq:
+            if checkpoint_id:
+                raise OtherEpoch(
+                    f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
+                )
+            return envelope(store, [], store.seq)
         entries = store.after(collection, lwt, limit)
         keys, seq = [key for _, key in entries], entries[-1][0] if entries else lwt
         if sum(store.heads.rows[key].size for key in keys) > PORTION_BYTES:
@@ -45,12 +69,13 @@ async def _pieces(
     yield closing
 
 
-def check_epoch(store: UserStore, epoch: str) -> None:
-    """A checkpoint of before a restore means nothing now. Raises OtherEpoch."""
-    if epoch and epoch != store.epoch:
+def check_epoch(store: UserStore, checkpoint_id: str) -> None:
+    """Refuse a checkpoint of an earlier epoch. Only the part before the dot counts. Raises OtherEpoch."""
+    epoch = checkpoint_id.partition(".")[0]
+    if checkpoint_id and epoch != store.epoch:
         raise OtherEpoch(
-            "This server was restored from a backup since this device last synced. Nothing on the device is lost: "
-            "start all collections again from zero and push what the device holds."
+            f"This server was restored from a backup since this device last synced. {START_FROM_ZERO}",
+            epoch=store.epoch,
         )
 
 
@@ -69,6 +94,6 @@ def _opening(collection: str | None) -> bytes:
 
 
 def _closing(store: UserStore, seq: int) -> bytes:
-    checkpoint = b'],"checkpoint":' + msgspec.json.encode({"lwt": seq, "id": store.epoch})
+    checkpoint = b'],"checkpoint":' + msgspec.json.encode({"lwt": seq, "id": store.checkpoint_id(seq)})
     forgotten = b',"forgottenAt":' + msgspec.json.encode(store.forgotten_at) if store.forgotten_at else b""
     return checkpoint + forgotten + b"}"

@@ -13,6 +13,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
+
 from vademecum.durable import sync_folder
 from vademecum.engines.duckdb import jobs, migrate, packs, taken
 from vademecum.engines.duckdb.cursor import Cursor
@@ -21,13 +23,15 @@ from vademecum.engines.duckdb.packs import PackName, Places, Plan, Seal, Shelves
 from vademecum.engines.duckdb.recent import Recent
 from vademecum.errors import Broken
 from vademecum.model.collections import Collection
-from vademecum.model.draft import Draft, Heads, leaves_bytes, outdates
+from vademecum.model.draft import Draft, Gaps, Heads, leaves_bytes, outdates
 from vademecum.model.jobs import Job, Stored
 
-# After a crash `seq` goes on this much further: should the disk have lost the end of a log without a trace, a device
-# that had seen it is not handed the same numbers for other rows.
+# The first row after a start leaves a gap in `seq`, of a random multiple of this length: a file that was put back hardly
+# ever gives out the numbers that devices have seen of the rows it lost, also where the lost rows came after a start from
+# the same state. A signed checkpoint inside the gap proves that the file was put back.
 SEQ_JUMP = 2**20
 ERASURE_DUE = "erasure_due"  # in `meta`, from the commit that makes it so to the rewrite of the file
+_gaps = msgspec.json.Decoder(Gaps)
 
 
 @dataclass(slots=True)
@@ -42,7 +46,10 @@ class Opened:
     notice: str | None
     id_key: str
     jobs: Stored
+    mac_key: str
     restored_seq: int = 0
+    gaps: Gaps = ()
+    jump: int = 0
     erasure_due: bool = False  # since the file was rewritten, a commit deleted or replaced some text
     recent: Recent = field(default_factory=Recent)
 
@@ -62,9 +69,8 @@ class Opened:
 
         told = self.epoch, self.forgotten_at, now
         stored_jobs = replace(self.jobs, read=read_jobs)
-        return Draft(
-            self.heads, read, collections, *told, stored_jobs, self.id_key, read_taken, self.restored_seq
-        )
+        restored = self.restored_seq, self.gaps, self.jump
+        return Draft(self.heads, read, collections, *told, stored_jobs, self.id_key, read_taken, *restored)
 
     def locate(self, keys: Iterable[str]) -> Places:
         """Where the rows lie that have these keys."""
@@ -86,6 +92,8 @@ class Opened:
         untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
         forgets = draft.forgotten_at != self.forgotten_at
         meta = {**meta, **jobs.meta(draft, self.jobs)}
+        if draft.gaps != self.gaps:
+            meta["gaps"] = msgspec.json.encode(draft.gaps).decode()
         events = taken.statements(self.alias, draft.taken, draft.now, draft.taken_expire, forget_all=forgets)
         if not (draft.changes or draft.jobs or meta or untidy or events or seals):
             return None
@@ -102,6 +110,8 @@ class Opened:
         """Memory takes over what was committed. In the event loop, where all look at it."""
         self.heads.absorb(draft.changes)
         self.heads.seq = draft.seq
+        if draft.gaps != self.gaps or draft.epoch != self.epoch:
+            self.gaps, self.jump = draft.gaps, 0
         self.epoch, self.restored_seq = draft.epoch, draft.restored_seq
         self.shelves.follow(plans, self.heads)
         self.recent.absorb(draft.changes.values())
@@ -126,15 +136,14 @@ class Files:
 
     def open(self, path: Path, known: int = 0) -> Opened:
         """Attach, creating or migrating first if need be, and load the heads. `known`: the seq at which this process let go
-        of the file, if it has had it: what log it has then is no sign of a crash."""
-        if not path.exists():
+        of the file, if it has had it: then `seq` goes on without a gap."""
+        is_new = not path.exists()
+        if is_new:
             self._create(path)
         with self.instance.timed_for(path):
-            return self._open(path, known)
+            return self._open(path, is_new, known)
 
-    def _open(self, path: Path, known: int) -> Opened:
-        log = path.with_name(path.name + ".wal")
-        crashed = log.exists() and not known
+    def _open(self, path: Path, is_new: bool, known: int) -> Opened:
         where = f"the file of {path.parent.name}"
         alias, notice = migrate.attach_current(self.instance, path, self.migrations, where)
         cursor = self.instance.cursor()
@@ -144,24 +153,26 @@ class Files:
             if "epoch" not in meta or notice:
                 # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
                 new["epoch"] = new_epoch()
-            if "id_key" not in meta:
-                new["id_key"] = new_id_key()
+            for name in {"id_key", "mac_key"} - meta.keys():
+                new[name] = new_id_key()
             if new:
                 set_meta(cursor, alias, new)
                 meta |= new
             heads, shelves = packs.load(cursor, alias, self.collections)
             heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
-            if crashed or notice:
+            if notice:
                 # What the damaged log had is newer on devices, as after a restore.
-                before = {"restored_seq": str(heads.seq)} if notice else {}
+                before = {"restored_seq": str(heads.seq), "gaps": "[]"}
                 heads.seq += SEQ_JUMP
                 set_meta(cursor, alias, {"seq_floor": str(heads.seq), **before})
                 meta |= before
             forgotten_at = meta.get("forgotten_at", "")
             stored = jobs.load(cursor, alias, meta)
-            told = meta["epoch"], forgotten_at, notice, meta["id_key"]
-            restored_seq = int(meta.get("restored_seq", "0"))
-            return Opened(alias, heads, shelves, *told, stored, restored_seq, ERASURE_DUE in meta)
+            told = meta["epoch"], forgotten_at, notice, meta["id_key"], stored, meta["mac_key"]
+            restored_seq, gaps = int(meta.get("restored_seq", "0")), _gaps.decode(meta.get("gaps", "[]"))
+            jump = 0 if is_new or known or notice else SEQ_JUMP * (1 + secrets.randbelow(1024))
+            due = ERASURE_DUE in meta
+            return Opened(alias, heads, shelves, *told, restored_seq, gaps, jump, due)
         except BaseException:
             self.instance.let_go(alias)
             raise

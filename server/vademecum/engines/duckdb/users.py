@@ -355,6 +355,7 @@ class Users:
         opened = self.files.open(path)
         try:
             opened.heads.seq = max(opened.heads.seq, floor)
+            opened.jump = 0
             draft = opened.draft(cursor, self._registry, self._clock())
             result = work(draft)
             causes.follow(draft)
@@ -362,6 +363,7 @@ class Users:
                 "epoch": secrets.token_urlsafe(9),
                 "seq_floor": str(draft.seq),
                 "restored_seq": str(draft.seq),
+                "gaps": "[]",
                 "forgotten_at": draft.forgotten_at,
             }
             if draft.forgotten_at != opened.forgotten_at:

@@ -7,6 +7,8 @@ a commit is under way is committed together next, and every caller is answered a
 from __future__ import annotations
 
 import asyncio
+import base64
+import hmac
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +39,7 @@ from vademecum.errors import Broken, not_now
 from vademecum.fair_queue import activity
 from vademecum.model import causes
 from vademecum.model.collections import Collection
-from vademecum.model.draft import WAITING, Change, Draft, Heads
+from vademecum.model.draft import WAITING, Change, Draft, Heads, in_gap
 from vademecum.model.jobs import Job
 from vademecum.model.limits import Usage
 
@@ -127,6 +129,26 @@ class UserStore:
     @property
     def heads(self) -> Heads:
         return self._opened.heads
+
+    # -- checkpoints --------------------------------------------------------------------------------------------
+
+    def was_never_given(self, seq: int) -> bool:
+        """Return whether no row of this file can have had `seq` in this epoch."""
+        return seq > self.seq or in_gap(self._opened.gaps, seq)
+
+    def checkpoint_id(self, lwt: int) -> str:
+        """Return the `id` of a checkpoint: `{epoch}.{mac}`, or the epoch alone if `lwt` was never given out."""
+        return self.epoch if self.was_never_given(lwt) else f"{self.epoch}.{self._mac(lwt)}"
+
+    def proves_rollback(self, lwt: int, checkpoint_id: str) -> bool:
+        """Return whether this server gave out the checkpoint in this epoch and its file knows nothing of it."""
+        if not self.was_never_given(lwt):
+            return False
+        return hmac.compare_digest(checkpoint_id.encode(), f"{self.epoch}.{self._mac(lwt)}".encode())
+
+    def _mac(self, lwt: int) -> str:
+        digest = hmac.digest(self._opened.mac_key.encode(), f"{self.epoch}:{lwt}".encode(), "sha256")
+        return base64.urlsafe_b64encode(digest[:15]).decode()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -247,12 +269,14 @@ class UserStore:
         """
         return await self._write(work, ())
 
-    async def begin_anew(self, epoch: str) -> None:
-        """Take a new epoch in the place of this one: devices start from zero, and bring what they hold."""
+    async def begin_epoch(self, rolled_back: tuple[str, int] | None = None) -> None:
+        """Begin a new epoch: devices start from zero and push what they hold. With `rolled_back`, the epoch and `lwt` of a
+        checkpoint that proves a rollback, only if it still does."""
 
         def work(draft: Draft) -> None:
-            if draft.epoch == epoch:
-                draft.begin_anew(new_epoch(), SEQ_JUMP)
+            epoch, lwt = rolled_back or (draft.epoch, 0)
+            if draft.epoch == epoch and (rolled_back is None or draft.was_never_given(lwt)):
+                draft.begin_epoch(new_epoch(), max(draft.seq, lwt) + SEQ_JUMP)
 
         await self.write(work)
 

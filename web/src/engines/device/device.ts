@@ -15,6 +15,8 @@ export interface KnownAccount {
   usage?: Usage;
   /** Of the server's data; another one means that it was restored (see engines/sync). */
   epoch?: string;
+  /** Drawn at each start from zero: RxDB keeps its checkpoints by a name that holds it. */
+  round?: string;
   /** The last "forget everything" that was carried out here, too. */
   forgottenAt?: string;
   /** The server's model when it was last asked; null: it had none. */

@@ -5,10 +5,13 @@ import type { RxReplicationState } from "rxdb/plugins/replication";
 import type { Row } from "../../model/reunite.ts";
 import { foreign, request, type Wire } from "./wire.ts";
 
+/** `id` is `{epoch}.{mac}`, or from an older server the epoch alone. */
 export interface Checkpoint {
   lwt: number;
   id: string;
 }
+
+export const epochOf = ({ id }: Checkpoint): string => id.split(".", 1)[0]!;
 
 type PullAnswer = { documents: WithDeleted<Row>[]; checkpoint: Checkpoint; forgottenAt?: string };
 export type Replication = RxReplicationState<Row, Checkpoint>;

@@ -15,7 +15,7 @@ import { pause } from "../pause.ts";
 import { SILENCE_MS, STREAM_SILENCE_MS } from "../silence.ts";
 import { Forgetting } from "./forgotten.ts";
 import { latest, type Write } from "./latest.ts";
-import { pull, requestPage, type Checkpoint, type Replication } from "./pull.ts";
+import { epochOf, pull, requestPage, type Checkpoint, type Replication } from "./pull.ts";
 import { push } from "./push.ts";
 import { Quiet } from "./quiet.ts";
 import { follow, type EmbeddingProgress, type Page } from "./stream.ts";
@@ -25,6 +25,8 @@ import { foreign, isBusy, Refusal, request, type Wire } from "./wire.ts";
 /** What a device knows of an account's records on the server. */
 export interface Known {
   epoch?: string;
+  /** Drawn at each start from zero, for replication identifiers that no earlier start has used. */
+  round?: string;
   /** The last "forget everything" that was carried out here, too. */
   forgottenAt?: string;
 }
@@ -102,8 +104,8 @@ export class Sync {
 
   start(): Promise<void> {
     return this.#insist(async () => {
-      const { epoch } = await this.#options.known.load();
-      await this.#begin(epoch ?? (await this.#askEpoch()));
+      const { epoch, round } = await this.#options.known.load();
+      await this.#begin(epoch ?? (await this.#askEpoch()), round);
     });
   }
 
@@ -158,15 +160,15 @@ export class Sync {
     for (const replication of this.#replications.values()) pull(replication);
   }
 
-  async #begin(epoch: string): Promise<void> {
-    if (!this.#stopped) await this.#options.known.save({ epoch });
+  async #begin(epoch: string, round = ""): Promise<void> {
+    if (!this.#stopped) await this.#options.known.save({ epoch, round });
     if (this.#stopped) return;
     const generation = (this.#generation = new AbortController());
     const events = new Map<string, Subject<Event>>();
     for (const [name, collection] of Object.entries(this.#options.collections)) {
       const stream = new Subject<Event>();
       events.set(name, stream);
-      const replication = this.#replicate(name, collection, epoch, stream, generation.signal);
+      const replication = this.#replicate(name, collection, epoch, round, stream, generation.signal);
       this.#replications.set(name, replication);
       replication.active$.subscribe((active) => {
         if (active) this.#active.add(name);
@@ -183,11 +185,11 @@ export class Sync {
       {
         connected: () => (this.#hurry(), this.connected$.next(), this.#pullAll()),
         page: ({ collection, documents, checkpoint, forgottenAt }: Page) => {
-          this.#forgetting.heed(forgottenAt).catch((error: unknown) => this.#onError(error, epoch));
+          this.#forgetting.heed(forgottenAt).catch((error: unknown) => this.#onError(error));
           events.get(collection)?.next({ documents: documents as WithDeleted<Row>[], checkpoint });
         },
         progress: (progress) => this.progress$.next(progress),
-        broken: (error) => this.#onError(error, epoch),
+        broken: (error) => this.#onError(error),
       },
       {
         signal: generation.signal,
@@ -202,13 +204,14 @@ export class Sync {
     name: string,
     collection: RxCollection,
     epoch: string,
+    round: string,
     stream$: Subject<Event>,
     signal: AbortSignal,
   ): Replication {
     const { wire, waitForLeadership, patience, isImported } = this.#options;
     const base = `/v1/sync/${name}/${collection.schema.version}`;
     const replication = replicateRxCollection<Row, Checkpoint>({
-      replicationIdentifier: `${wire.base}${base}#${epoch}`,
+      replicationIdentifier: `${wire.base}${base}#${epoch}${round && `.${round}`}`,
       collection: collection as RxCollection<Row>,
       retryTime: AT_ONCE_MS,
       waitForLeadership,
@@ -221,7 +224,7 @@ export class Sync {
             id: checkpoint?.id ?? epoch,
             limit: String(limit),
           });
-          return this.#guarded(epoch, signal, async () => {
+          return this.#guarded(signal, async () => {
             const path = `${base}/pull?${query}`;
             const page = await requestPage(wire, path, signal, patience.pullMs);
             await this.#forgetting.heed(page.forgottenAt);
@@ -233,10 +236,10 @@ export class Sync {
       push: {
         batchSize: 100,
         handler: (writes) => {
-          return this.#guarded(epoch, signal, async () => {
+          return this.#guarded(signal, async () => {
             const path = `${base}/push?epoch=${encodeURIComponent(epoch)}`;
             let sent = 0;
-            const send = (body: string) => this.#send(path, body, epoch, signal, sent++ === 0);
+            const send = (body: string) => this.#send(path, body, signal, sent++ === 0);
             const answer = await push(await latest(collection, writes as Write[], isImported), send);
             // The server is back, but what was forgotten there a pull alone tells.
             if (!this.#isLive) pull(this.#replications.get(name)!);
@@ -256,12 +259,12 @@ export class Sync {
    * Asks when the server may be asked, and sees an error before RxDB does, which retries all of them alike. RxDB hears of
    * it when it is time to try again: its own waiting nothing cuts short, not even that the server is back.
    */
-  async #guarded<T>(epoch: string, signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
+  async #guarded<T>(signal: AbortSignal, ask: () => Promise<T>): Promise<T> {
     await this.#quiet.over(signal);
     try {
       return await ask();
     } catch (error) {
-      this.#onError(error, epoch);
+      this.#onError(error);
       await pause(this.#options.retryMs, AbortSignal.any([signal, this.#wake.signal]));
       throw error;
     }
@@ -271,7 +274,7 @@ export class Sync {
    * All but the first of a batch are sent again by themselves once a wait that the server asks for is over: what went
    * before is not to be repeated. The first is repeated by RxDB, as the rows are by then.
    */
-  async #send(path: string, body: string, epoch: string, signal: AbortSignal, isFirst: boolean) {
+  async #send(path: string, body: string, signal: AbortSignal, isFirst: boolean) {
     const { wire, patience, retryMs } = this.#options;
     const silenceMs = patience.pushMs + body.length / SLOWEST;
     for (;;) {
@@ -283,7 +286,7 @@ export class Sync {
         return answer;
       } catch (error) {
         if (isFirst || !isBusy(error) || signal.aborted) throw error;
-        this.#onError(error, epoch);
+        this.#onError(error);
         await pause(retryMs, AbortSignal.any([signal, this.#wake.signal]));
       }
     }
@@ -303,9 +306,9 @@ export class Sync {
     this.#wake = new AbortController();
   }
 
-  #onError(error: unknown, epoch: string): void {
+  #onError(error: unknown): void {
     if (this.#stopped || this.#generation.signal.aborted) return;
-    if (error instanceof Refusal && error.code === "EPOCH") return void this.#restart(epoch);
+    if (error instanceof Refusal && error.code === "EPOCH") return void this.#restart();
     if (error instanceof Refusal && error.code === "OUTDATED") {
       return void this.stop().then(() => this.state$.next({ kind: "stopped", error }));
     }
@@ -328,7 +331,8 @@ export class Sync {
     this.#halt();
     await this.#waitForRoom(full);
     await Promise.allSettled([...this.#replications.values()].map((each) => each.cancel()));
-    await this.#insist(() => this.#begin(epoch));
+    const { round } = await this.#options.known.load();
+    await this.#insist(() => this.#begin(epoch, round));
   }
 
   /** Tries again for as long as it fails, as when there is not even room for what is known of the server. */
@@ -359,8 +363,8 @@ export class Sync {
     }
   }
 
-  /** The server was restored: forget every checkpoint, and begin again under the new epoch. */
-  async #restart(epoch: string): Promise<void> {
+  /** The server was restored, or this device is ahead of it: drop every checkpoint and begin again from zero. */
+  async #restart(): Promise<void> {
     if (this.#generation.signal.aborted) return; // another collection has seen it first
     this.#halt();
     const next = await this.#askEpoch();
@@ -368,10 +372,10 @@ export class Sync {
     this.#counts.clear(); // all of it may have to be sent anew
     await Promise.allSettled(
       [...this.#replications.values()].map((replication) =>
-        next === epoch ? replication.cancel() : replication.remove().catch(() => replication.cancel()),
+        replication.remove().catch(() => replication.cancel()),
       ),
     );
-    await this.#insist(() => this.#begin(next));
+    await this.#insist(() => this.#begin(next, crypto.randomUUID()));
   }
 
   /** An empty page names the epoch. Asked until the server answers; empty: stopped before it did. */
@@ -381,7 +385,7 @@ export class Sync {
     const path = `/v1/sync/${name}/${schema.version}/pull?limit=1&lwt=${Number.MAX_SAFE_INTEGER}`;
     while (!this.#stopped) {
       try {
-        return (await requestPage(this.#options.wire, path, signal)).checkpoint.id;
+        return epochOf((await requestPage(this.#options.wire, path, signal)).checkpoint);
       } catch (error) {
         if (this.#stopped) break;
         this.#wait(error);
