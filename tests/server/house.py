@@ -214,7 +214,7 @@ async def house(
 
 def browser(h: House, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:
     """A browser at this address: it keeps cookies and has no token."""
-    transport = httpx.ASGITransport(h.app, raise_app_exceptions=False, client=(address, 1))
+    transport = OwnTask(h.app, raise_app_exceptions=False, client=(address, 1))
     return httpx.AsyncClient(transport=transport, base_url=base_url, timeout=60)
 
 
@@ -223,6 +223,13 @@ def with_token(h: House, secret: str) -> httpx.AsyncClient:
     client = browser(h)
     client.headers["Authorization"] = f"Bearer {secret}"
     return client
+
+
+class OwnTask(httpx.ASGITransport):
+    """Run each request in its own task, as a server does: the context variables that it sets end with it."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await asyncio.create_task(super().handle_async_request(request))
 
 
 def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
