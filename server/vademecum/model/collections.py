@@ -71,6 +71,10 @@ def _check_moment(field: str, moment: Moment | UnsetType) -> None:
         raise ValueError(f"`{field}` {problem}")
 
 
+def is_time(text: str) -> bool:
+    return not _problem(text)
+
+
 @lru_cache(maxsize=1024)  # a new row has one twice, and what is pushed together was often written together
 def _problem(moment: str) -> str:
     """Why it is no `Time` that one can count from, or empty. The pattern takes the thirtieth of February."""

@@ -8,6 +8,7 @@ the losing text). Sets merge as sets, counters add both deltas, times take the l
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import Any
 
 from vademecum.model.collections import Collection, Json
@@ -35,6 +36,37 @@ def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
     for name in present(collection.latest):
         merged[name] = max(stored.get(name, ""), new.get(name, ""))
     return merged
+
+
+def unite(collection: Collection, stored: Json, new: Json, now: str) -> Json:
+    """Return two versions of a row without a known base as one: sets joined, the larger counts, other fields of the later
+    version. `updatedAt` decides, capped at `now`; on a tie the stored row. None of the arguments is changed."""
+    is_newer = min(new["updatedAt"], now) > min(stored["updatedAt"], now)
+    united = dict(new if is_newer else stored)
+    for name in collection.frozen:
+        if name in stored:
+            united[name] = stored[name]
+    for name in collection.sets:
+        if name in stored or name in new:
+            united[name] = list(dict.fromkeys([*stored.get(name, []), *new.get(name, [])]))
+    for name in collection.counters:
+        if name in stored or name in new:
+            united[name] = max(stored.get(name, 0), new.get(name, 0))
+    for name in collection.latest:
+        if name in stored or name in new:
+            united[name] = max(stored.get(name, ""), new.get(name, ""))
+    if united not in (stored, new):
+        united["updatedAt"] = _next_millisecond(united["updatedAt"])
+    return united
+
+
+def _next_millisecond(time: str) -> str:
+    """A row that is neither of two versions has the time of neither, or a device would not see that they differ."""
+    try:
+        later = datetime.fromisoformat(time) + timedelta(milliseconds=1)
+    except OverflowError:
+        return time
+    return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def can_merge(collection: Collection, base: Json) -> bool:

@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 
 from vademecum.model.blank import blank
-from vademecum.model.collections import Collection, Json
-from vademecum.model.merge import can_merge, merge
+from vademecum.model.collections import Collection, Json, is_time
+from vademecum.model.merge import can_merge, merge, unite
 
 Life = Literal["live", "dead", "missing"]
 
@@ -99,8 +99,15 @@ def decide(
         # What was brought back to life on a device before everything was forgotten comes here only now.
         forgotten = stored.deleted and _is_forgotten(wanted, about)
         return _forgotten(base) if forgotten else Verdict("store", wanted, base=base)
-    if assumed is not None and _is_lost(assumed, stored):
-        return Verdict("store", wanted, base=base)
+    if stored.restored and not stored.deleted and stored.base is not None:
+        order = _order_after_restore(wanted, assumed, stored.row, about.now)
+        if order == "newer":
+            return Verdict("store", wanted, base=base)
+        if order == "unite":
+            united = unite(collection, stored.row, wanted, about.now)
+            if united == stored.row:
+                return Verdict("answer", stored.row)
+            return Verdict("store", united, base=base, merged=True)
     if stored.deleted or assumed is None or not collection.merges or not can_merge(collection, assumed):
         return Verdict("answer", stored.row)
     # The stored row was healed, and what the server does to all rows is nobody's change.
@@ -122,13 +129,23 @@ def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, ab
     return without_mark(assumed) == stored.row
 
 
-def _is_lost(assumed: Json, stored: Stored) -> bool:
-    """Is what a device had from here newer than what a restored backup has of it? A client that names no epoch goes on
-    upon it, and a merge would take the backup's words for somebody's change and its own for none."""
-    if stored.deleted or not stored.restored or "syncError" in assumed:
-        return False
-    was, here = assumed.get("updatedAt"), stored.row["updatedAt"]
-    return isinstance(was, str) and was > here
+def _order_after_restore(
+    wanted: Json, assumed: Json | None, here: Json, now: str
+) -> Literal["newer", "unite", "unknown"]:
+    """Say how a pushed row relates to the row that a restore wrote last.
+
+    A client that goes on after a restore assumes a row that the backup lacks: a merge would take the backup's words for
+    an edit. A client that begins from zero assumes nothing. Times are capped at `now`: a clock that is ahead wins nothing.
+    """
+    if assumed is None:
+        return "unite" if wanted["createdAt"] == here["createdAt"] else "unknown"
+    then = assumed.get("updatedAt")
+    if "syncError" in assumed or not isinstance(then, str) or not is_time(then):
+        return "unknown"
+    then, stored = min(then, now), min(here["updatedAt"], now)
+    if then == stored and wanted["createdAt"] == here["createdAt"]:
+        return "unite"
+    return "newer" if then > stored else "unknown"
 
 
 def _decide_unknown(
