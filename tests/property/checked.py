@@ -5,7 +5,7 @@ import json
 import re
 
 from property.model import Model, unmarked
-from property.wire import COLLECTIONS, epoch, page, send
+from property.wire import COLLECTIONS, epoch, epoch_of, page, send
 
 
 class Checked:
@@ -79,7 +79,7 @@ class Checked:
                 key = (collection, got["documents"][0]["id"])
                 assert key not in found
                 found[key] = lwt, got["documents"][0]
-            assert got["checkpoint"] == {"lwt": lwt, "id": self.model.epoch}
+            assert got["checkpoint"]["lwt"] == lwt and epoch_of(got["checkpoint"]) == self.model.epoch
             self.lwt[collection] = lwt
         return found
 
