@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from property.rows import fact
 from server.house import House, house, refused, run
+from server.listening import listen, listening
 from vademecum.engines.duckdb.folders import user_folder
 from vademecum.services.accounts import profile
 from vademecum.services.backup import backup, restore
@@ -40,6 +42,29 @@ def test_fence_names_account_and_file_and_spares_others(tmp_path: Path) -> None:
 async def accounts_with_problem(h: House) -> list[tuple[str, str]]:
     profiles = [await profile(h.parts, account) for account in h.parts.accounts.accounts.values()]
     return [(one.email, one.problem) for one in profiles if one.problem]
+
+
+def test_fence_ends_live_streams_and_refuses_new_ones(tmp_path: Path) -> None:
+    paths = ("/v1/sync/stream", "/v1/sync/facts/0/pullStream")
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h, listening(h.app) as url:
+            ada, bob = await h.person(), await h.person()
+            async with (
+                listen(url, ada, paths[0]) as first,
+                listen(url, ada, paths[1]) as second,
+                listen(url, bob, paths[0]) as other,
+            ):
+                h.parts.users.fences.fence(ada.id, "a block of the file is corrupt")
+                async with asyncio.timeout(20):
+                    await asyncio.gather(first.ended.wait(), second.ended.wait())
+                for path in paths:
+                    said = refused(await ada.call("GET", path), 503, "FENCED")["detail"]
+                    assert "a block of the file is corrupt" in said
+                await bob.add("facts", fact("f1"))
+                await other.until(lambda: other.rows("facts"))
+
+    run(scenario)
 
 
 def test_restore_lifts_fence(tmp_path: Path) -> None:

@@ -176,6 +176,7 @@ async def stream_route(request: Req, state: State, versions: FromQuery[str] = ""
 
 
 def _stream(parts: Parts, request: Req, names: frozenset[str], *, named: bool) -> Stream:
+    parts.users.fences.check(request.user.id)
     stack = ExitStack()  # subscribed now, before the headers go out, so that nothing falls between
     subscription = stack.enter_context(parts.hub.subscribe(request.user.id, names, named=named))
     events = _events(parts, request.auth, subscription, stack)

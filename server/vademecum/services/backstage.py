@@ -94,6 +94,10 @@ class Backstage:
         elif outdates(changes):  # one job for both: a delete's erasure takes away what edits have left, too
             self.jobs["erase"].ask(user_id, self._tidy_delay_s)
 
+    def on_fence(self, user_id: str) -> None:
+        """End the live streams of an account that was just fenced: its clients reconnect and get the reason."""
+        self._hub.close_user(user_id)
+
     def on_erasure_due(self, user_id: str) -> None:
         """A file that was opened says that an erasure is due: a crash may have cost its marker."""
         if not self.jobs["erase"].is_asked(user_id):

@@ -85,6 +85,7 @@ def open_users(
     told = backstage.on_commit, say_repaired, backstage.on_erasure_due
     bounds = settings.attached_max, settings.attached_rows_max
     fences = Fences(settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS, accounts.name_of)
+    fences.on_fence = backstage.on_fence
     users = Users(
         settings.data,
         files,

@@ -31,12 +31,15 @@ class Fences:
         self._file_of = file_of
         self._name_of = name_of
         self._reasons = _stored(self._folder)
+        # Called after an account was fenced.
+        self.on_fence: Callable[[str], None] = lambda user_id: None
 
     def fence(self, user_id: str, reason: str) -> None:
         """Refuse this account from now on. When the disk does not take the file, the fence ends with the process."""
         if self._reasons.get(user_id) == reason:
             return
         self._reasons[user_id] = reason
+        self.on_fence(user_id)
         _log.error("account fenced", account=user_id, file=str(self._file_of(user_id)), reason=reason)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
