@@ -251,7 +251,7 @@ class Instance:
         try:
             return self._attach(path), None
         except duckdb.Error as error:
-            notice = _cut_damaged_wal(path, error)
+            notice = cut_damaged_wal(path, error)
             if notice is None:
                 raise _cannot_be_opened(path, error, cure) from error
             return self.attach(path, cure), notice
@@ -308,7 +308,7 @@ def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumEr
     )
 
 
-def _cut_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
+def cut_damaged_wal(path: Path, error: duckdb.Error) -> str | None:
     """Cut the log at the byte where replay failed, keeping a copy: every complete commit before it comes back. Returns
     a sentence about it, or None when it is not the log that is damaged."""
     wal = path.with_name(path.name + ".wal")

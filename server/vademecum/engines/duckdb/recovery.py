@@ -15,13 +15,14 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+import duckdb
 import structlog
 
 from vademecum.engines.duckdb.checksums import verify_all
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS
-from vademecum.engines.duckdb.instance import connect
+from vademecum.engines.duckdb.instance import Connection, connect, cut_damaged_wal
 from vademecum.engines.duckdb.userfile import publish_file, staged
 
 AGAIN_S = 60.0  # doubled after each failure
@@ -80,8 +81,8 @@ class Recovery:
 
 
 async def recover(path: Path, children: set[asyncio.subprocess.Process]) -> None:
-    """Replace a detached file with a copy of all that it holds. Raises OSError, changing nothing, when that fails.
-    `children` holds the process for as long as it runs."""
+    """Replace a detached file with a copy of all that it holds. A damaged log is cut and kept as when a file is opened.
+    Raises OSError when that fails. `children` holds the process for as long as it runs."""
     log = path.with_name(f"{path.name}.wal")
     size = sum(one.stat().st_size for one in (path, log) if one.exists())
     with staged(path) as new:
@@ -109,6 +110,8 @@ async def recover(path: Path, children: set[asyncio.subprocess.Process]) -> None
             raise OSError(
                 said.decode(errors="replace").strip().rpartition("\n")[2] or "the process was killed"
             )
+        if said:
+            _log.warning("a log was cut", file=str(path), notice=said.decode(errors="replace").strip())
         await asyncio.to_thread(_publish, new, path, log)
 
 
@@ -118,16 +121,33 @@ def _publish(new: Path, path: Path, log: Path) -> None:
 
 
 def _copy(path: str, new: str) -> None:
-    """Read-only, so that a file that cannot be read whole stays as it is."""
-    source, target = (one.replace("'", "''") for one in (path, new))
+    target = new.replace("'", "''")
     with connect(":memory:") as connection:
-        connection.execute(f"ATTACH '{source}' AS source (READ_ONLY)")
+        _attach_source(connection, Path(path))
         verify_all(connection, "source")
         connection.execute(f"ATTACH '{target}' AS target")
         connection.execute("COPY FROM DATABASE source TO target")
+        if Path(f"{path}.wal.damaged").exists():
+            # Commits may be missing. Without an epoch, the next opening begins a new one and devices upload them again.
+            # The kept log is the sign, because an earlier attempt may have cut the log and failed later.
+            connection.execute("DELETE FROM target.main.meta WHERE name = 'epoch'")
         connection.execute("DETACH target")
     if Path(f"{new}.wal").exists():
         raise OSError(f"{new} was not written whole")
+
+
+def _attach_source(connection: Connection, path: Path) -> None:
+    """Attach read-only, so that a file that cannot be read whole stays as it is. Print a notice if its log is cut."""
+    source = str(path).replace("'", "''")
+    statement = f"ATTACH '{source}' AS source (READ_ONLY)"
+    try:
+        connection.execute(statement)
+    except duckdb.Error as error:
+        notice = cut_damaged_wal(path, error)
+        if notice is None:
+            raise
+        print(notice, file=sys.stderr)
+        connection.execute(statement)
 
 
 if __name__ == "__main__":

@@ -150,7 +150,8 @@ class Files:
         try:
             meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
             new: dict[str, str] = {}
-            if "epoch" not in meta or notice:
+            is_without_epoch = "epoch" not in meta  # new, or recovered after its log was cut
+            if is_without_epoch or notice:
                 # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
                 new["epoch"] = new_epoch()
             for name in {"id_key", "mac_key"} - meta.keys():
@@ -160,7 +161,8 @@ class Files:
                 meta |= new
             heads, shelves = packs.load(cursor, alias, self.collections)
             heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
-            if notice:
+            is_cut = notice is not None or (is_without_epoch and heads.seq > 0)
+            if is_cut:
                 # What the damaged log had is newer on devices, as after a restore.
                 before = {"restored_seq": str(heads.seq), "gaps": "[]"}
                 heads.seq += SEQ_JUMP
@@ -170,7 +172,7 @@ class Files:
             stored = jobs.load(cursor, alias, meta)
             told = meta["epoch"], forgotten_at, notice, meta["id_key"], stored, meta["mac_key"]
             restored_seq, gaps = int(meta.get("restored_seq", "0")), _gaps.decode(meta.get("gaps", "[]"))
-            jump = 0 if is_new or known or notice else SEQ_JUMP * (1 + secrets.randbelow(1024))
+            jump = 0 if is_new or known or is_cut else SEQ_JUMP * (1 + secrets.randbelow(1024))
             due = ERASURE_DUE in meta
             return Opened(alias, heads, shelves, *told, restored_seq, gaps, jump, due)
         except BaseException:
