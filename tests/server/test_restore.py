@@ -12,10 +12,10 @@ from below import files_below
 from property.rows import day, dead, episode, session
 from property.wire import epoch, forget, send
 from server.house import house, run
+from vademecum.engines.duckdb.erased import erase_again
 from vademecum.engines.duckdb.userfile import publish_file
 from vademecum.errors import Broken
 from vademecum.services import backup as backups
-from vademecum.services.backup import erase_again
 from vademecum.services.follow import CLOSED
 from vademecum.services.unfinished_backup import unfinished
 

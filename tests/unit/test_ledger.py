@@ -29,7 +29,7 @@ def noted(path, *changes, forgotten_at="", aged=()):
 def opened(path, *changes, alive=(), forgotten_at=""):
     """The ledger as opening the records leaves it."""
     ledger = Ledger(path / "ada.jsonl")
-    ledger.catch_up(heads(*changes, alive=alive), forgotten_at)
+    ledger.catch_up(ledger.read(), heads(*changes, alive=alive), forgotten_at)
     return ledger
 
 
@@ -166,7 +166,8 @@ from pathlib import Path
 from vademecum.engines.duckdb import ledger
 from vademecum.model.draft import Heads
 ledger.publish_file = lambda new, path: os._exit(9)
-ledger.Ledger(Path(sys.argv[1])).catch_up(Heads(), "")
+one = ledger.Ledger(Path(sys.argv[1]))
+one.catch_up(one.read(), Heads(), "")
 """
 
 

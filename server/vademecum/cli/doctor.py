@@ -85,6 +85,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield _examine_erasures(data)
     yield _examine_left(data, running)  # after a start, which erases them
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
+    yield _examine_copies(data)
     yield _examine_model(settings, running)
     yield _examine_assistant(settings)
     if running:
@@ -117,6 +118,21 @@ def _examine_logs(data: Path) -> Finding:
         False,
         f"{len(damaged)} damaged by a crash and cut; what stood before the damage is safe. The whole is kept, "
         f"for you to copy, until the next erasure of its account: {kept}",
+    )
+
+
+def _examine_copies(data: Path) -> Finding:
+    """Name the accounts whose records turned out to be an old copy."""
+    found = sorted((data / "ledger").glob("*.put-back"))
+    if not found:
+        return Finding("copies", True, "no records were put back from a copy")
+    said = ", ".join(f"{path.stem} ({path.read_text(encoding='utf-8')})" for path in found)
+    paths = " ".join(str(path.relative_to(data)) for path in found)
+    return Finding(
+        "copies",
+        False,
+        f"records were put back from an old copy: {said}. What was erased since was erased again, and devices send what "
+        f"the copy lacks when they sync. When you have read this, remove {paths}",
     )
 
 

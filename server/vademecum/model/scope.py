@@ -11,6 +11,9 @@ from typing import assert_never
 
 import msgspec
 
+PROJECTS = "projects/"
+SESSIONS = "sessions/"
+
 
 class Pool(msgspec.Struct, frozen=True, tag="pool", tag_field="kind"):
     """Sessions that are in no project, together. Entities always belong to a project, so it has none."""

@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.model.scope import MemoryScope, sees
+from vademecum.model.scope import PROJECTS, MemoryScope, sees
 from vademecum.services import claims
 from vademecum.services.agent_scope import NamedProject
 from vademecum.services.pages import Card, cards_of
 from vademecum.services.portions import live_keys
-from vademecum.services.scope import PROJECTS, keys_in, project_of
+from vademecum.services.scope import keys_in, project_of
 
 _named = msgspec.json.Decoder(NamedProject)
 

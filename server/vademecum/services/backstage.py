@@ -103,6 +103,13 @@ class Backstage:
         if not self.jobs["erase"].is_asked(user_id):
             self.jobs["erase"].ask(user_id)
 
+    def on_new_epoch(self, user_id: str) -> None:
+        """Close the streams of a user, whose RxDB would store a checkpoint of the new epoch and skip what was lost, and have
+        all jobs look again: the indexes may be of later rows."""
+        self._hub.close_user(user_id)
+        for job in self.jobs.values():
+            job.ask(user_id)
+
     def _ask_index(self, job: str, user_id: str, changes: list[Change]) -> None:
         if len(changes) < MANY:
             self.jobs[job].ask(user_id)

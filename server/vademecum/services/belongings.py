@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.services.scope import PROJECTS, SESSIONS
+from vademecum.model.scope import PROJECTS, SESSIONS
 
 
 def belongings(store: UserStore, project_id: str, *, with_sessions: bool) -> set[str]:

@@ -12,8 +12,6 @@ from vademecum.services.parts import Parts
 async def begin_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] | None = None) -> None:
     """Begin a new epoch of an account, by hand or because of the epoch and `lwt` of a checkpoint (`rolled_back`)."""
     async with parts.users.open(user_id) as store:
-        parts.hub.close_user(user_id)  # RxDB would store a checkpoint of the new epoch and skip what was lost
+        parts.backstage.on_new_epoch(user_id)
         await store.begin_epoch(rolled_back)
-        parts.hub.close_user(user_id)
-    for job in parts.backstage.jobs.values():  # the indexes may be of later rows
-        job.ask(user_id)
+    parts.backstage.on_new_epoch(user_id)

@@ -82,7 +82,7 @@ def open_users(
     template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
     files = Files(instance, tuple(registry), records, template)
     files.prepare()
-    told = backstage.on_commit, say_repaired, backstage.on_erasure_due
+    told = backstage.on_commit, say_repaired, backstage.on_erasure_due, backstage.on_new_epoch
     bounds = settings.attached_max, settings.attached_rows_max
     fences = Fences(settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS, accounts.name_of)
     fences.on_fence = backstage.on_fence

@@ -13,9 +13,9 @@ from vademecum.model.limits import Limits, outgrown
 from vademecum.model.moments import later
 from vademecum.model.names import joined_notes, normal_name
 from vademecum.model.observation import joined
-from vademecum.model.scope import InProject
+from vademecum.model.scope import PROJECTS, InProject
 from vademecum.services import entities, observe, relationships, rows
-from vademecum.services.scope import PROJECTS, is_within
+from vademecum.services.scope import is_within
 
 MOVED = ("sessions", "memories", "summaries", "roots", "merged")
 

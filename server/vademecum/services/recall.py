@@ -22,11 +22,11 @@ from vademecum.model.moments import age_days
 from vademecum.model.ranking import DEPTH, MEANING_OF_TURNS, lift_found
 from vademecum.model.recollection import Kind, Remembered, decode, kind_of, may_be_told, said
 from vademecum.model.said import SearchMode
-from vademecum.model.scope import Home, InProject, MemoryScope, sees
+from vademecum.model.scope import PROJECTS, SESSIONS, Home, InProject, MemoryScope, sees
 from vademecum.services.index import Indexer, Indexes, IndexReplaced
 from vademecum.services.models import OPENING_S
 from vademecum.services.portions import Portion, portions
-from vademecum.services.scope import PROJECTS, SESSIONS, place_of
+from vademecum.services.scope import place_of
 from vademecum.services.seek import Seeker
 from vademecum.services.user_queue import UserQueue
 

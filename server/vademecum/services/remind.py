@@ -20,10 +20,10 @@ from vademecum.errors import VademecumError
 from vademecum.model import secrets
 from vademecum.model.prompt import Recalled
 from vademecum.model.recollection import Kind, kind_of
-from vademecum.model.scope import Home, InProject, sees
+from vademecum.model.scope import PROJECTS, SESSIONS, Home, InProject, sees
 from vademecum.services.portions import children
 from vademecum.services.recall import Recall, Recollection
-from vademecum.services.scope import PROJECTS, SESSIONS, project_of
+from vademecum.services.scope import project_of
 
 KINDS: frozenset[Kind] = frozenset({"episodes", "memories", "entities"})
 MOST = 20  # of one question; more would crowd out each other, not fit better

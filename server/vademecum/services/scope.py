@@ -14,14 +14,12 @@ from vademecum.errors import BadRequest, Conflict, NotFound, no_such
 from vademecum.model.draft import WAITING, Head
 from vademecum.model.neutral import short_name
 from vademecum.model.ranking import fold
-from vademecum.model.scope import Everything, Home, InProject, MemoryScope, home, sees
+from vademecum.model.scope import PROJECTS, SESSIONS, Everything, Home, InProject, MemoryScope, home, sees
 from vademecum.services.portions import live_keys, portions
 
 Asked = (
     str | None | UnsetType
 )  # of a project: one by id or name; null: all of them; absent: the session's own
-PROJECTS = "projects/"
-SESSIONS = "sessions/"
 
 
 class RowPlace(NamedTuple):

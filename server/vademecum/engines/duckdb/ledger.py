@@ -23,6 +23,8 @@ from vademecum.durable import sync_folder
 from vademecum.engines.duckdb.userfile import publish_file
 from vademecum.model.draft import Change, Heads
 
+PUT_BACK = ".put-back"  # ends the name of a file beside the ledger
+SEQ_MAX = 2**52  # a line above is damaged
 SPARE = 1000  # lines that may pile up while attached, beyond twice those that count
 _log = structlog.get_logger("vademecum.ledger")
 
@@ -72,12 +74,11 @@ class Ledger:
                 os.fsync(file.fileno())
             sync_folder(self.path.parent)
 
-    def catch_up(self, heads: Heads, forgotten_at: str) -> None:
-        """Append the tombstones, the revivals, and the forgetting, that a crash or a full disk kept out of it.
+    def catch_up(self, lines: list[LedgerLine], heads: Heads, forgotten_at: str) -> None:
+        """Append the tombstones, the revivals, and the forgetting, that a crash or a full disk kept out of its `lines`.
 
         Each tombstone is looked for by itself: that a later one is here says nothing of those before it.
         """
-        lines = self.read()
         known = newest(lines)
         missing = [
             LedgerLine(head.seq, key)
@@ -130,6 +131,18 @@ class Ledger:
         """For an account that leaves for good."""
         self.path.unlink(missing_ok=True)
         self._new.unlink(missing_ok=True)
+        self._put_back.unlink(missing_ok=True)
+
+    def note_put_back(self, at: str) -> None:
+        """Leave a file for `doctor` that says when the records turned out to be an old copy. Never raise."""
+        try:
+            self._put_back.write_text(at, encoding="utf-8")
+        except OSError as error:
+            _log.error("doctor cannot report the old copy", exc_info=error)
+
+    @property
+    def _put_back(self) -> Path:
+        return self.path.with_suffix(PUT_BACK)
 
     @property
     def _new(self) -> Path:

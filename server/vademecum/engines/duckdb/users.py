@@ -21,13 +21,16 @@ import duckdb
 import structlog
 
 from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.erased import erase_again, lines_of_copy
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS, on_disk, remove_tree, user_folder, user_ledger
-from vademecum.engines.duckdb.ledger import Ledger
+from vademecum.engines.duckdb.ledger import Ledger, LedgerLine
 from vademecum.engines.duckdb.recovery import Recovery
 from vademecum.engines.duckdb.userfile import (
+    SEQ_JUMP,
     Files,
     Opened,
+    new_epoch,
     new_id_key,
     publish_file,
     rewrite_file,
@@ -91,6 +94,7 @@ class Users:
         on_commit: OnCommit,
         on_notice: Callable[[str], None],
         on_erasure_due: Callable[[str], None],
+        on_new_epoch: Callable[[str], None],
         fences: Fences,
         attached_max: int = 256,
         attached_rows_max: int = 1_000_000,
@@ -104,6 +108,7 @@ class Users:
         self._on_commit = on_commit
         self._on_notice = on_notice
         self._on_erasure_due = on_erasure_due
+        self._on_new_epoch = on_new_epoch
         self.fences = fences
         self.recovery = Recovery(fences, self.detached)
         self._replacing: set[str] = set()  # their damage is that of the copy, not of the user's file
@@ -178,7 +183,7 @@ class Users:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
         with on_disk(user_id, "opened", folder):
-            opened = await self._opened(folder / RECORDS, ledger, known)
+            opened, erased_since = await self._opened(folder / RECORDS, ledger, known)
         if opened.notice:
             self._on_notice(opened.notice)
         if opened.erasure_due:
@@ -193,10 +198,33 @@ class Users:
             self._clock,
             self._on_commit,
         )
+        if erased_since:
+            await self._accept_put_back(store, ledger, erased_since)
         await store.extract(extracts=self._extracts)
         return store
 
-    async def _opened(self, path: Path, ledger: Ledger, known: int) -> Opened:
+    async def _accept_put_back(self, store: UserStore, ledger: Ledger, lines: list[LedgerLine]) -> None:
+        """Erase again what the ledger names and begin a new epoch, as a restore does, before anybody sees the file."""
+
+        def work(draft: Draft) -> int:
+            highest = max(line.seq for line in lines)
+            draft.begin_epoch(new_epoch(), max(draft.seq, highest) + SEQ_JUMP)
+            erased = erase_again(draft, lines, {})
+            draft.restored_seq = draft.seq
+            return erased
+
+        self._on_new_epoch(store.user_id)
+        try:
+            erased = await store.write(work)
+        except BaseException:
+            await self.files.instance.run(lambda _: self.files.instance.let_go(store.alias), store.user_id)
+            raise
+        self._on_new_epoch(store.user_id)  # streams that began meanwhile
+        _log.warning("records were put back from a copy", account=store.user_id, erased_again=erased)
+        await asyncio.to_thread(ledger.note_put_back, self._clock())
+
+    async def _opened(self, path: Path, ledger: Ledger, known: int) -> tuple[Opened, list[LedgerLine]]:
+        """Open a file. Return with it the lines of the ledger if they show that the file was put back from a copy."""
         if not path.exists() and ledger.path.exists():
             raise Broken(
                 f"The file {path.name} of folder {path.parent.name} is gone. Nothing was changed: an empty one would let "
@@ -206,14 +234,16 @@ class Users:
             )
         opened = await self.files.instance.run(lambda _: self.files.open(path, known), path.parent.name)
         try:
-            await asyncio.to_thread(ledger.catch_up, opened.heads, opened.forgotten_at)
+            lines = await asyncio.to_thread(ledger.read)
+            erased_since = await asyncio.to_thread(lines_of_copy, opened.heads.rows, lines, self._registry)
+            await asyncio.to_thread(ledger.catch_up, lines, opened.heads, opened.forgotten_at)
             await asyncio.to_thread(ledger.begin)
         except BaseException:
             await self.files.instance.run(
                 lambda _: self.files.instance.let_go(opened.alias), path.parent.name
             )
             raise
-        return opened
+        return opened, erased_since
 
     def _is_full(self) -> bool:
         """The heads of all rows of an attached file are in memory. One file may have more than the bound: it stays, or
