@@ -15,7 +15,7 @@ from vademecum.http.asked import Req
 from vademecum.http.auth import administered, device_cookie, entry_cookies, no_cookie
 from vademecum.http.openapi import PUBLIC
 from vademecum.http.problems import problems
-from vademecum.http.rates import guesser_of, known_browser
+from vademecum.http.rates import guesser_of, is_shared, known_browser
 from vademecum.model.limits import Tier
 from vademecum.services import accounts, sign_in, tokens
 from vademecum.services.parts import Parts
@@ -90,7 +90,8 @@ async def sign_in_route(request: Public, data: JSONBody[Credentials], state: Sta
     by account; a second cookie lets a browser that has signed in before pass these delays."""
     parts: Parts = state.parts
     device = known_browser(parts, request)
-    async with sign_in.guess(parts, guesser_of(request), data.email, device):
+    shared = is_shared(parts, request)
+    async with sign_in.guess(parts, guesser_of(request), data.email, device, is_shared=shared):
         secret = await sign_in.with_password(parts, data.email, data.password)
     return Response(SignedIn(), cookies=await entry_cookies(request, secret))
 
@@ -126,7 +127,8 @@ async def password_route(request: Req, data: JSONBody[NewPassword], state: State
         )
     parts: Parts = state.parts
     device = known_browser(parts, request)
-    async with sign_in.guess(parts, guesser_of(request), request.user.email, device):
+    shared = is_shared(parts, request)
+    async with sign_in.guess(parts, guesser_of(request), request.user.email, device, is_shared=shared):
         await sign_in.change_password(parts, request.user, data.current, data.new, request.auth)
     cookies = [await device_cookie(request, request.auth)] if request.auth.kind == "cookie" else []
     return Response(SignedIn(), cookies=cookies)

@@ -23,8 +23,8 @@ def limit_address(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) 
     """Before it is known who asks, so that guessing secrets is bounded too."""
     if _is_exempt(parts, connection):
         return
-    kind, address = _kind(connection), address_of(connection)
-    factor = SHARED if is_loopback(address) or parts.settings.is_proxy(address) else 1
+    kind = _kind(connection)
+    factor = SHARED if is_shared(parts, connection) else 1
     if kind == "sign_in":  # a known browser passes, also from an address that others use up
         device = known_browser(parts, connection)
         if device is None:
@@ -60,6 +60,12 @@ def _kind(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
 def address_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     """The client's address: what the server saw, or a trusted proxy said."""
     return connection.client.host if connection.client is not None else "127.0.0.1"
+
+
+def is_shared(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> bool:
+    """Return whether many people may have this address, because a proxy does not forward theirs."""
+    address = address_of(connection)
+    return is_loopback(address) or parts.settings.is_proxy(address)
 
 
 def known_browser(parts: Parts, connection: ASGIConnection[Any, Any, Any, Any]) -> Token | None:

@@ -25,6 +25,7 @@ from vademecum.fair_queue import SERVER, FairExecutor, current_user
 from vademecum.model import passwords
 from vademecum.model.moments import DAY_S, later
 from vademecum.services.parts import Parts
+from vademecum.services.rates import FAILURES_FREE
 from vademecum.services.tokens import check_still_in, digest, find_token, is_valid, issue
 
 LINK_MINUTES = 15
@@ -103,8 +104,13 @@ async def keep_alive(parts: Parts, token: Token) -> bool:
 
 
 @asynccontextmanager
-async def guess(parts: Parts, address: str, email: str, device: Token | None) -> AsyncIterator[None]:
+async def guess(
+    parts: Parts, address: str, email: str, device: Token | None, *, is_shared: bool = False
+) -> AsyncIterator[None]:
     """Limit and count one try of a password: by address, by account, and by both together. Raise RateLimited.
+
+    `is_shared`: many people may have this address, because a proxy hides theirs. Failures from it delay no other
+    account.
 
     A browser that has signed in to this account before (`device`) is counted alone, so that others who guess the
     password do not keep its user out. Addresses of accounts are counted as digests of one length.
@@ -120,16 +126,19 @@ async def guess(parts: Parts, address: str, email: str, device: Token | None) ->
     if device is not None:  # it passed the limit of its address as a known browser of another account
         parts.limiter.take("sign_in", address)
     parts.limiter.take("sign_in", f"{address} {key}")
-    for who in (address, key):
+    guessers = (
+        {key: ACCOUNT_FAILURES_FREE} if is_shared else {address: FAILURES_FREE, key: ACCOUNT_FAILURES_FREE}
+    )
+    for who in guessers:
         parts.limiter.check_failures(who)
     try:
         yield
     except (SignedOut, Forbidden):
-        parts.limiter.failed(address)
-        parts.limiter.failed(key, ACCOUNT_FAILURES_FREE)
+        for who, free in guessers.items():
+            parts.limiter.failed(who, free)
         raise
-    parts.limiter.succeeded(address)
-    parts.limiter.succeeded(key)
+    for who in guessers:
+        parts.limiter.succeeded(who)
 
 
 @asynccontextmanager

@@ -54,6 +54,20 @@ def test_known_browser_signs_in_during_an_attack(tmp_path):
     run(scenario)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.2"])
+def test_failures_behind_a_proxy_delay_no_other_account(tmp_path, address):
+    async def scenario():
+        async with house(tmp_path, trusted_proxies="10.0.0.2") as h:
+            clock = Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            for minute in range(12):
+                await attempt(browser(h, address), "not this one", f"nobody{minute}@example.org")
+                clock.now += 1
+            assert (await attempt(browser(h, address))).status_code == 200
+
+    run(scenario)
+
+
 def test_wrong_passwords_from_many_addresses_slow_down_one_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:

@@ -96,6 +96,8 @@ def test_old_hash_of_the_bytes_as_typed_is_rehashed(tmp_path):
         EMAIL,
         "josé@example.org",
         "иван@пример.рф",
+        "оса@пример.рф",
+        "ο.παπ@example.gr",
         "山田たろう@例え.jp",
         "김a@예.kr",
         "o'brien+x@example.co.uk",

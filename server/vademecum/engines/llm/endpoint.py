@@ -114,7 +114,9 @@ class Endpoint:
                 texts: list[str] = []
                 finish = None
                 async for found in pieces:
-                    texts = [found.text] if found.restarts else [*texts, found.text]
+                    if found.restarts:
+                        texts.clear()
+                    texts.append(found.text)
                     finish = found.finish
         except TimeoutError:
             raise too_slow(within_s) from None
