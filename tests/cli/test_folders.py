@@ -18,7 +18,7 @@ from vademecum.engines.onnx import fetch
 OTHERS = [
     "user list", "user tier a@b.org FREE", "user admin a@b.org", "user link a@b.org", "user remove a@b.org --yes", "token create a@b.org",
     "token list a@b.org", "token revoke a@b.org 1", "import {0} --user a@b.org --session s",
-    "search x --user a@b.org --session s", "forget --user a@b.org --yes", "erase", "backup {0}/copy", "models list",
+    "search x --user a@b.org --session s", "forget --user a@b.org --yes", "erase", "epoch --all", "backup {0}/copy", "models list",
     "models use e5-small-v2", "models pause", "models resume", "models verify",
 ]  # fmt: skip
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "mcp": "mcp",
     "backup": "backup",
     "restore": "backup",
+    "epoch": "epoch",
     "models": "models",
     "doctor": "doctor",
 }

@@ -12,6 +12,7 @@ from vademecum.http.auth import LOCAL_ADMIN
 from vademecum.services.accounts import Profile, by_id, change_admin, listed, profile
 from vademecum.services.backup import BackupManifest, Restored, backup, restore, restore_one
 from vademecum.services.erase import erase_due
+from vademecum.services.gone_back import EpochsBegun, begin_epochs
 from vademecum.services.parts import Parts
 
 
@@ -69,6 +70,12 @@ async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
     return Erased(await erase_due(parts.settings.data, parts.backstage.jobs["erase"], users))
 
 
+@post("/v1/local/epoch", include_in_schema=False, status_code=200)
+async def epoch_route(request: Req, data: JSONBody[Whose]) -> EpochsBegun:
+    parts = _parts(request)
+    return await begin_epochs(parts, listed(parts, data.email))
+
+
 @get("/v1/local/crowded", include_in_schema=False)
 async def crowded_route(request: Req) -> list[str]:
     """Addresses of this machine and of proxies that have used more than the budget of one address."""
@@ -88,6 +95,7 @@ ROUTES = [
     restore_route,
     restore_one_route,
     erase_route,
+    epoch_route,
     crowded_route,
     administrator_route,
 ]

@@ -6,7 +6,23 @@ would miss all rows up to there, and keep to itself what it had sent.
 
 from __future__ import annotations
 
+import msgspec
+
+from vademecum.engines.duckdb.accounts import Account
+from vademecum.errors import VademecumError
 from vademecum.services.parts import Parts
+
+
+class NotBegun(msgspec.Struct):
+    """An account whose records cannot be opened."""
+
+    email: str
+    problem: str
+
+
+class EpochsBegun(msgspec.Struct):
+    accounts: int
+    failed: list[NotBegun]
 
 
 async def begin_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] | None = None) -> None:
@@ -15,3 +31,14 @@ async def begin_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] |
         parts.backstage.on_new_epoch(user_id)
         await store.begin_epoch(rolled_back)
     parts.backstage.on_new_epoch(user_id)
+
+
+async def begin_epochs(parts: Parts, accounts: list[Account]) -> EpochsBegun:
+    """Begin a new epoch of each account by hand. One that cannot be opened does not stop the others."""
+    failed = []
+    for account in accounts:
+        try:
+            await begin_epoch(parts, account.id)
+        except VademecumError as error:
+            failed.append(NotBegun(account.email, error.message))
+    return EpochsBegun(len(accounts) - len(failed), failed)

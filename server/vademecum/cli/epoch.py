@@ -1,0 +1,42 @@
+"""`vademecum epoch`: have all devices of an account send again what they hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from vademecum.cli.door import Desk, at_desk
+from vademecum.cli.options import data_option, json_option, settings_for
+from vademecum.cli.user import find
+
+
+@click.command()
+@click.argument("email", required=False)
+@click.option("--all", "for_all", is_flag=True, help="Begin a new epoch for every account.")
+@data_option
+@json_option
+def epoch(email: str | None, for_all: bool, data: Path, as_json: bool) -> None:
+    """Begin a new sync epoch for the account EMAIL, as a restore does.
+
+    Use it when records may be older than what devices have synced, and the server has not noticed. Devices start from zero
+    and send the rows that are missing here. Nothing is deleted.
+    """
+    if (email is None) != for_all:
+        raise click.UsageError("Name one account, or use --all.")
+
+    async def work(desk: Desk) -> Any:
+        if email is not None:
+            await find(desk, email)
+        return await desk.call("POST", "/v1/local/epoch", json={"email": email})
+
+    done = at_desk(settings_for(data), work)
+    count = done["accounts"]
+    text = f"A new epoch began for {count} account{'' if count == 1 else 's'}. Their devices start from zero."
+    click.echo(msgspec.json.encode(done).decode() if as_json else text)
+    for one in done["failed"]:
+        click.echo(f"Not begun: {one['email']}. {one['problem']}", err=True)
+    if done["failed"]:
+        raise SystemExit(1)

@@ -1,0 +1,44 @@
+"""`vademecum epoch` makes the devices of one account, or of all, start from zero."""
+
+import pytest
+
+from cli.home import Home
+
+PULL = "/v1/sync/facts/0/pull"
+
+
+def checkpoint(client):
+    return client.get(PULL, params={"lwt": 0, "id": ""}).json()["checkpoint"]
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "data")
+
+
+def test_epoch_begins_for_named_account_only(home):
+    home.keep("ada@example.org")
+    bob = home.keep("bob@example.org")
+    with (
+        home.serving() as server,
+        server.client(home.token("ada@example.org")) as ada,
+        server.client(home.token("bob@example.org")) as other,
+    ):
+        old, others = checkpoint(ada), checkpoint(other)
+        assert "1 account." in home.ok("epoch", "ada@example.org").out
+        answer = ada.get(PULL, params=old)
+        assert answer.status_code == 409 and answer.json()["code"] == "EPOCH"
+        assert other.get(PULL, params=others).status_code == 200
+        assert home.ok("epoch", "--all", "--json").json == {"accounts": 3, "failed": []}
+        assert other.get(PULL, params=others).status_code == 409
+    [records] = home.data.glob(f"users/*/{bob}/records.duckdb")
+    records.unlink()
+    done = home.run("epoch", "--all")
+    assert done.code == 1 and "bob@example.org" in done.err and "2 accounts" in done.out
+
+
+def test_epoch_refuses_unclear_requests(home):
+    home.keep("ada@example.org")
+    assert "Name one account" in home.run("epoch").refusal()
+    assert "Name one account" in home.run("epoch", "ada@example.org", "--all").refusal()
+    assert "nobody@example.org" in home.run("epoch", "nobody@example.org").refusal()
