@@ -1,5 +1,6 @@
 """Backup and restore around a damaged account: the others are copied and served, and the damaged one is named."""
 
+import duckdb
 import msgspec
 import pytest
 
@@ -26,7 +27,13 @@ def damage_records(h, person):
     path.unlink()
 
 
-@pytest.mark.parametrize("damage", [damage_fence, damage_records])
+def change_segment(h, person):
+    """Damage that is noticed only when the segment is read."""
+    with duckdb.connect(user_folder(h.parts.settings.data, person.id) / "records.duckdb") as connection:
+        connection.execute("UPDATE packs SET bodies = replace(bodies, 'Ada', 'Eve')")
+
+
+@pytest.mark.parametrize("damage", [damage_fence, damage_records, change_segment])
 def test_backup_copies_all_but_the_damaged_account(tmp_path, damage):
     async def scenario():
         async with house(tmp_path / "data") as h:
@@ -59,5 +66,24 @@ def test_restore_of_one_account_leaves_the_others(tmp_path):
             assert restored.users == 1
             assert set(await ada.live("facts")) == {"f1"}
             assert set(await bob.live("facts")) == {"f1", "f2"}
+
+    run(scenario)
+
+
+def test_backup_repairs_log_that_a_crash_has_damaged(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            (ada, _), _ = await two_people(h)
+            async with h.parts.users.open(ada.id) as store:
+                await store.checkpoint()
+            await ada.add("facts", fact("f2", key="k2"))
+            folder = user_folder(tmp_path / "data", ada.id)
+            log = (folder / "records.duckdb.wal").read_bytes()
+            content = (folder / "records.duckdb").read_bytes()
+            async with h.parts.users.detached(ada.id):
+                (folder / "records.duckdb").write_bytes(content)
+                (folder / "records.duckdb.wal").write_bytes(log[:-7])
+            assert (await backup(h.parts, tmp_path / "saved")).damaged == []
+            assert "f1" in await ada.live("facts")
 
     run(scenario)

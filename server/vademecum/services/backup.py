@@ -23,7 +23,8 @@ from vademecum.engines.duckdb.erased import erase_again
 from vademecum.engines.duckdb.folders import RECORDS, user_folder, user_ledger
 from vademecum.engines.duckdb.userfile import SEQ_JUMP
 from vademecum.engines.duckdb.userstore import UserStore
-from vademecum.errors import BadRequest, Broken, VademecumError
+from vademecum.engines.duckdb.verification import Verifier
+from vademecum.errors import BadRequest, Broken, Busy, VademecumError
 from vademecum.services.left import Left, look, read_left
 from vademecum.services.parts import Parts
 from vademecum.services.project_merge import MOVED
@@ -103,14 +104,17 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
             await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
         users = sorted(parts.accounts.accounts)
         damaged = []
-        for user_id in users:
-            try:
-                await _copy_user(parts, user_id, user_folder(staging, user_id), target)
-            except NotWritableError:
-                raise
-            except Exception as error:
-                damaged.append(_damaged(parts, user_id, error))
-                await asyncio.to_thread(shutil.rmtree, user_folder(staging, user_id), ignore_errors=True)
+        async with Verifier() as verifier:
+            for user_id in users:
+                copy = user_folder(staging, user_id)
+                try:
+                    await _copy_user(parts, user_id, copy, target)
+                    await _verify_copy(parts, user_id, copy / RECORDS, verifier)
+                except NotWritableError:
+                    raise
+                except Exception as error:
+                    damaged.append(_damaged(parts, user_id, error))
+                    await asyncio.to_thread(shutil.rmtree, copy, ignore_errors=True)
         with _writing(target):
             files = await asyncio.to_thread(_checksums, staging)
             manifest = BackupManifest(parts.clock(), users, files, damaged)
@@ -126,14 +130,35 @@ async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
 
 async def _copy_user(parts: Parts, user_id: str, copy: Path, target: Path) -> None:
     parts.users.fences.check(user_id)
-    if not (user_folder(parts.settings.data, user_id) / RECORDS).exists():
+    records = user_folder(parts.settings.data, user_id) / RECORDS
+    if not records.exists():
         await _check_not_lost(parts, user_id)
         return
+    if records.with_name(f"{RECORDS}.wal").exists():
+        with suppress(Busy):  # on a full disk the log is copied as it is
+            async with parts.users.open(user_id, counts=False):  # repairs a log that a crash has damaged
+                pass
     if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
         await parts.users.rewrite(user_id)
     async with parts.users.detached(user_id) as folder:
         with _writing(target):
             await asyncio.to_thread(_copy_records, folder, copy)
+
+
+async def _verify_copy(parts: Parts, user_id: str, copy: Path, verifier: Verifier) -> None:
+    """Raises Broken when a segment of the copied file is damaged: then so is the file."""
+    if not copy.exists() or (problem := await verifier.problem(copy)) is None:
+        return
+    raise Broken(damage_of(parts, user_id, problem))
+
+
+def damage_of(parts: Parts, user_id: str, problem: str) -> str:
+    """Return a sentence that names a damaged file and the remedy."""
+    return (
+        f"Its file {user_folder(parts.settings.data, user_id) / RECORDS} is damaged ({problem}). Other accounts are not "
+        "affected. Restore it from an earlier backup with "
+        f"`vademecum restore BACKUP --user {parts.accounts.name_of(user_id)}`."
+    )
 
 
 def _damaged(parts: Parts, user_id: str, error: Exception) -> Damaged:

@@ -1,0 +1,88 @@
+"""Verify records files in a process of its own: DuckDB may spin for ever on a damaged file, and then that process is killed.
+
+`python -m vademecum.engines.duckdb.verification` reads paths from stdin and answers each with the problem or null. Paths
+and answers are JSON, one a line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+
+import msgspec
+
+from vademecum.engines.duckdb.checksums import verify_all
+from vademecum.engines.duckdb.cursor import Deadlines
+from vademecum.engines.duckdb.instance import connect
+
+PROBLEM_MAX = 500  # characters
+
+
+class Verifier:
+    """One process that verifies files one after the other; a new one takes over after it ended. Use with `async with`."""
+
+    def __init__(self, deadlines: Deadlines | None = None) -> None:
+        self._deadlines = deadlines or Deadlines()
+        self._child: asyncio.subprocess.Process | None = None
+
+    async def __aenter__(self) -> Verifier:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._end()
+
+    async def problem(self, path: Path) -> str | None:
+        """Return what is wrong with a file that nobody has open, or None. Every segment is read; the file stays as it is."""
+        log = path.with_name(f"{path.name}.wal")
+        limit_s = self._deadlines.by_size(sum(one.stat().st_size for one in (path, log) if one.exists()))
+        answer = b""
+        try:
+            async with asyncio.timeout(limit_s):
+                answer = await self._ask(path)
+        except TimeoutError:
+            return f"it could not be read within {limit_s:.0f} s"
+        except ConnectionError:
+            pass
+        finally:
+            if not answer:
+                await self._end()
+        problem: str | None = msgspec.json.decode(answer) if answer else "reading it ended the process"
+        return problem
+
+    async def _ask(self, path: Path) -> bytes:
+        if self._child is None:
+            pipe = asyncio.subprocess.PIPE
+            self._child = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", __name__, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL
+            )
+        child = self._child
+        assert child.stdin is not None and child.stdout is not None
+        child.stdin.write(msgspec.json.encode(str(path)) + b"\n")
+        await child.stdin.drain()
+        return await child.stdout.readline()
+
+    async def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+
+
+def _problem(path: str) -> str | None:
+    quoted = path.replace("'", "''")
+    try:
+        with connect(":memory:") as connection:
+            connection.execute(f"ATTACH '{quoted}' AS source (READ_ONLY)")
+            verify_all(connection, "source")
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"[:PROBLEM_MAX]
+    return None
+
+
+if __name__ == "__main__":
+    for line in sys.stdin.buffer:
+        sys.stdout.buffer.write(msgspec.json.encode(_problem(msgspec.json.decode(line))) + b"\n")
+        sys.stdout.buffer.flush()
