@@ -1,4 +1,4 @@
-"""Begin a new epoch after a whole data folder was put back from a copy, ledger and high-water marks included.
+"""Begin a new epoch after a whole data folder was put back from a copy, ledger included.
 
 Nothing on the disk tells. A device that synced since holds a signed checkpoint that the records cannot have given out: it
 would miss all rows up to there, and keep to itself what it had sent.
