@@ -15,12 +15,17 @@ import type { Syncing } from "./sync.ts";
 const DUE_MS = 24 * 3_600_000;
 const DUE_DELETES = 200;
 const LOOK_MS = 60_000;
+/** Another page that stays open, or a rewrite that fails, must not make the pages reload every minute. */
+const MOST_BACKOFF_MS = 24 * 3_600_000;
 
 export function isDue({ since, deletes, atOnce }: Leftover, at = Date.now()): boolean {
   return atOnce === true || deletes >= DUE_DELETES || at - Date.parse(since) >= DUE_MS;
 }
 
-/** Rewrite what is due, before an account is opened. What fails is tried again the next time. */
+/**
+ * Rewrite what is due, before an account is opened. What fails is tried again the next time. Throws if a complete copy
+ * cannot be copied back, for instance because the disk is full: the copy stays, and the account must not be opened.
+ */
 export async function eraseLeftover(device: Device, userId: string): Promise<void> {
   await ifAlone(userId, async () => {
     await recover(userId);
@@ -84,7 +89,7 @@ export class Leftovers {
             ...before,
             deletes: before.deletes + deletes,
             storages: [...new Set([...before.storages, ...storages])],
-            ...(atOnce ? { atOnce } : {}),
+            ...(atOnce ? { atOnce, asked: null } : {}),
           };
         }),
       )
@@ -105,7 +110,19 @@ export class Leftovers {
     const leftover = (await device.accounts.get(account.userId))?.leftover;
     const { kind, waiting } = this.#syncing.summary$.value;
     if (!this.#syncing.running || !leftover || !isDue(leftover) || !(await hasRoom())) return;
-    if (leftover.atOnce) return this.#pages.postMessage(ERASE_NOW);
-    if (kind === "live" && waiting === 0) this.#pages.postMessage(ERASE);
+    if (leftover.asked && Date.now() < Date.parse(leftover.asked.nextAt)) return;
+    if (!leftover.atOnce && (kind !== "live" || waiting > 0)) return;
+    await this.#backOff();
+    this.#pages.postMessage(leftover.atOnce ? ERASE_NOW : ERASE);
+  }
+
+  async #backOff(): Promise<void> {
+    const { account, device } = this.#house;
+    await device.accounts.where({ userId: account.userId }).modify(({ leftover }) => {
+      if (!leftover) return;
+      const times = (leftover.asked?.times ?? 0) + 1;
+      const delay = Math.min(LOOK_MS * 2 ** times, MOST_BACKOFF_MS);
+      leftover.asked = { times, nextAt: new Date(Date.now() + delay).toISOString() };
+    });
   }
 }

@@ -37,6 +37,8 @@ export interface Leftover {
   storages: string[];
   /** Everything was forgotten: do not wait until it is due. */
   atOnce?: boolean;
+  /** How often the pages were asked to reload for the rewrite, and when they may be asked again. */
+  asked?: { times: number; nextAt: string } | null;
 }
 
 /** As `GET /v1/me` says them: counts, and bytes. */
