@@ -1,6 +1,7 @@
 /** Deleted text leaves the files of the browser: the bytes of a Chromium profile are searched for it. */
 
 import { randomUUID } from "node:crypto";
+import type { CDPSession, Page } from "playwright-core";
 import { soon } from "../soon.ts";
 import { Device, harness, withServer } from "./app.ts";
 import { block, lease, push } from "./people.ts";
@@ -133,6 +134,126 @@ test(`a page that is closed while it rewrites loses nothing, ${ROUNDS} times`, a
     expect((await device.rows("facts")).length).toBe(100);
     await soon(async () => expect(await databases()).toEqual(before));
   }
+});
+
+const box = (page: Page) => page.getByRole("textbox", { name: "Ask about your documents" });
+
+const databasesOf = (page: Page) =>
+  page.evaluate(async () => (await indexedDB.databases()).map(({ name }) => name!).sort());
+
+const copiesOf = async (page: Page) =>
+  (await databasesOf(page)).filter((name) => name.startsWith("copy-of-rxdb"));
+
+/** Keep the databases with this in their names open in a page without the app, so that their deletion waits. */
+async function hold(page: Page, part: string): Promise<void> {
+  await page.goto(`${harness.url}/v1/me`);
+  await page.evaluate(async (part) => {
+    const names = (await indexedDB.databases())
+      .map(({ name }) => name!)
+      .filter((name) => name.includes(part));
+    const opened = names.map(
+      (name) =>
+        new Promise<IDBDatabase>((resolve) => {
+          const opening = indexedDB.open(name);
+          opening.onsuccess = () => resolve(opening.result);
+        }),
+    );
+    const held = await Promise.all(opened);
+    const deletions = held.map((database) => new Promise((resolve) => (database.onversionchange = resolve)));
+    Object.assign(window, { held, isDeleting: Promise.race(deletions).then(() => true) });
+  }, part);
+}
+
+const isDeleting = (page: Page) => page.evaluate(() => (window as any).isDeleting as Promise<true>);
+
+const release = (page: Page) =>
+  page.evaluate(() => (window as any).held.forEach((database: IDBDatabase) => database.close()));
+
+/** Return a page that waits, in the middle of a rewrite, to delete the facts: their copy is complete. */
+async function midRewrite(device: Device, holder: Page): Promise<Page> {
+  for (let n = 0; n < 100; n++) await tell(device, "addFact", `fact ${n}`, "value");
+  await synced(device);
+  await account(device, "accounts", {
+    leftover: { since: "2020-01-01T00:00:00.000Z", deletes: 1, storages: ["facts"] },
+  });
+  await hold(holder, "--facts");
+  await device.page.close();
+  const rewriting = await device.browser.page(harness.url);
+  await isDeleting(holder);
+  return rewriting;
+}
+
+test("a waiting tab finishes the rewrite of a closed tab", async () => {
+  const device = await Device.of(await harness.user());
+  const holder = await device.page.context().newPage();
+  const rewriting = await midRewrite(device, holder);
+  const waiting = await device.browser.page(harness.url);
+  await holder.evaluate(async (lock) => {
+    while (!(await navigator.locks.query()).pending!.some(({ name }) => name === lock))
+      await new Promise((resolve) => setTimeout(resolve, 20));
+  }, `vademecum-account-${device.user.userId}`);
+  await rewriting.close();
+  await release(holder);
+  device.page = waiting;
+  await box(waiting).waitFor();
+  expect(await copiesOf(holder)).toEqual([]);
+  expect((await device.rows("facts")).length).toBe(100);
+});
+
+test("a rewrite that runs out of space keeps the copy and says what to do", async () => {
+  const roomy = 2 ** 23; // see full.test.ts: the browser recounts at a write that is larger
+  let holder!: Page;
+  let disk!: CDPSession;
+  const quota = (quotaSize?: number) =>
+    disk.send("Storage.overrideQuotaForOrigin", { origin: harness.url, ...(quotaSize ? { quotaSize } : {}) });
+  const before = async (page: Page) => {
+    holder = await page.context().newPage();
+    disk = await holder.context().newCDPSession(holder);
+    await quota(roomy);
+  };
+  const device = await Device.of(await harness.user(), { before });
+  await (await midRewrite(device, holder)).close();
+  await quota(1);
+  const isWritten = await holder.evaluate(async (bytes) => {
+    const opening = indexedDB.open("scratch", 1);
+    opening.onupgradeneeded = () => opening.result.createObjectStore("bytes");
+    await new Promise((resolve) => (opening.onsuccess = opening.onerror = resolve));
+    if (opening.error) return false;
+    const writing = opening.result.transaction("bytes", "readwrite");
+    for (let n = 0; n * 60_000 < bytes; n++) writing.objectStore("bytes").put(new Uint8Array(60_000), n);
+    return new Promise<boolean>((resolve) => {
+      writing.oncomplete = () => resolve(true);
+      writing.onabort = () => resolve(false);
+    });
+  }, roomy);
+  expect(isWritten).toBe(false);
+  await release(holder);
+  device.page = await device.browser.page(harness.url);
+  await device.page.getByRole("alert").getByText("There is not enough free space").waitFor();
+  expect((await copiesOf(holder)).length).toBe(1);
+  await quota();
+  await device.page.getByRole("button", { name: "Load again" }).click();
+  await box(device.page).waitFor();
+  expect((await device.rows("facts")).length).toBe(100);
+  expect(await copiesOf(holder)).toEqual([]);
+});
+
+test("an account stays listed until its rows are removed", async () => {
+  const device = await Device.of(await harness.user());
+  const { email } = await tell<{ email: string }>(device, "account");
+  await tell(device, "addFact", "key", "value");
+  await synced(device);
+  const holder = await device.page.context().newPage();
+  await hold(holder, "meta");
+  await device.page.evaluate(() => void (window as any).vademecum.wipe());
+  await isDeleting(holder);
+  await soon(async () => expect((await databasesOf(holder)).join()).not.toContain("--facts"));
+  await device.page.close();
+  await release(holder);
+  device.page = await device.browser.page(`${harness.url}/sign-in`);
+  await device.page.getByText(email).first().waitFor();
+  device.page = await device.browser.page(harness.url);
+  await soon(async () => expect((await device.rows("facts")).map(({ key }) => key)).toEqual(["key"]));
 });
 
 test.runIf(process.env["SOAK"])("a profile of several megabytes keeps no canary either", async () => {

@@ -1,7 +1,7 @@
 /** Who uses this device: signing in and out, and what is known of the account without a network. */
 
 import type { Device, KnownAccount, Limits, Usage } from "../engines/device/device.ts";
-import { remove as removeRecords } from "../engines/records/records.ts";
+import { compact, remove as removeRecords } from "../engines/records/records.ts";
 import { Refusal, request, send, type Wire } from "../engines/sync/wire.ts";
 import { Coded } from "../model/coded.ts";
 import { now, type House } from "./house.ts";
@@ -120,8 +120,11 @@ export async function openKept(device: Device, userId: string): Promise<void> {
 /** Takes an account from this device, when no tab has it open. The server keeps what it has. */
 export function wipe(device: Device, userId: string): Promise<void> {
   return alone(userId, async () => {
-    await device.forget(userId);
-    await removeRecords(userId); // last: it makes the browser drop the bytes of what was deleted before
+    // If only some rows are removed, the next sync starts from zero and restores the rest.
+    await device.accounts.update(userId, { round: crypto.randomUUID() }).catch(console.error); // the disk may be full
+    await removeRecords(userId);
+    await device.forget(userId); // after the rows: as long as any are here, the account stays listed
+    await compact();
   });
 }
 

@@ -5,7 +5,7 @@
  */
 
 import type { Device } from "../engines/device/device.ts";
-import { formOnDevice, open, type Records } from "../engines/records/records.ts";
+import { formOnDevice, needsRecovery, open, recover, type Records } from "../engines/records/records.ts";
 import { Coded } from "../model/coded.ts";
 import { eraseLeftover } from "./leftover.ts";
 import { keeping } from "./lost.ts";
@@ -30,14 +30,18 @@ export async function openRows(device: Device, userId: string, tell: Tell): Prom
     const leave = await enter(userId, tell);
     try {
       if (!(await device.accounts.get(userId))) return (leave(), null);
-      const records = await oneByOne(userId, async () => ((await isOlder(userId)) ? null : openHere()));
-      if (records) return { records, leave };
+      // No page starts a rewrite while this one is present, but the page before may have been closed in the middle of one.
+      if (!(await needsRecovery(userId))) {
+        const records = await oneByOne(userId, async () => ((await isOlder(userId)) ? null : openHere()));
+        if (records) return { records, leave };
+      }
     } catch (error) {
       leave();
       throw error;
     }
     leave();
     const carryOver = async () => {
+      await recover(userId);
       if (await isOlder(userId)) await (await openHere()).close();
     };
     await aloneAtLast(userId, carryOver, tell);

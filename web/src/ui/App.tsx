@@ -31,6 +31,7 @@ type Entered =
   | { kind: "outdated" } // a newer version has changed what is on the device
   | { kind: "nobody" }
   | { kind: "failedToOpen" }
+  | { kind: "noSpace" } // to finish an interrupted rewrite
   | { kind: "notCarriedOver" } // to the form that this version gives rows
   | { kind: Loss } // of what was on the device, while the app was open
   | ({ kind: "open" } & AtDesk);
@@ -43,6 +44,7 @@ export function App() {
     Promise.race([enter(tell), unopened]).then(setEntered, (error: unknown) => {
       if (isCoded(error, "NEWER_FORM")) return setEntered({ kind: "outdated" });
       console.error(error);
+      if (isCoded(error, "FULL")) return setEntered({ kind: "noSpace" });
       setEntered({ kind: isCoded(error, "NOT_CARRIED_OVER") ? "notCarriedOver" : "failedToOpen" });
     });
   }, []);

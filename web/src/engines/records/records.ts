@@ -18,8 +18,10 @@ import { Coded } from "../../model/coded.ts";
 import { formOf, type Form } from "../../model/form.ts";
 import type { Collections } from "../../model/rows.ts";
 import { migrations, type Migrations } from "./migrations.ts";
-import { compact, copiesOf, recoverRewrites, rewrite } from "./rewrite.ts";
+import { copiesOf, recoverRewrites, rewrite } from "./rewrite.ts";
 import { schemas, type Schemas } from "./schemas.ts";
+
+export { compact } from "./rewrite.ts";
 
 export type Records = RxDatabase<{ [Name in keyof Collections]: RxCollection<Collections[Name]> }>;
 
@@ -96,12 +98,11 @@ async function carryOver(collection: RxCollection): Promise<void> {
 
 /**
  * Takes the rows of an account from this device. They must not be open, here or in another tab. RxDB would empty its
- * databases and leave them, one a collection, each with the account in its name.
+ * databases and leave them, one a collection, each with the account in its name. Call `compact` afterwards.
  */
 export async function remove(userId: string): Promise<void> {
   const names = [...(await namesOf(userId)), ...(await copiesOf(prefixOf(userId)))];
   await Promise.all(names.map((name) => Dexie.delete(name)));
-  await compact();
 }
 
 /** In place of names of storages: all of them. */
@@ -112,6 +113,11 @@ export async function rewriteStorages(userId: string, storages: readonly string[
   const isMeant = (name: string) =>
     storages.some((storage) => storage === ALL || name.endsWith(`--${storage}`));
   await rewrite((await namesOf(userId)).filter(isMeant));
+}
+
+/** Return whether a page was closed while it rewrote storages: until `recover` is called, rows can be missing. */
+export async function needsRecovery(userId: string): Promise<boolean> {
+  return (await copiesOf(prefixOf(userId))).length > 0;
 }
 
 /** Finish what a page that was closed while it rewrote storages has left. */

@@ -31,6 +31,8 @@ export const places = {
   settings: "Settings",
   loading: "Opening what is on this device…",
   failedToOpen: "This page could not open what is stored on this device. Nothing was changed.",
+  noSpace:
+    "There is not enough free space on this device to open your data. Nothing was lost. Make room by deleting files or apps you do not need, then reload this page. Do not clear this site's data.",
   cleared:
     "This browser removed what the app kept on this device. What was synced is safe on the server, and comes back when the app is loaded again.",
   closed: "This browser closed what the app keeps on this device. All of it is still there.",
