@@ -34,7 +34,7 @@ _GAP_OR_STOP = re.compile(f"[{_BLANK}]+|[\u3002\uff01\uff1f\uff61]+[{_CLOSERS}]*
 _SENTENCE_END = re.compile(f"[.!?\u2026\u061f\u06d4\u0964\u0965\u0589\u1362][{_CLOSERS}]{{0,3}}$")
 _MARK = re.compile(one_of(MARKS))
 _GLUED_BEFORE = re.compile(one_of(f"{MARKS} 200c-200d 1160-11ff 1f3fb-1f3ff e0020-e007f"))
-_FLAGS = re.compile("[\U0001f1e6-\U0001f1ff]*$")
+_FLAGS = re.compile("(?<![\U0001f1e6-\U0001f1ff])[\U0001f1e6-\U0001f1ff]*\\Z")
 _BACK = 128
 
 _PARAGRAPH, _SENTENCE, _LINE, _WORD = range(4)

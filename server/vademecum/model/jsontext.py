@@ -22,7 +22,7 @@ _ESCAPE = re.compile(
 # tried for the beginning of one, which takes time by the square.
 _BRACKET = re.compile(rb'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[\[{]|[\]}]', re.DOTALL)
 _BRACKET_OF_TEXT = re.compile(_BRACKET.pattern.decode(), re.DOTALL)
-_NOT_JSON = re.compile(r'"(?:[^"\\]++|\\.)*+"|\bNaN\b|-?\bInfinity\b', re.DOTALL)
+_NOT_JSON = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|\bNaN\b|-?\bInfinity\b', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 DEEPEST = 64  # arrays and objects within each other; nothing that fits a schema has as many
 HALF = r"\ufffd"  # what stands for half a letter

@@ -84,7 +84,7 @@ NAME_END = 30  # of these
 _TURNS = re.compile("[\u061c\u200e\u200f]")  # what is left of signs of direction: the others are `_HIDDEN`
 _GAP = re.compile(f"[{_BLANK}]{{3,}}")  # an emoji has two such signs in a row
 _BEGINS_UNSEEN = re.compile(f"^(?:[{_BLANK}]|{one_of(MARKS)})+")
-_ENDS_UNSEEN = re.compile(f"[{_BLANK}]+$")
+_ENDS_UNSEEN = re.compile(f"(?<![{_BLANK}])[{_BLANK}]+$")
 _NO_LETTER = re.compile("[^a-z]+")
 # Letters of Cyrillic, Greek, Armenian, Coptic, Lisu, Cherokee and the Canadian syllabics, small capitals, and Latin
 # letters with a stroke, a hook or a tail, that look like plain Latin ones.

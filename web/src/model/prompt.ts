@@ -172,7 +172,7 @@ export async function assemble(given: Given, budget: Budget, count: Count): Prom
 
   const response = Math.min(budget.response, left + RESPONSE_LEAST - volatile - rag.tokens);
   return {
-    prompt: [text, state.text, said.text, recalled.text, rag.text].join("").replace(/\n+$/u, ""),
+    prompt: [text, state.text, said.text, recalled.text, rag.text].join("").replace(/(?<!\n)\n+$/u, ""),
     tokens: { system, state: state.tokens, volatile, rag: rag.tokens },
     budget: { system: systemMax, state: budget.state, volatile: volatileMax, rag: ragMax, response, total },
     kept: {
@@ -191,7 +191,7 @@ export async function assemble(given: Given, budget: Budget, count: Count): Prom
 }
 
 function systemText(given: Given): string {
-  const system = given.system.replace(/^\n+|\n+$/gu, "");
+  const system = given.system.replace(/^\n+|(?<!\n)\n+$/gu, "");
   const rules = given.mode === "authoritative" ? [STANDING, AUTHORITATIVE] : [STANDING];
   return [system, ...rules]
     .filter((text) => text !== "")
@@ -289,7 +289,7 @@ async function cut(text: string, room: number, count: Count): Promise<{ text: st
     const tried = `${letters
       .slice(0, middle)
       .join("")
-      .replace(/[ \n]+$/u, "")}${CUT}\n`;
+      .replace(/(?<![ \n])[ \n]+$/u, "")}${CUT}\n`;
     const tokens = cost(await costsOf([tried], count), tried);
     if (tokens <= room) {
       found = { text: tried, tokens };

@@ -77,7 +77,7 @@ function clock(length: number, largest: string, seconds: boolean): string {
   if (size > MINUTE) shown.push(two(Math.floor(length / MINUTE)));
   if (size > SECOND && (seconds || length % MINUTE)) shown.push(two(Math.floor(length / SECOND)));
   const fraction = String(length % SECOND).padStart(3, "0");
-  return shown.join(":") + (Number(fraction) ? `.${fraction.replace(/0+$/u, "")}` : "");
+  return shown.join(":") + (Number(fraction) ? `.${fraction.replace(/(?<!0)0+$/u, "")}` : "");
 }
 
 /** What is written as a day, a time or both, as Python spells it; as it is written, if it is none. */

@@ -32,7 +32,7 @@ const XML = new Map([
 ]);
 const HTML = new Map(XML);
 for (const [at, name] of LATIN.split(" ").entries()) HTML.set(name, String.fromCharCode(160 + at));
-for (const [, name, letter] of OTHERS.matchAll(/(\w+) (.)/gu)) HTML.set(name!, letter!);
+for (const [, name, letter] of OTHERS.matchAll(/\b(\w+) (.)/gu)) HTML.set(name!, letter!);
 
 const REFERENCE = /&(?:#(\d{1,7}|x[0-9a-f]{1,6})|([a-z]\w*));?/giu;
 

@@ -28,7 +28,7 @@ const IMPLIED: [begins: Set<string>, ends: Set<string>, within: Set<string>][] =
 ];
 const NEAR = 100; // tags that are looked at for one that ends by itself
 const BLANKS = /[ \t\n\f\r]+/gu;
-const ANCHORS = /[ ¶]+$/u; // many manuals put a link to itself behind a heading
+const ANCHORS = /(?<![ ¶])[ ¶]+$/u; // many manuals put a link to itself behind a heading
 const HIDDEN_STYLES = ["display:none", "visibility:hidden"];
 
 export function parse(data: Uint8Array): Read {

@@ -14,7 +14,7 @@ const NUMBER = new RegExp(
   String.raw`^[(+~\-]?(?:[A-Z]{0,3}[${SYMBOLS}] ?|(?:${NAME}) )?[0-9][0-9.,:/%${SYMBOLS} )\xa0'\-]*(?:${NAME})?$`,
   "u",
 );
-const EDGES = /^[ \t\xa0"']+|[ \t\xa0"']+$/gu;
+const EDGES = /^[ \t\xa0"']+|(?<![ \t\xa0"'])[ \t\xa0"']+$/gu;
 
 /** `number` counts from 1, as spreadsheets do. A cell may hold a line end. */
 export interface Row {

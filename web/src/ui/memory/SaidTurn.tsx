@@ -11,7 +11,7 @@ import { LOCALE } from "../words/locale.ts";
 /** More than three lines hold. */
 const SHOWN = 1_000;
 /** A number that names a source, which is not shown here. */
-const CITED = /\s*\[\d{1,3}\]/gu;
+const CITED = /(?<!\s)\s*\[\d{1,3}\]/gu;
 
 interface Props {
   turn: Said;

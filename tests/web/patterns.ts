@@ -1,0 +1,177 @@
+/** Find the regular expressions of the app, and generate hostile texts from the pieces of each. */
+
+import { readdirSync, readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { createRequire } from "node:module";
+import { createServer, parseAst } from "vite";
+
+const SOURCES = resolve(import.meta.dirname, "../../web/src");
+const PIECES_MAX = 14;
+const FEATURES = { unicodePropertyEscape: true, namedGroups: true, lookbehind: true, unicodeSet: true };
+
+/** A node of regjsparser's tree, which reaches the tests with Babel. */
+type Node = {
+  type: string;
+  body?: Node[];
+  codePoint?: number;
+  kind?: string;
+  value?: string;
+  negative?: boolean;
+  min?: number | Node;
+  max?: number | Node;
+  behavior?: string;
+};
+const { parse } = createRequire(import.meta.url)("regjsparser") as {
+  parse: (source: string, flags: string, features: object) => Node;
+};
+
+export type Found = { where: string; expression: RegExp };
+
+/** Return the literals in the sources, and what the modules pass to RegExp while they load. */
+export async function patterns(): Promise<Found[]> {
+  const found = new Map<string, Found>();
+  const add = (where: string, expression: RegExp) => found.set(String(expression), { where, expression });
+  const building: string[] = [];
+  for (const file of readdirSync(SOURCES, { recursive: true, encoding: "utf8" }).toSorted()) {
+    if (!/\.tsx?$/u.test(file) || file.endsWith(".d.ts")) continue;
+    const source = readFileSync(join(SOURCES, file), "utf8");
+    if (source.includes("new RegExp(")) building.push(file);
+    const tree = parseAst(source, { lang: file.endsWith("x") ? "tsx" : "ts" });
+    JSON.stringify(tree, (_, node: { regex?: { pattern: string; flags: string }; start?: number } | null) => {
+      if (node?.regex)
+        add(`${file}:${line(source, node.start!)}`, RegExp(node.regex.pattern, node.regex.flags));
+      return node instanceof RegExp || typeof node === "bigint" ? undefined : node;
+    });
+  }
+  await recorded(
+    building.filter((file) => !file.startsWith("ui/places")),
+    add,
+  );
+  return [...found.values()];
+}
+
+const line = (source: string, at: number) => source.slice(0, at).split("\n").length;
+
+async function recorded(files: string[], add: (where: string, expression: RegExp) => void): Promise<void> {
+  const server = await createServer({
+    ...{ configFile: false, root: SOURCES, logLevel: "error", optimizeDeps: { noDiscovery: true } },
+    server: { middlewareMode: true, ws: false, watch: null },
+  });
+  const before = globalThis.RegExp;
+  let loading = "";
+  globalThis.RegExp = new Proxy(before, {
+    construct(target, given: [string, string?]) {
+      const expression = new target(...given);
+      if (new Error().stack!.split("\n")[2]!.includes(SOURCES)) add(loading, expression);
+      return expression;
+    },
+  });
+  try {
+    for (loading of files) await server.ssrLoadModule(join(SOURCES, loading));
+  } finally {
+    globalThis.RegExp = before;
+    await server.close();
+  }
+}
+
+/** Search through the whole text, or once where the expression is sticky. */
+export function consume({ expression: { source, flags, sticky } }: Found, text: string): void {
+  const expression = new RegExp(source, sticky || flags.includes("g") ? flags : `${flags}g`);
+  if (sticky) expression.exec(text);
+  else for (const _ of text.matchAll(expression));
+}
+
+/** Yield texts of `length` characters that repeat what the pattern looks for and then disappoint it. */
+export function* hostile({ expression: { source, flags } }: Found, length: number): Generator<string> {
+  const tree = [parse(source, flags.replace(/[^iuvs]/gu, ""), FEATURES)];
+  const pieces = [...new Set(samples(tree))].filter(Boolean).slice(0, PIECES_MAX);
+  const starts = [...new Set(["", ...leads(tree)])].slice(0, 4);
+  const pairs = pieces.slice(0, 4).flatMap((a) => pieces.slice(0, 4).map((b) => a + b));
+  const around = [...starts.map((start) => [start, "\0"]), ["x", "x"], ["", "\n\0"]] as [string, string][];
+  for (const piece of new Set([...pieces, ...pairs]))
+    for (const [start, end] of around) yield start + piece.repeat(Math.ceil(length / piece.length)) + end;
+}
+
+/** A text that the nodes match: the `which`-th choice of each class, repeats once or as often as needed. */
+const sample = (nodes: Node[], which = 0): string => nodes.map((node) => one(node, which)).join("");
+
+function one(node: Node, which: number): string {
+  const body = node.body ?? [];
+  switch (node.type) {
+    case "value":
+      return String.fromCodePoint(node.codePoint!);
+    case "dot":
+      return "a";
+    case "characterClass":
+      return members(node)[which % members(node).length]!;
+    case "characterClassEscape":
+    case "unicodePropertyEscape":
+      return members({ type: "", body: [node] })[0]!;
+    case "disjunction":
+      return one(body[which % body.length]!, which);
+    case "quantifier":
+      return sample(body, which).repeat(Math.min(Math.max(node.min as number, 1), 600));
+    case "group":
+      return node.behavior === "normal" || node.behavior === "ignore" ? sample(body, which) : "";
+    case "alternative":
+      return sample(body, which);
+  }
+  return "";
+}
+
+const SOME = [..."a 0-A.\n<[\"'é\0中\u0301"];
+
+function members(node: Node): string[] {
+  const found = [];
+  for (const part of node.body ?? []) {
+    if (part.type === "value") found.push(String.fromCodePoint(part.codePoint!));
+    else if (part.type === "characterClassRange")
+      for (const end of [part.min, part.max]) found.push(String.fromCodePoint((end as Node).codePoint!));
+    else if (part.type === "characterClass") found.push(...members(part));
+    else found.push(...SOME.filter((letter) => escape(part).test(letter)).slice(0, 2));
+  }
+  if (!node.negative) return found.length ? found : ["a"];
+  const others = SOME.filter((letter) => !(node.body ?? []).some((part) => holds(part, letter))).slice(0, 3);
+  return others.length ? others : ["\u4e00"];
+}
+
+const escape = ({ type, value, negative }: Node): RegExp =>
+  new RegExp(type === "characterClassEscape" ? `\\${value}` : `\\${negative ? "P" : "p"}{${value}}`, "u");
+
+function holds(part: Node, letter: string): boolean {
+  const code = letter.codePointAt(0)!;
+  if (part.type === "value") return part.codePoint === code;
+  if (part.type === "characterClassRange")
+    return (part.min as Node).codePoint! <= code && code <= (part.max as Node).codePoint!;
+  return part.type === "characterClass" ? members(part).includes(letter) : escape(part).test(letter);
+}
+
+/** Yield a sample of each repeat, of the beginnings and ends of each sequence, and of the whole. */
+function* samples(nodes: Node[]): Generator<string> {
+  for (const node of nodes) {
+    if (node.type === "quantifier") {
+      for (const which of [0, 1]) yield sample(node.body!, which);
+      yield* samples(node.body!);
+    }
+  }
+  for (const node of nodes)
+    if (["group", "alternative"].includes(node.type)) yield* samples(node.body!);
+    else if (node.type === "disjunction") for (const branch of node.body!) yield* samples([branch]);
+  for (const which of [0, 1]) {
+    yield sample(nodes, which);
+    for (let end = 1; end < nodes.length; end++) {
+      yield sample(nodes.slice(0, end), which);
+      yield sample(nodes.slice(end), which);
+    }
+  }
+}
+
+/** Yield what leads up to each repeat: one text may start there, and the repeat then runs to its end. */
+function* leads(nodes: Node[]): Generator<string> {
+  for (const [end, node] of nodes.entries()) {
+    const before = sample(nodes.slice(0, end));
+    if (node.type === "quantifier") yield before;
+    else if (["group", "alternative", "disjunction"].includes(node.type))
+      for (const start of leads(node.body!)) yield before + start;
+  }
+}
