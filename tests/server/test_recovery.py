@@ -77,3 +77,35 @@ def test_damaged_log_of_fenced_account_is_cut(tmp_path: Path) -> None:
                 assert store.epoch != epoch and store.seq > seq + 1000
 
     run(scenario)
+
+
+def test_detach_keeps_log_of_file_that_replaced_another(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await copy_with_log(tmp_path, ada, tmp_path / "copy")
+            folder = file_of(tmp_path, ada).parent
+            for name in ("records.duckdb", LOG):
+                shutil.copyfile(tmp_path / "copy" / name, folder / f"{name}.copied")
+                (folder / f"{name}.copied").replace(folder / name)
+            log = (folder / LOG).read_bytes()
+            async with h.parts.users.detached(ada.id):
+                assert (folder / LOG).read_bytes() == log
+                assert not (folder / f"{LOG}.moved").exists()
+            assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
+
+    run(scenario)
+
+
+def test_start_puts_moved_log_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await copy_with_log(tmp_path, ada, tmp_path / "copy")
+            await put_back(h, ada, tmp_path / "copy")
+            folder = file_of(tmp_path, ada).parent
+            (folder / LOG).replace(folder / f"{LOG}.moved")
+            h.parts.users.sweep()
+            assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
+
+    run(scenario)

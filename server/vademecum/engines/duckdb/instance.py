@@ -233,7 +233,7 @@ class Instance:
     @contextmanager
     def timed_for(self, path: Path) -> Iterator[None]:
         """Let statements inside the block take as long as the size of the file and its log suggests."""
-        size = sum(one.stat().st_size for one in (path, path.with_name(f"{path.name}.wal")) if one.exists())
+        size = _size(path) + _size(path.with_name(f"{path.name}.wal"))
         with self.cursor().allowing(self.deadlines.by_size(size)):
             yield
 
@@ -293,6 +293,13 @@ class Instance:
         self._threads.close_cursors()
         if not self.stuck_count():  # closing waits for them
             self._connection.close()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _quoted(path: Path) -> str:

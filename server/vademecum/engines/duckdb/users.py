@@ -37,7 +37,7 @@ from vademecum.engines.duckdb.userfile import (
     rewrite_records,
     staged,
 )
-from vademecum.engines.duckdb.userstore import OnCommit, UserStore
+from vademecum.engines.duckdb.userstore import MOVED_LOG, OnCommit, UserStore
 from vademecum.errors import Broken, Busy, Fenced, NotFound
 from vademecum.model import causes
 from vademecum.model.collections import Registry
@@ -298,9 +298,7 @@ class Users:
             while store.pins:
                 await store.idle.wait()
             entry.store, entry.seq = None, store.seq
-            await _to_the_end(
-                self.files.instance.run(lambda _: self.files.instance.let_go(store.alias), store.user_id)
-            )
+            await _to_the_end(self.files.instance.run(lambda _: store.let_go(), store.user_id))
 
     @asynccontextmanager
     async def detached(self, user_id: str) -> AsyncIterator[Path]:
@@ -463,7 +461,11 @@ class Users:
         self._entries.clear()
 
     def sweep(self) -> None:
-        """At start: take away what a crash left half-made."""
+        """At start: take away what a crash left half-made, and put back logs that it left moved away."""
+        for moved in (self._data / "users").glob(f"*/*/{RECORDS}{MOVED_LOG}"):
+            log = moved.with_name(f"{RECORDS}.wal")
+            if not log.exists():
+                moved.replace(log)
         for pattern in ("*.new", "*.new.wal", "*.tmp"):
             for stale in (self._data / "users").glob(f"*/*/{pattern}"):
                 try:

@@ -54,6 +54,9 @@ _LOST = "Rows of this account cannot be found in its file. Nothing was changed. 
 _log = structlog.get_logger("vademecum.store")
 
 
+MOVED_LOG = ".wal.moved"
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     """Return which file the path leads to, or None if there is none."""
     try:
@@ -439,6 +442,21 @@ class UserStore:
         self.pins -= 1
         if self.pins == 0:
             self.idle.set()
+
+    def let_go(self) -> None:
+        """Detach the file, as `Instance.let_go`; blocks. DETACH removes the log by its path, so the log of a file that has
+        replaced this one is moved away in the meantime."""
+        path = self.folder / RECORDS
+        log, moved = (path.with_name(f"{RECORDS}{end}") for end in (".wal", MOVED_LOG))
+        is_moved = _identity(path) != self._identity and log.exists()
+        with self._instance.timed_for(path):
+            if is_moved:
+                log.replace(moved)
+            try:
+                self._instance.let_go(self.alias)
+            finally:
+                if is_moved:
+                    moved.replace(log)
 
     async def checkpoint(self) -> None:
         """Fold the write-ahead log into the file; a push that comes meanwhile waits."""
