@@ -81,3 +81,15 @@ def test_restore_lifts_fence(tmp_path: Path) -> None:
             assert h.parts.users.fences.fenced() == {}
 
     run(scenario)
+
+
+def test_stuck_account_that_has_left_does_not_end_process(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            report = h.parts.instance.on_damage
+            assert report("an account that has left", "a statement does not end")
+            assert h.parts.users.fences.fenced() == {}
+            for needed in ("", "#1", "accounts"):
+                assert not report(needed, "a statement does not end")
+
+    run(scenario)

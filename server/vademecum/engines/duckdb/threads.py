@@ -19,6 +19,11 @@ from vademecum.engines.duckdb.cursor import Cursor
 
 T = TypeVar("T")
 CHECK_S = 0.25
+UNOWNED = "#"  # begins the owner of a call that was submitted without one
+
+
+def is_unowned(owner: str) -> bool:
+    return not owner or owner.startswith(UNOWNED)
 
 
 class StuckError(Exception):
@@ -73,7 +78,7 @@ class Threads:
         """Run `work` in a thread, behind what else runs for its owner. Without an owner it waits for nobody."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
-        owner = owner or f"#{next(self._numbers)}"
+        owner = owner or f"{UNOWNED}{next(self._numbers)}"
         with self._changed:
             if self._closing.is_set():
                 raise RuntimeError("The engine is closed.")

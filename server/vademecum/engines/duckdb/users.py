@@ -20,12 +20,14 @@ from typing import TypeVar
 import duckdb
 import structlog
 
+from vademecum.engines.duckdb.accounts import ACCOUNTS
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.erased import erase_again, lines_of_copy
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS, on_disk, remove_tree, user_folder, user_ledger
 from vademecum.engines.duckdb.ledger import Ledger, LedgerLine
 from vademecum.engines.duckdb.recovery import Recovery
+from vademecum.engines.duckdb.threads import is_unowned
 from vademecum.engines.duckdb.userfile import (
     SEQ_JUMP,
     Files,
@@ -270,9 +272,12 @@ class Users:
                         del self._entries[user_id]
 
     def _fence(self, user_id: str, reason: str) -> bool:
-        """Refuse an account whose file met damage, and begin to recover it. Return False if there is no such account."""
-        if not self._knows(user_id):
+        """Refuse an account whose file met damage, and begin to recover it. Return False if the file is not
+        an account's: everybody needs it."""
+        if is_unowned(user_id) or user_id == ACCOUNTS:
             return False
+        if not self._knows(user_id):  # it has just left
+            return True
         if user_id in self._replacing and not self.files.instance.is_stuck(user_id):
             return True
         self.fences.fence(user_id, reason)
