@@ -66,8 +66,8 @@ async def restore_one_route(request: Req, data: JSONBody[OneAccount]) -> Restore
 @post("/v1/local/erase", include_in_schema=False, status_code=200)
 async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
     parts = _parts(request)
-    users = [account.id for account in listed(parts, data.email)]
-    return Erased(await erase_due(parts.settings.data, parts.backstage.jobs["erase"], users))
+    emails = {account.id: account.email for account in listed(parts, data.email)}
+    return Erased(await erase_due(parts.settings.data, parts.backstage.jobs["erase"], emails))
 
 
 @post("/v1/local/epoch", include_in_schema=False, status_code=200)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vademecum.engines.duckdb.folders import RECORDS, user_folder
 from vademecum.engines.duckdb.users import Users
-from vademecum.errors import Busy, NotYetErased, lacks_room
+from vademecum.errors import Broken, Busy, NotFound, NotYetErased, Stopping, VademecumError, lacks_room
 from vademecum.services.index import Indexer
 from vademecum.services.user_queue import UserQueue
 
@@ -84,13 +84,30 @@ def room_needed(data: Path, user_id: str) -> int:
     )
 
 
-async def erase_due(data: Path, job: UserQueue, user_ids: Iterable[str]) -> int:
-    """Erase at once what waits for its time, and the kept copies of damaged logs. Returns for how many users. Raises
-    Broken, or Busy when the disk is full: the work that is left is tried again later."""
-    due = [user_id for user_id in user_ids if job.is_asked(user_id) or _has_damaged_log(data, user_id)]
+async def erase_due(data: Path, job: UserQueue, emails: Mapping[str, str]) -> int:
+    """Erase pending deletions now, and the kept copies of damaged logs. Return for how many of the accounts, which are given
+    by id. Raises Broken or Busy, naming those that failed, after all others are erased; failed ones are retried later."""
+    due = [user_id for user_id in emails if job.is_asked(user_id) or _has_damaged_log(data, user_id)]
+    failures: list[tuple[str, VademecumError]] = []
     for user_id in due:
-        await job.run_now(user_id)
-    return len(due)
+        try:
+            await job.run_now(user_id)
+        except NotFound:  # the account has just left
+            continue
+        except Stopping:
+            raise
+        except VademecumError as error:
+            failures.append((emails[user_id], error))
+    if not failures:
+        return len(due)
+    first = failures[0][1]
+    if len(due) == 1:
+        raise first
+    names = "; ".join(f"{email}: {error.message}" for email, error in failures)
+    message = f"{len(due) - len(failures)} of {len(due)} accounts were erased. The others are retried later. {names}"
+    if all(isinstance(error, Busy) for _, error in failures):
+        raise Busy(message, retry_after_s=first.retry_after_s)
+    raise Broken(message)
 
 
 def _has_damaged_log(data: Path, user_id: str) -> bool:
