@@ -1,5 +1,6 @@
 """For whoever runs the server: alive, ready, metrics, the page of the API, and how it says no to what it does not know."""
 
+import asyncio
 import re
 
 import httpx
@@ -276,5 +277,22 @@ def test_a_body_over_its_bound_is_413_as_a_problem(tmp_path):
             answer = await ada.call("POST", "/v1/sync/facts/0/push", content=b"[" + b" " * 2000 + b"]")
             assert answer.status_code == 413 and is_problem(answer) and answer.json()["code"] == "TOO_LARGE"
             assert "1,000 bytes" in answer.json()["detail"]
+
+    run(scenario)
+
+
+def test_ready_checks_of_a_blocked_store_take_one_thread(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            with h.parts.accounts._lock:
+                checks = [asyncio.create_task(h.parts.accounts.ping()) for _ in range(20)]
+                await asyncio.sleep(0)  # each check has submitted its call by now
+                await asyncio.sleep(0)
+                async with asyncio.timeout(20):
+                    assert await h.parts.instance.run(lambda c: c.execute("SELECT 1").fetchone(), "ada") == (
+                        1,
+                    )
+                assert h.parts.instance._threads.waiting() == 0
+            await asyncio.gather(*checks)
 
     run(scenario)

@@ -70,7 +70,7 @@ async def ready_route(state: State) -> Response[Readiness]:
 
 
 async def _check_store(parts: Parts) -> None:
-    await parts.instance.run(parts.accounts.ping)
+    await parts.accounts.ping()
     if count := parts.users.unfolded():
         raise Busy(f"the disk did not take what {count} accounts have written; it is safe in their logs")
 

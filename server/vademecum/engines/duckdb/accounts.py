@@ -102,6 +102,7 @@ class Accounts:
         self._unfolded = False  # the disk did not take what is in the log; it is tried again
         instance.on_rebuilt.append(self._forget_file)
         self._lock = threading.Lock()  # one statement at a time: the file may be rewritten between two
+        self._pinging: asyncio.Future[None] | None = None
         self._turn = asyncio.Lock()  # one change at a time, with the memory of it
         self._ids: dict[str, str] = {}  # by email_key
         self.accounts: dict[str, Account] = {}
@@ -394,7 +395,13 @@ class Accounts:
                 for end in ("", ".wal"):
                     staged.with_name(staged.name + end).unlink(missing_ok=True)
 
-    def ping(self, cursor: Cursor) -> None:
+    async def ping(self) -> None:
+        """Check the file as `_ping` does. Concurrent callers share one check, so that none of them takes a thread more."""
+        if self._pinging is None or self._pinging.done():
+            self._pinging = asyncio.ensure_future(self._instance.run(self._ping, ACCOUNTS))
+        await asyncio.shield(self._pinging)
+
+    def _ping(self, cursor: Cursor) -> None:
         """A real read, for /ready, and, if the disk did not take the log, another try. Raises Busy if it still does not."""
         with self._lock:
             if self._unfolded:
