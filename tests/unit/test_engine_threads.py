@@ -167,3 +167,21 @@ def test_too_many_stuck_threads_end_the_process(monkeypatch: pytest.MonkeyPatch)
                 gate.set()
 
     asyncio.run(scenario())
+
+
+def test_rebuild_waits_for_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        gate, events = threading.Event(), []
+        async with opened(1) as instance:
+            monkeypatch.setattr(instance, "_is_invalid", lambda: True)
+            monkeypatch.setattr(instance, "_reconnect", lambda: events.append("reconnected"))
+            monkeypatch.setattr(instance, "_shrink", lambda: (gate.wait(60), events.append("shrunk")))
+            await instance.run(one)
+            instance.shrink()
+            rebuild = asyncio.create_task(instance._rebuild())
+            done, _ = await asyncio.wait([rebuild], timeout=0.2)
+            gate.set()
+            await rebuild
+            assert not done and events == ["shrunk", "reconnected"]
+
+    asyncio.run(scenario())

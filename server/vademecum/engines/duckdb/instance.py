@@ -164,9 +164,12 @@ class Instance:
         try:
             if not await asyncio.to_thread(self._is_invalid):
                 return
-            if self._calls:
-                await asyncio.wait(self._calls, timeout=REBUILD_S)
-            if self._calls or self.stuck_count():  # its files stay locked as long as a call has not returned
+            running = {*self._calls, *([self._shrinking] if self._shrinking is not None else [])}
+            if running:
+                await asyncio.wait(running, timeout=REBUILD_S)
+            if (
+                not all(call.done() for call in running) or self._calls or self.stuck_count()
+            ):  # its files stay locked as long as a call has not returned
                 self.end("DuckDB has to be started again, and a statement does not end")
             await asyncio.to_thread(self._reconnect)
             for follow in self.on_rebuilt:
