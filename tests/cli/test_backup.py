@@ -4,6 +4,7 @@ import hashlib
 import shutil
 from contextlib import nullcontext
 
+import duckdb
 import pytest
 
 from cli.home import MODELS, Home, live, rows, upload
@@ -291,6 +292,20 @@ def test_the_doctor_finds_nothing_wrong_with_a_healthy_folder(home):
     with home.serving() as server:
         checks = {one["check"]: one["detail"] for one in home.ok("doctor", "--json").json}
         assert server.url in checks["server"]
+
+
+@pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
+def test_doctor_names_damaged_segment(home, ada, with_server):
+    home.add("bob@example.org")
+    (path,) = home.data.glob(f"users/*/{ada}/records.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("UPDATE packs SET bodies = replace(bodies, 'a', 'b')")
+    with home.serving() if with_server else nullcontext():
+        looked = home.run("doctor", "--json")
+    (users,) = [one for one in looked.json if one["check"] == "users"]
+    assert looked.code == 1 and not users["ok"]
+    assert "ada@example.org" in users["detail"] and str(path) in users["detail"]
+    assert "vademecum restore" in users["detail"] and "bob@example.org" not in users["detail"]
 
 
 def test_the_doctor_asks_the_running_server_which_model_it_uses(home):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 import msgspec
 
-from vademecum.cli.door import at_desk
+from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.lock import locked
 from vademecum.cli.options import data_option, json_option, settings_to_begin
 from vademecum.engines.onnx import manifest
@@ -46,8 +46,8 @@ class Finding(NamedTuple):
 def doctor(data: Path, as_json: bool) -> None:
     """Look at everything that could be wrong and say what to do.
 
-    Opens every account's file as the server does: a log that a crash has damaged is repaired by that. Nothing else is
-    changed.
+    Opens every account's file as the server does: a log that a crash has damaged is repaired by that. Then reads it whole
+    and verifies its checksums; requests of that account wait meanwhile. Nothing else is changed.
     """
     findings = list(_examine(settings_to_begin(data)))
     if as_json:
@@ -155,13 +155,26 @@ def _examine_spool(data: Path, running: bool) -> Finding:
 
 def _examine_users(settings: Settings) -> Finding:
     try:
-        accounts = at_desk(settings, lambda desk: desk.call("GET", "/v1/accounts"))
+        accounts, problems = at_desk(settings, _verify_accounts)
     except VademecumError as error:
         return Finding("users", False, error.message)
-    problems = [account["problem"] for account in accounts if account["problem"]]
     if problems:
         return Finding("users", False, " ".join(problems))
-    return Finding("users", True, f"{len(accounts)} accounts, every file opens")
+    return Finding("users", True, f"{accounts} accounts, every segment of their files is sound")
+
+
+async def _verify_accounts(desk: Desk) -> tuple[int, list[str]]:
+    """Return how many accounts there are, and a sentence about each that has a problem."""
+    accounts = await desk.call("GET", "/v1/accounts")
+    problems = []
+    for account in accounts:
+        problem = account["problem"]
+        if problem is None:
+            body = {"userId": account["userId"]}
+            problem = (await desk.call("POST", "/v1/local/verify", json=body))["problem"]
+        if problem:
+            problems.append(f"{account['email']}: {problem}")
+    return len(accounts), problems
 
 
 def _examine_erasures(data: Path) -> Finding:

@@ -10,7 +10,7 @@ from vademecum.errors import Forbidden
 from vademecum.http.asked import Req
 from vademecum.http.auth import LOCAL_ADMIN
 from vademecum.services.accounts import Profile, by_id, change_admin, listed, profile
-from vademecum.services.backup import BackupManifest, Restored, backup, restore, restore_one
+from vademecum.services.backup import BackupManifest, Restored, backup, restore, restore_one, verify_account
 from vademecum.services.erase import erase_due
 from vademecum.services.gone_back import EpochsBegun, begin_epochs
 from vademecum.services.parts import Parts
@@ -34,6 +34,16 @@ class OneAccount(msgspec.Struct):
 class Administrator(msgspec.Struct, rename="camel"):
     user_id: str
     admin: bool
+
+
+class AccountId(msgspec.Struct, rename="camel"):
+    user_id: str
+
+
+class Verified(msgspec.Struct):
+    """`problem`: which file is damaged, and what to do, or None."""
+
+    problem: str | None
 
 
 class Erased(msgspec.Struct):
@@ -82,6 +92,13 @@ async def crowded_route(request: Req) -> list[str]:
     return sorted(_parts(request).limiter.crowded)
 
 
+@post("/v1/local/verify", include_in_schema=False, status_code=200)
+async def verify_route(request: Req, data: JSONBody[AccountId]) -> Verified:
+    """Its other requests wait meanwhile."""
+    parts = _parts(request)
+    return Verified(await verify_account(parts, by_id(parts, data.user_id).id))
+
+
 @post("/v1/local/administrator", include_in_schema=False, status_code=200)
 async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Profile:
     """Here alone: a stolen cookie of one administrator makes no other."""
@@ -95,6 +112,7 @@ ROUTES = [
     restore_route,
     restore_one_route,
     erase_route,
+    verify_route,
     epoch_route,
     crowded_route,
     administrator_route,

@@ -152,6 +152,14 @@ async def _verify_copy(parts: Parts, user_id: str, copy: Path, verifier: Verifie
     raise Broken(damage_of(parts, user_id, problem))
 
 
+async def verify_account(parts: Parts, user_id: str) -> str | None:
+    """Read every segment of an account's file while nobody has it open. Return a sentence about its damage, or None."""
+    async with Verifier() as verifier, parts.users.detached(user_id) as folder:
+        path = folder / RECORDS
+        problem = await verifier.problem(path) if path.exists() else None
+    return None if problem is None else damage_of(parts, user_id, problem)
+
+
 def damage_of(parts: Parts, user_id: str, problem: str) -> str:
     """Return a sentence that names a damaged file and the remedy."""
     return (
