@@ -328,7 +328,7 @@ def test_restore_ends_an_export_under_way(tmp_path, monkeypatch):
             for _ in range(4):
                 await anext(stream)
             async with h.parts.users.open(ada.id) as store:
-                await store.begin_anew(store.epoch)
+                await store.begin_epoch()
             with pytest.raises(OtherEpoch):
                 async for _ in stream:
                     pass

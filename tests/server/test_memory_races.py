@@ -9,6 +9,7 @@ from server.house import MODELS, house, run
 from vademecum.engines.duckdb.userstore import UserStore
 from vademecum.model import names
 from vademecum.model.limits import Limits
+from vademecum.services import remember
 from vademecum.services.remember import Memories
 
 LOST = "Gina lost her job at the bank."
@@ -115,7 +116,9 @@ def test_no_relationship_leads_into_another_project_whatever_ids_a_device_gave(t
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
 
-def test_one_conversation_has_at_most_five_extracted_memories(tmp_path):
+def test_full_session_takes_no_more_extracted_memories(tmp_path, monkeypatch):
+    monkeypatch.setattr(remember, "SESSION_MEMORIES_MAX", 5)
+
     async def scenario(h, model, ada):
         await talk(ada, episode("e1", "s1", userMessage="first"))
         await finished(ada)
@@ -130,7 +133,8 @@ def test_one_conversation_has_at_most_five_extracted_memories(tmp_path):
     scenario_of(tmp_path, scenario, first, second)
 
 
-def test_of_a_conversation_that_is_full_nothing_is_compared(tmp_path, monkeypatch):
+def test_full_session_compares_no_memories(tmp_path, monkeypatch):
+    monkeypatch.setattr(remember, "SESSION_MEMORIES_MAX", 5)
     compared = []
     repeated = Memories._repeated
 

@@ -11,7 +11,6 @@ import msgspec
 from vademecum.cli.door import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.errors import BadRequest, Conflict, NotFound
-from vademecum.model.ranking import fold
 from vademecum.model.said import FORGET_EVERYTHING
 
 
@@ -25,6 +24,8 @@ async def find_project(desk: Desk, email: str, project: str) -> str:
         cursor = page["next"]
     if any(one["id"] == project for one in projects):
         return project
+    from vademecum.model.ranking import fold  # loads NumPy
+
     found = [one["id"] for one in projects if fold(one["name"].strip()) == fold(project.strip())]
     if not found:
         raise NotFound(f"{email} has no project {project}. Nothing was changed.")
