@@ -130,6 +130,7 @@ class Threads:
         for thread in threads:
             while thread.is_alive() and not self._was_abandoned(thread):
                 thread.join(CHECK_S)
+        self._watchdog.join()  # one that lives at exit keeps the cursors, and DuckDB reports them as leaks
 
     def _was_abandoned(self, thread: threading.Thread) -> bool:
         with self._changed:
@@ -196,7 +197,10 @@ class Threads:
             for worker in running:
                 if worker.cursor is not None and worker.cursor.check(now):
                     self._abandon(worker)
-            time.sleep(CHECK_S)
+            if not self._closing.wait(CHECK_S):
+                continue
+            if self._has_running():
+                time.sleep(CHECK_S)
 
     def _has_running(self) -> bool:
         with self._changed:
