@@ -46,11 +46,13 @@ def found() -> list[Found]:
     return patterns()
 
 
+@pytest.mark.soak
 def test_no_pattern_is_quadratic(found):
     assert len(found) > 200
     assert slow_ones(found, LONG, SECONDS) == []
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("source", ["(a+)+b", "x*y", "<a[^>]*>"])
 def test_a_quadratic_pattern_is_noticed(source):
     assert slow_text(Found("here", re.compile(source), set()), LONG, SECONDS)
