@@ -62,7 +62,8 @@ class Reader:
         return {canary for place in places for canary in self.books.within(place, kind)}
 
     async def by_id(self, scope: Scope, there: dict[str, set[str]]) -> None:
-        for kind, ways in (("memories", ("", "/history")), ("entities", ("", "/relationships"))):
+        by_kind = {"episodes": [""], "memories": ["", "/history"], "entities": ["", "/relationships"]}
+        for kind, ways in by_kind.items():
             known = self.books.of(kind)
             for canary in self.rng.sample(sorted(known), min(self.sample, len(known))):
                 edges = {

@@ -96,6 +96,7 @@ TABLE = {
     "POST /v1/local/restore": [{"json": {"path": "/nowhere/{account}"}}],
     "POST /v1/local/restore-one": [{"json": {"path": "/nowhere", "email": "{email}"}}],
     "POST /v1/local/erase": [{"json": {"email": "{email}"}}, {"json": {"email": None}}],
+    "POST /v1/local/verify": [{"json": {"userId": "{account}"}}],
     "POST /v1/local/epoch": [{"json": {"email": "{email}"}}, {"json": {"email": None}}],
     "GET /v1/local/crowded": [{}],
     "POST /v1/local/administrator": [{"json": {"userId": "{account}", "admin": True}}],
