@@ -1,4 +1,4 @@
-"""`vademecum epoch`: have all devices of an account send again what they hold."""
+"""`vademecum epoch`: make all devices of an account upload their rows again."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 QUOTES = "quotes"  # stands in `model` of an answer that consists of quotations
 NOT_FOUND = "I could not find information about that in your documents."
 NO_DOCUMENTS = "This conversation has no documents yet. Add one, and ask again."
-_MARKUP = " \t\r\n\"'“”‘’*_`>"  # which models put around a sentence that they were told to repeat
+_MARKUP = " \t\r\n\"'“”‘’*_`>"  # characters that models put around a sentence they repeat
 
 
 def enters_prompts(model: str, ai_response: str) -> bool:

@@ -22,7 +22,7 @@ class AnswerText:
     """
 
     def __init__(self) -> None:
-        self.has_restarted = False  # the caller discards what it was given before, and resets this
+        self.has_restarted = False  # the caller discards the text so far and resets this
         self._state: Literal["begins", "thinks", "answers"] = "begins"
         self._closing = ""  # of the tag that was opened
         self._pending = ""  # may be the beginning of a tag

@@ -138,7 +138,7 @@ async def _copy_user(parts: Parts, user_id: str, copy: Path, target: Path) -> No
         with suppress(Busy):  # on a full disk the log is copied as it is
             async with parts.users.open(user_id, counts=False):  # repairs a log that a crash has damaged
                 pass
-    if parts.backstage.jobs["erase"].is_asked(user_id):  # what was deleted is not copied
+    if parts.backstage.jobs["erase"].is_asked(user_id):  # do not copy deleted text
         await parts.users.rewrite(user_id)
     async with parts.users.detached(user_id) as folder:
         with _writing(target):

@@ -17,7 +17,7 @@ from vademecum.services.scope import home_of, place_of, project_of
 
 
 def create(draft: Draft, fields: Json, limits: Limits) -> Json:
-    """A turn that is over. `fields` may have the `projectId` that its session is expected to be in, which is not stored.
+    """Store a finished turn. `projectId` in `fields` is the expected project of its session and is not stored.
     Raises NotFound for a session that is not there, Conflict for one that is in another project."""
     expected = fields.pop("projectId", None)
     if expected is not None:

@@ -131,7 +131,7 @@ class Recall:
             told = [one for one in found if not for_prompt or may_be_told(one.key, one.row)]
             if len(told) == len(found) or len(told) >= k or depth >= DEEPEST:
                 break
-            depth *= 4  # quotations have crowded out what may be told
+            depth *= 4  # quotation answers have filled the results
         async with self._users.open(user_id) as store:
             standing = await _lifted(store, told)
             results = _aged(store, standing[: max(k, CANDIDATES)], self._clock())

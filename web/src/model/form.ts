@@ -23,5 +23,5 @@ export function formOf(kept: Kept[], ours: Record<string, { version: number }>):
 /** The channel on which tabs that have an account open are asked to be loaded anew: a newer version waits for them. */
 export const askedOn = (userId: string) => `vademecum-asked-${userId}`;
 
-/** Asked on the same channel: to be loaded anew so that deleted text can be erased; only pages that nobody sees, or all. */
+/** Requests on the same channel to reload, so that deleted text can be erased: of hidden pages, or of all pages. */
 export const [ERASE, ERASE_NOW] = ["erase", "erase now"] as const;

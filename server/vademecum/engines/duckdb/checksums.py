@@ -15,7 +15,7 @@ DIGEST = 32  # characters
 
 
 class DamagedSegment(duckdb.SerializationException):
-    """A stored pack is not what was written."""
+    """A stored segment differs from the one that was written."""
 
     def __init__(self, collection: str, first: int, problem: str) -> None:
         super().__init__(f"segment {first} of {collection} {problem}")
@@ -40,7 +40,7 @@ def verify(
     heads: str | None = None,
     bodies: str | None = None,
 ) -> None:
-    """Compare what was read with the stored checksum, if there is one. Raises DamagedSegment."""
+    """Compare a segment with its stored checksum, if it has one. Raises DamagedSegment."""
     if stored is None:
         return
     for rest, expected in ((heads, stored[:DIGEST]), (bodies, stored[DIGEST:])):

@@ -1,4 +1,4 @@
-"""A cursor whose statements have deadlines. A watchdog calls `overdue`; it interrupts only the statement that it timed."""
+"""A cursor whose statements have deadlines. A watchdog calls `check`, which interrupts only the statement that it timed."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ INVALIDATED = "database has been invalidated because of a previous fatal error"
 
 
 class ReplacedError(duckdb.IOException):
-    """The path of an attached file leads to another file by now, so a commit would go where nobody finds it."""
+    """Another file has replaced the attached one on the disk, so a commit would be lost."""
 
     def __init__(self) -> None:
         super().__init__("it was replaced or removed while the server had it open")

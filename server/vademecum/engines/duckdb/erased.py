@@ -37,47 +37,49 @@ def _is_outdated(
 
 
 def erase_again(draft: Draft, lines: list[LedgerLine], places: Mapping[str, str | None]) -> int:
-    """Apply the ledger to restored records. Returns how many rows that the backup had died again.
+    """Apply the ledger to restored records. Return the number of rows that were deleted again.
 
-    Only what has a line of its own is buried. What would die with it has left it since the backup, or it would have one,
-    too: it goes to the project where it is by now (`places`), if that lives here. Else it is taken out without a
-    tombstone, and devices bring it: a dead project leaves none of its sessions to the pool, which would open them, but
-    those that are there by now. So does a row that died and came again: what it said before was deleted, what it says
-    now is on the devices.
+    Only rows with a ledger line of their own become tombstones. A dependent without a line has moved since the backup:
+    it is put into its current project (`places`) if that project exists here. Otherwise it is removed without a
+    tombstone, and devices upload it again. The sessions of a deleted project do not fall back to the pool, where their
+    memory would be visible, unless they have moved there. A row that was deleted and revived is removed too: its
+    restored content was deleted, and its current content is on the devices.
     """
-    # As the backup has them: a death heals the rows that name the dead one, and that takes a new seq.
-    came = {
+    # Remember each seq as restored: deleting a row changes the rows that refer to it, which then take a new seq.
+    restored_seqs = {
         key: head.seq
         for gone in (False, True)
         for key in draft.keys(deleted=gone)
         if (head := draft.head(key))
     }
-    told = newest(lines)
-    forgetting = told.pop("", None)
-    buried = _forget_again(draft, forgetting, came) if forgetting is not None else 0
-    dead = [key for key, line in told.items() if not line.revived and _is_due(draft, key, line, came)]
-    draft.prefetch(dead)
-    for key in dead:
+    line_of = newest(lines)
+    forgetting = line_of.pop("", None)
+    deleted_count = _forget_again(draft, forgetting, restored_seqs) if forgetting is not None else 0
+    deleted_keys = [
+        key for key, line in line_of.items() if not line.revived and _is_due(draft, key, line, restored_seqs)
+    ]
+    draft.prefetch(deleted_keys)
+    for key in deleted_keys:
         is_here = draft.head(key) is not None
-        buried += is_here
+        deleted_count += is_here
         draft.bury(key, draft.row(key) if is_here else {"id": key.partition("/")[2]})
     returning = [
         key
-        for key, line in told.items()
-        if line.revived and came.get(key, line.seq) < line.seq and _is_synced(draft, key)
+        for key, line in line_of.items()
+        if line.revived and restored_seqs.get(key, line.seq) < line.seq and _is_synced(draft, key)
     ]
-    # Those that the ledger buries are buried by now: whatever else would go with them has left them.
-    elsewhere = [*cascade.orphans(draft, dead), *_sessions_of(draft, dead)]
+    # The rows of the ledger are tombstones now. Their remaining dependents have moved since the backup.
+    elsewhere = [*cascade.orphans(draft, deleted_keys), *_sessions_of(draft, deleted_keys)]
     draft.prefetch(elsewhere)
     staying = [key for key in elsewhere if _may_stay(draft, key, places)]
     for key in staying:
         _put_into(draft, key, places[key])
     cascade.take_out(draft, [*returning, *set(elsewhere).difference(staying)])
-    cascade.heal(draft, dead)
-    return buried
+    cascade.heal(draft, deleted_keys)
+    return deleted_count
 
 
-def _forget_again(draft: Draft, line: LedgerLine, came: Mapping[str, int]) -> int:
+def _forget_again(draft: Draft, line: LedgerLine, restored_seqs: Mapping[str, int]) -> int:
     draft.forgotten_at = max(draft.forgotten_at, line.forgotten_at)
     count = 0
     for key in list(draft.keys()):
@@ -87,34 +89,34 @@ def _forget_again(draft: Draft, line: LedgerLine, came: Mapping[str, int]) -> in
         if head.seq == WAITING:
             if draft.row(key)["createdAt"] < line.forgotten_at:
                 draft.take_out(key)
-        elif came[key] <= line.seq:
+        elif restored_seqs[key] <= line.seq:
             count += len(cascade.kill(draft, key))
     return count
 
 
-def _is_due(draft: Draft, key: str, line: LedgerLine, came: Mapping[str, int]) -> bool:
-    """Is this death to be told again?"""
+def _is_due(draft: Draft, key: str, line: LedgerLine, restored_seqs: Mapping[str, int]) -> bool:
+    """Return whether devices need the tombstone of this line again."""
     head = draft.head(key)
     if head is None:
-        return _is_synced(draft, key)  # else there is no device to be told
-    return not head.deleted and came[key] <= line.seq  # later: its owner brought it back to life
+        return _is_synced(draft, key)  # devices do not have rows of other collections
+    return not head.deleted and restored_seqs[key] <= line.seq  # with a later seq, it was revived
 
 
 def _is_synced(draft: Draft, key: str) -> bool:
-    """Not if nobody here has written the ledger's line."""
+    """Return whether devices sync this row. A line with an unknown collection comes from another version."""
     collection = draft.collections.get(key.partition("/")[0])
     return collection is not None and collection.synced
 
 
-def _sessions_of(draft: Draft, dead: list[str]) -> list[str]:
-    """Those of the dead projects: they outlive them."""
-    projects = [key for key in dead if key.startswith(PROJECTS)]
+def _sessions_of(draft: Draft, deleted_keys: list[str]) -> list[str]:
+    """Return the sessions of deleted projects, which outlive their project."""
+    projects = [key for key in deleted_keys if key.startswith(PROJECTS)]
     named = sorted({key for project in projects for key in draft.dependents(project)})
     return [key for key in named if key.startswith(SESSIONS)]
 
 
 def _may_stay(draft: Draft, key: str, places: Mapping[str, str | None]) -> bool:
-    """Is it known where the row is by now, and is that here, too?"""
+    """Return whether the row's current project is known and exists here."""
     if key not in places or draft.head(key) is None:
         return False
     project_id = places[key]
@@ -122,7 +124,7 @@ def _may_stay(draft: Draft, key: str, places: Mapping[str, str | None]) -> bool:
 
 
 def _put_into(draft: Draft, key: str, project_id: str | None) -> None:
-    """Into the project, or into the pool."""
+    """Move a row into a project, or into the pool."""
     row = {name: value for name, value in draft.row(key).items() if name != "projectId"}
     row |= {"projectId": project_id} if project_id is not None else {}
     draft.put(key, row, msgspec.json.encode(row))

@@ -90,9 +90,11 @@ def end_process(reason: str) -> None:
 
 
 class Instance:
-    """`on_damage` is told the owner of a call that met damage, and the reason; it returns whether that owner is fenced or
-    known to be spared. `on_rebuilt` is called when all files
-    have been detached because DuckDB had to be started again. `end` ends the process; both run in the event loop."""
+    """One DuckDB for all files. The callbacks run in the event loop.
+
+    `on_damage(owner, reason)` is called when a call finds damage. It returns False if the whole process must end.
+    `on_rebuilt` is called after DuckDB was started again, which detaches all files. `end` ends the process.
+    """
 
     _numbers = itertools.count(1)
 

@@ -78,7 +78,7 @@ def _live_bodies(draft: Draft, keys: Sequence[str]) -> dict[str, bytes]:
 
 
 async def _attempts() -> AsyncIterator[None]:
-    """To read again what a commit moved between the asking and the reading: soon at first, then with patience."""
+    """Yield once for each read attempt, with a growing pause: a commit may move rows between lookup and read."""
     for attempt in range(READ_ATTEMPTS):
         yield
         await asyncio.sleep(attempt / 1000)
@@ -86,8 +86,7 @@ async def _attempts() -> AsyncIterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """What waits for the writer. `tidy`: packs that its commit is to write again without their stale rows. `seals`: checksums
-    of packs that have none."""
+    """A queued write. Its commit also compacts the segments in `tidy` and stores the checksums in `seals`."""
 
     work: Callable[[Draft], Any]
     answer: asyncio.Future[Any]

@@ -37,7 +37,7 @@ REFUSAL_MAX = 64 * 2**10
 LIMIT, NEWER_LIMIT = "max_tokens", "max_completion_tokens"
 JSON, HTML = "application/json", "text/html"
 _EXPLAINED = (httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY, httpx.codes.INTERNAL_SERVER_ERROR)
-# What the chat templates of Gemma, older Mistral models and others say of a system message.
+# Errors of the chat templates of Gemma, older Mistral models and others that accept no system message.
 _NO_SYSTEM_ROLE = re.compile(
     rb"system (?:role|message|prompt)s?(?: is| are)? (?:not|un) ?support|only user and assistant roles|roles must alternate",
     re.I,

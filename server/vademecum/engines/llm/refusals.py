@@ -37,8 +37,8 @@ def broken_off() -> AssistantBroke:
 
 def garbled() -> AssistantBroke:
     return AssistantBroke(
-        "The assistant sent what is no answer. If it happens again, whoever runs the server "
-        "should look at the address: `vademecum doctor`."
+        "The assistant sent a reply that is not an answer. If it happens again, ask your administrator to check the "
+        "assistant's address with `vademecum doctor`."
     )
 
 
@@ -51,7 +51,7 @@ def empty(finish: str | None, max_tokens: int) -> AssistantBroke:
     if finish == "length":
         return AssistantBroke(
             f"The assistant used all {max_tokens:,} tokens that an answer may have before it wrote any text, most "
-            "likely on reasoning. Asking again rarely helps: ask for something smaller, or ask whoever runs the server "
+            "likely on reasoning. Asking again rarely helps: ask for something smaller, or ask your administrator "
             "for a model that reasons less."
         )
     return (

@@ -33,7 +33,7 @@ export interface KnownAccount {
 export interface Leftover {
   since: string;
   deletes: number;
-  /** Names of RxDB's storages: collections, and what it keeps beside them. */
+  /** Names of RxDB storages: collections and their replication metadata. */
   storages: string[];
   /** Everything was forgotten: do not wait until it is due. */
   atOnce?: boolean;
