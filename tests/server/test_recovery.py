@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from property.rows import fact
@@ -107,5 +109,47 @@ def test_start_puts_moved_log_back(tmp_path: Path) -> None:
             (folder / LOG).replace(folder / f"{LOG}.moved")
             h.parts.users.sweep()
             assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
+
+    run(scenario)
+
+
+def test_bad_unsealed_segment_is_not_copied_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        attempts = 0
+
+        async def counted(path: Path, children: set[asyncio.subprocess.Process]) -> None:
+            nonlocal attempts
+            attempts += 1
+            await recover(path, children)
+
+        recover = recovery.recover
+        monkeypatch.setattr(recovery, "recover", counted)
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            async with h.parts.users.detached(ada.id) as folder:
+                with duckdb.connect(folder / "records.duckdb") as connection:
+                    connection.execute("UPDATE packs SET checksum = NULL, heads = replace(heads, '\"', '')")
+            for _ in range(4):
+                assert (await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")).status_code == 503
+                await soon(lambda: not h.parts.users.recovery._tasks)
+            assert attempts == 1 and h.parts.users.fences.reason(ada.id) is not None
+
+    run(scenario)
+
+
+def test_account_that_fails_after_a_recovery_waits_for_the_next(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            h.parts.users.fences.fence(ada.id, "it was damaged")
+            await recovered(h, ada)
+            await soon(lambda: not h.parts.users.recovery._tasks)
+            h.parts.users.fences.fence(ada.id, "it was damaged again")
+            await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")
+            assert not h.parts.users.recovery._tasks
 
     run(scenario)

@@ -54,16 +54,3 @@ def decoded(collection: str, first: int, *columns: tuple[Callable[[str], list[An
         return list(zip(*(decode(text) for decode, text in columns), strict=True))
     except (msgspec.DecodeError, ValueError) as error:
         raise DamagedSegment(collection, first, f"cannot be decoded ({error})") from error
-
-
-def verify_all(connection: duckdb.DuckDBPyConnection, alias: str) -> None:
-    """Read every pack of an attached file and verify those that have a checksum. Raises DamagedSegment."""
-    has_checksums = connection.execute(
-        "SELECT 1 FROM duckdb_columns() WHERE database_name = ? AND table_name = 'packs' AND column_name = 'checksum'",
-        [alias],
-    ).fetchall()
-    columns = f"collection, first, seqs, {'checksum' if has_checksums else 'NULL'}, heads, bodies"
-    found = connection.execute(f"SELECT {columns} FROM {alias}.main.packs")
-    while rows := found.fetchmany(64):
-        for collection, first, seqs, stored, heads, bodies in rows:
-            verify(collection, first, seqs, stored, heads=heads, bodies=bodies)

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+import duckdb
 import msgspec
 
 from vademecum.engines.duckdb.checksums import checksum, decoded, verify
@@ -309,6 +310,25 @@ def inspect(
         else:
             invalid.append((name, first))
     return seals, invalid
+
+
+def verify_all(connection: duckdb.DuckDBPyConnection, alias: str) -> None:
+    """Verify and decode every pack and waiting row of an attached file. Raises DamagedSegment."""
+    has_checksums = connection.execute(
+        "SELECT 1 FROM duckdb_columns() WHERE database_name = ? AND table_name = 'packs' AND column_name = 'checksum'",
+        [alias],
+    ).fetchall()
+    columns = COLUMNS if has_checksums else COLUMNS.replace("checksum", "NULL")
+    found = connection.execute(f"SELECT {columns} FROM {alias}.main.packs")
+    while rows := found.fetchmany(64):
+        for first, name, seqs, heads, bodies, stored_sum in rows:
+            verify(name, first, seqs, stored_sum, heads=heads, bodies=bodies)
+            decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads), (_raws.decode, bodies))
+    found = connection.execute(f"SELECT id, head, body FROM {alias}.main.waiting")
+    while rows := found.fetchmany(64):
+        for key, head, body in rows:
+            name = key.partition("/")[0]
+            decoded(name, WAITING, (_heads.decode, f"[{head}]"), (_raws.decode, f"[{body}]"))
 
 
 # -- writing -------------------------------------------------------------------------------------------------------

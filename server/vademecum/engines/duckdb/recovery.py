@@ -18,15 +18,16 @@ from pathlib import Path
 import duckdb
 import structlog
 
-from vademecum.engines.duckdb.checksums import verify_all
+from vademecum.engines.duckdb import packs
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS
 from vademecum.engines.duckdb.instance import Connection, connect, cut_damaged_wal
 from vademecum.engines.duckdb.userfile import publish_file, staged
 
-AGAIN_S = 60.0  # doubled after each failure
+AGAIN_S = 60.0  # doubled after each attempt
 AGAIN_MAX_S = 3600.0
+STABLE_S = 600.0  # an account that has worked for this long starts again with the shortest wait
 _log = structlog.get_logger("vademecum.recovery")
 
 
@@ -37,7 +38,8 @@ class Recovery:
         self._fences = fences
         self._detached = detached
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._failures: dict[str, int] = {}
+        self._attempts: dict[str, int] = {}  # in a row
+        self._recovered_at: dict[str, float] = {}  # on the monotonic clock
         self._not_before: dict[str, float] = {}  # on the monotonic clock
         self._turn = asyncio.Semaphore(1)
         self._is_closing = False
@@ -50,7 +52,8 @@ class Recovery:
                 child.kill()
 
     def begin(self, user_id: str) -> None:
-        """Try to recover a fenced account in the background, unless that failed a short while ago."""
+        """Try to recover a fenced account in the background, unless the last attempt was a short while ago. That
+        holds after a success, too: a file that fails again at once must not be copied again and again."""
         due = time.monotonic() >= self._not_before.get(user_id, 0.0)
         if due and user_id not in self._tasks and not self._is_closing:
             task = self._tasks[user_id] = asyncio.ensure_future(self._recover(user_id))
@@ -64,20 +67,29 @@ class Recovery:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _recover(self, user_id: str) -> None:
+        recovered_at = self._recovered_at.pop(user_id, None)
+        if recovered_at is not None and time.monotonic() - recovered_at > STABLE_S:
+            self._attempts.pop(user_id, None)
         try:
             async with self._turn, self._detached(user_id) as folder:
                 if self._fences.reason(user_id) is None:  # a restore was quicker
                     return
                 await recover(folder / RECORDS, self._children)
                 self._fences.lift(user_id)
-            self._failures.pop(user_id, None)
+            self._recovered_at[user_id] = time.monotonic()
+            self._wait(user_id)
         except Exception as error:
-            failures = self._failures[user_id] = self._failures.get(user_id, 0) + 1
-            wait_s = min(AGAIN_S * 2 ** (failures - 1), AGAIN_MAX_S)
-            self._not_before[user_id] = time.monotonic() + wait_s
+            wait_s = self._wait(user_id)
             _log.error(
                 "a fenced account could not be recovered", account=user_id, retry_s=wait_s, exc_info=error
             )
+
+    def _wait(self, user_id: str) -> float:
+        """Put off the next attempt. Return for how many seconds."""
+        attempts = self._attempts[user_id] = self._attempts.get(user_id, 0) + 1
+        wait_s = min(AGAIN_S * 2.0 ** min(attempts - 1, 10), AGAIN_MAX_S)
+        self._not_before[user_id] = time.monotonic() + wait_s
+        return wait_s
 
 
 async def recover(path: Path, children: set[asyncio.subprocess.Process]) -> None:
@@ -124,7 +136,7 @@ def _copy(path: str, new: str) -> None:
     target = new.replace("'", "''")
     with connect(":memory:") as connection:
         _attach_source(connection, Path(path))
-        verify_all(connection, "source")
+        packs.verify_all(connection, "source")
         connection.execute(f"ATTACH '{target}' AS target")
         connection.execute("COPY FROM DATABASE source TO target")
         if Path(f"{path}.wal.damaged").exists():

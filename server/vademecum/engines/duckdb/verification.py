@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from vademecum.engines.duckdb.checksums import verify_all
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.instance import connect
+from vademecum.engines.duckdb.packs import verify_all
 
 PROBLEM_MAX = 500  # characters
 
