@@ -27,17 +27,23 @@ async def hang(client: httpx.AsyncClient, token: str) -> int:
         return 0
 
 
+def hanging_server(tmp_path: Path, **settings: str) -> tuple[Served, Path]:
+    """Return a server and a folder: reads of an account hang while the folder has a file with the account's id."""
+    hanging = tmp_path / "hanging"
+    hanging.mkdir()
+    served = Served(
+        tmp_path / "data",
+        tmp_path / "no models",
+        {"statement_read_s": "0.5", **settings},
+        environment={"HANGING": str(hanging)},
+        program=PROGRAM,
+    )
+    return served, hanging
+
+
 def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
     async def scenario() -> None:
-        hanging = tmp_path / "hanging"
-        hanging.mkdir()
-        served = Served(
-            tmp_path / "data",
-            tmp_path / "no models",
-            {"statement_read_s": "0.5"},
-            environment={"HANGING": str(hanging)},
-            program=PROGRAM,
-        )
+        served, hanging = hanging_server(tmp_path)
         client = await served.start()
         try:
             people = [await served.add_user(f"p{number}@example.org") for number in range(4)]
@@ -73,15 +79,7 @@ def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
 
 def test_shutdown_with_a_stuck_thread_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
-        hanging = tmp_path / "hanging"
-        hanging.mkdir()
-        served = Served(
-            tmp_path / "data",
-            tmp_path / "no models",
-            {"statement_read_s": "0.5", "attached_max": "1"},
-            environment={"HANGING": str(hanging)},
-            program=PROGRAM,
-        )
+        served, hanging = hanging_server(tmp_path, attached_max="1")
         client = await served.start(anew=True)
         assert served.process is not None
         try:
