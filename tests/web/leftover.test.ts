@@ -27,7 +27,7 @@ test("pages reload less and less often while an erasure fails", async () => {
   const asked = vi.spyOn(BroadcastChannel.prototype, "postMessage");
   const timesAsked = () => asked.mock.calls.filter(([message]) => message === ERASE_NOW).length;
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
-  vi.stubGlobal("navigator", {}); // this version of Node.js has none
+  vi.stubGlobal("navigator", { locks: { query: async () => ({ held: [] }) } }); // this version of Node.js has none
   onTestFinished(() => {
     vi.useRealTimers();
     vi.unstubAllGlobals();

@@ -25,3 +25,6 @@ export const askedOn = (userId: string) => `vademecum-asked-${userId}`;
 
 /** Requests on the same channel to reload, so that deleted text can be erased: of hidden pages, or of all pages. */
 export const [ERASE, ERASE_NOW] = ["erase", "erase now"] as const;
+
+/** The lock of a page that forgets everything of an account: it removes the account from this device by itself. */
+export const forgettingLockOf = (userId: string) => `vademecum-forgetting-${userId}`;

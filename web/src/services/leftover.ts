@@ -7,7 +7,7 @@
 
 import type { Device, Leftover } from "../engines/device/device.ts";
 import { ALL, recover, rewriteStorages } from "../engines/records/records.ts";
-import { askedOn, ERASE, ERASE_NOW } from "../model/form.ts";
+import { askedOn, ERASE, ERASE_NOW, forgettingLockOf } from "../model/form.ts";
 import { now, type House } from "./house.ts";
 import { ifAlone } from "./presence.ts";
 import type { Syncing } from "./sync.ts";
@@ -112,6 +112,8 @@ export class Leftovers {
     if (!this.#syncing.running || !leftover || !isDue(leftover) || !(await hasRoom())) return;
     if (leftover.asked && Date.now() < Date.parse(leftover.asked.nextAt)) return;
     if (!leftover.atOnce && (kind !== "live" || waiting > 0)) return;
+    const { held = [] } = await navigator.locks.query();
+    if (held.some(({ name }) => name === forgettingLockOf(account.userId))) return;
     await this.#backOff();
     this.#pages.postMessage(leftover.atOnce ? ERASE_NOW : ERASE);
   }

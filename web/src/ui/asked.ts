@@ -3,7 +3,6 @@
 import { useEffect, useState } from "react";
 import { askedOn, ERASE, ERASE_NOW } from "../model/form.ts";
 import { useDesk } from "./desk.tsx";
-import { isForgettingHere } from "./leaving.ts";
 
 /** It asks so often that after this long it has gone. */
 const GONE_MS = 3_000;
@@ -20,7 +19,7 @@ export function useAsked(): boolean {
     let gone: ReturnType<typeof setTimeout> | undefined;
     others.onmessage = async ({ data }: MessageEvent) => {
       const isErasure = data === ERASE || data === ERASE_NOW;
-      if ((data === ERASE && !document.hidden) || (isErasure && isForgettingHere())) return;
+      if (data === ERASE && !document.hidden) return;
       if (!(await desk.isBusy()) && !isSomethingWritten()) return location.reload();
       if (isErasure) return; // it is erased when the app is next opened
       setAsked(true);

@@ -1,5 +1,6 @@
 /** Who signs out or wipes in one tab does it in all: no other tab may go on writing rows that are being removed. */
 
+import { forgettingLockOf } from "../model/form.ts";
 import type { RemoteDesk } from "./desk.tsx";
 import { forgetDrafts } from "./draft.ts";
 import { Shared, useShared } from "./shared.ts";
@@ -10,13 +11,16 @@ others.onmessage = ({ data }: MessageEvent<string>) => location.replace(data);
 
 /** True while this tab itself forgets everything, and has still to show the receipt, or what went wrong. */
 const isForgetting = new Shared(false);
+let endForgetting = () => {};
 
-export function setForgetting(here: boolean): void {
-  isForgetting.set(here);
-}
-
-export function isForgettingHere(): boolean {
-  return isForgetting.value;
+/** The account that this page forgets, or null. While it does, no page is asked to reload for an erasure. */
+export function setForgetting(userId: string | null): void {
+  endForgetting();
+  endForgetting = () => {};
+  isForgetting.set(userId !== null);
+  if (userId === null) return;
+  const ended = new Promise<void>((resolve) => (endForgetting = resolve));
+  void navigator.locks.request(forgettingLockOf(userId), { mode: "shared" }, () => ended);
 }
 
 export function useIsForgetting(): boolean {

@@ -31,7 +31,7 @@ export function useForgetting(): Forgetting {
 }
 
 export async function forget(desk: RemoteDesk, userId: string): Promise<void> {
-  setForgetting(true);
+  setForgetting(userId);
   state.set({ busy: true });
   try {
     const receipt = await desk.forgetEverything();
@@ -44,7 +44,7 @@ export async function forget(desk: RemoteDesk, userId: string): Promise<void> {
     if (!state.isShown) leaveTo("/memory"); // nothing is left of the page that is shown instead
   } catch (error) {
     state.set({ busy: false, problem: said(error) });
-    if (!state.isShown) setForgetting(false);
+    if (!state.isShown) setForgetting(null);
   }
 }
 
@@ -81,6 +81,6 @@ function listen(listener: () => void): () => void {
     if (state.value.busy) return;
     if (state.value.done) return location.reload();
     state.set({ busy: false });
-    setForgetting(false);
+    setForgetting(null);
   };
 }
