@@ -58,7 +58,7 @@ def test_answer_is_read_in_every_form(tmp_path, rule, text):
         (Rule(say=[], finish="content_filter"), "content filter"),
         (Rule(raw=form("llm-error-vllm.sse")), "failure of its own"),
         (Rule(raw='error: {"code":500}\n'), "failure of its own"),
-        (Rule(raw="Hello world\n"), "no answer"),
+        (Rule(raw="Hello world\n"), "not an answer"),
     ],
 )
 def test_failed_answer_gives_the_true_reason(tmp_path, rule, words):
