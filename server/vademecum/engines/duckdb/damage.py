@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import duckdb
 
 from vademecum.errors import is_full
 
 INVALIDATED = "database has been invalidated because of a previous fatal error"
+SCARCE = tuple(os.strerror(one) for one in (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN))
+# Causes outside the file, which only a person can remove: rights, another process, another kind of file, a newer version.
+OUTSIDE = (
+    *(os.strerror(one) for one in (errno.EACCES, errno.EPERM, errno.EROFS, errno.EISDIR, errno.ELOOP)),
+    "Could not set lock on file",
+    "storage version number",
+)
 
 
 class ReplacedError(duckdb.IOException):
@@ -24,6 +34,8 @@ def reason(error: duckdb.Error) -> str | None:
     if isinstance(error, duckdb.FatalException):
         return f"the disk failed while it was written ({said})"
     if isinstance(error, duckdb.IOException):
+        if is_scarce(error) or any(cause in said for cause in OUTSIDE):
+            return None
         return f"it cannot be read or written ({said})"
     if (
         isinstance(error, duckdb.InternalException | duckdb.SerializationException)
@@ -31,6 +43,11 @@ def reason(error: duckdb.Error) -> str | None:
     ):
         return f"it is damaged ({said})"
     return None
+
+
+def is_scarce(error: duckdb.Error) -> bool:
+    """Return whether the process or the machine has too few file handles or too little memory just now."""
+    return any(cause in str(error) for cause in SCARCE)
 
 
 def is_passing(error: duckdb.Error) -> bool:

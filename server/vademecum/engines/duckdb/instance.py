@@ -135,6 +135,8 @@ class Instance:
     def _ran(self, owner: str, ended: asyncio.Future[T]) -> None:
         self._calls.discard(ended)
         error = None if ended.cancelled() else ended.exception()
+        if isinstance(error, Broken):  # a file could not be attached
+            error = error.__cause__
         if isinstance(error, duckdb.Error):
             if (reason := damage.reason(error)) is not None:
                 self.on_damage(owner, reason)
@@ -264,7 +266,7 @@ class Instance:
     def _attach(self, path: Path) -> str:
         alias = f"u{next(self._numbers)}"
         with self.timed_for(path):
-            self.cursor().execute(f"ATTACH '{_quoted(path)}' AS {alias}")
+            self.cursor().execute(f"ATTACH '{_quoted(path)}' AS {alias} (TYPE duckdb)")
         self._attached.add(alias)
         return alias
 
@@ -312,11 +314,11 @@ def _quoted(path: Path) -> str:
 
 
 def _cannot_be_opened(path: Path, error: duckdb.Error, cure: str) -> VademecumError:
-    if is_full(error):
+    if is_full(error) or damage.is_scarce(error):
         return not_now()
     return Broken(
         f"The file {path.name} of folder {path.parent.name} cannot be opened ({error}). If another process holds it, "
-        f"stop that one; {cure}."
+        f"stop that one; if the server may not read or write it, let it; {cure}."
     )
 
 

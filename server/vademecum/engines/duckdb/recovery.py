@@ -151,7 +151,7 @@ def _copy(path: str, new: str) -> None:
 def _attach_source(connection: Connection, path: Path) -> None:
     """Attach read-only, so that a file that cannot be read whole stays as it is. Print a notice if its log is cut."""
     source = str(path).replace("'", "''")
-    statement = f"ATTACH '{source}' AS source (READ_ONLY)"
+    statement = f"ATTACH '{source}' AS source (TYPE duckdb, READ_ONLY)"
     try:
         connection.execute(statement)
     except duckdb.Error as error:

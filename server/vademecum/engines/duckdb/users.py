@@ -129,7 +129,7 @@ class Users:
         with self._held(user_id):
             try:
                 store = await self._acquire(user_id, counts=counts)
-            except (Busy, duckdb.Error):
+            except (Busy, Broken, duckdb.Error):
                 self.fences.check(user_id)
                 raise
             try:

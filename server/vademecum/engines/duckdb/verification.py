@@ -75,7 +75,7 @@ def _problem(path: str) -> str | None:
     quoted = path.replace("'", "''")
     try:
         with connect(":memory:") as connection:
-            connection.execute(f"ATTACH '{quoted}' AS source (READ_ONLY)")
+            connection.execute(f"ATTACH '{quoted}' AS source (TYPE duckdb, READ_ONLY)")
             verify_all(connection, "source")
     except Exception as error:
         return f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"[:PROBLEM_MAX]
