@@ -123,6 +123,18 @@ def test_the_101st_document_is_refused_in_words(tmp_path):
     run(scenario)
 
 
+def test_account_is_warned_from_90_documents(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(89))) == []
+            assert not (await ada.call("GET", "/v1/documents/suggestions")).json()["warn"]
+            assert await ada.push("documents", document(ada.id, "d89")) == []
+            assert (await ada.call("GET", "/v1/documents/suggestions")).json()["warn"]
+
+    run(scenario)
+
+
 def test_a_refused_file_is_named_short_and_without_what_turns_the_sentence_round(tmp_path):
     name = f"\u202einvoice{'x' * 3000}\u2067fdp.exe"
 

@@ -7,6 +7,10 @@ from vademecum.services.rates import DELAY_MAX_S, Limiter
 from vademecum.settings import Rates, default_tiers, from_environment
 
 
+def test_default_address_is_the_loopback(tmp_path):
+    assert from_environment({}, data=tmp_path).host == "127.0.0.1"
+
+
 def test_what_is_not_named_of_a_tier_keeps_the_default_of_that_tier(tmp_path):
     settings = from_environment({"VADEMECUM_TIERS": '{"FREE": {"documents": 20}}'}, data=tmp_path)
     before = default_tiers()

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from property.rows import NEW, day, dead, episode, fact, marked, session, unmarked
+from property.rows import NEW, day, dead, document, episode, fact, marked, session, unmarked
 from property.wire import alone, base, codes, forget, send, seqs, stored
 
 
@@ -158,5 +158,17 @@ def test_a_mark_is_ignored_in_what_is_assumed(tmp_path):
         await send(ada, "facts", (fact("f"), None))
         assert await send(ada, "facts", (fact("f", value="x"), marked(fact("f"), "other:1"))) == []
         assert await stored(ada, "facts", "f") == fact("f", value="x")
+
+    alone(tmp_path, scenario)
+
+
+def test_frozen_field_keeps_its_first_value(tmp_path):
+    async def scenario(ada):
+        row = document(ada.id, "d", originSessionId="first")
+        await send(ada, "documents", (row, None))
+        edited = {**row, "originSessionId": "second", "filename": "renamed.txt"}
+        kept = {**edited, "originSessionId": "first"}
+        assert await send(ada, "documents", (edited, row)) == [kept]
+        assert await stored(ada, "documents", "d") == kept
 
     alone(tmp_path, scenario)
