@@ -201,7 +201,9 @@ test("a file loads the worker and the one parser that it needs", async () => {
   const start = browser.requests.filter((url) => url.startsWith(site.url));
   expect(start.some((url) => /assets\/index/u.test(url))).toBe(true);
   const [text, word, pdf] = [await loaded("long.txt"), await loaded("lease.docx"), await loaded("lease.pdf")];
-  expect(text.names.filter((name) => name !== "parsed")).toEqual(["worker"]); // and what all parsers share
+  const parsers = ["word", "slides", "workbook", "odt", "epub", "html", "rtf", "pdf"];
+  expect(text.names).toContain("worker");
+  expect(text.names.filter((name) => parsers.includes(name))).toEqual([]);
   expect(text.size).toBeLessThan(20_000);
   expect(word.names).not.toContain("pdf");
   expect(word.size).toBeLessThan(30_000);

@@ -24,6 +24,7 @@ from unit.files import (
     test_honest,
     test_looks,
     test_numbering,
+    test_odd_parts,
     test_odt,
     test_office,
     test_sniff,
@@ -156,6 +157,10 @@ def formats() -> Iterator[tuple[str, bytes]]:
     yield "hidden drawn.docx", test_drawn.word_drawn('hidden="1"')
     yield "changed.pptx", test_formats.changed_deck()
     yield "lost.docx", test_word.docx_lost("NULL")
+    for path in sorted(test_odd_parts.CASES.iterdir()):
+        yield path.name, path.read_bytes()
+    for name, (data, _) in test_odd_parts.CHUNKS.items():
+        yield f"with {name}.docx", test_odd_parts.with_chunk(name, data)
     yield "rows.xlsx", making.workbook(**SHEETS)
     yield "prices.xlsx", making.workbook(Prices=test_table.PRICES)
     remarked = [[*row, "sold" if n % 40 == 0 else None] for n, row in enumerate(test_table.PRICES)]

@@ -23,6 +23,7 @@ from vademecum.engines.files.package import Package, Relation, qn
 from vademecum.engines.files.parsed import DOCX, Limits, Parsed, Part, Unreadable, joined
 from vademecum.engines.files.properties import VALUE, child, switch, value
 from vademecum.engines.files.sniff import sniff
+from vademecum.engines.files.text import parse_rtf
 
 _MAIN = "word/document.xml"
 
@@ -127,7 +128,8 @@ def _headings(styles: Any) -> set[str]:
 
 
 def _chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
-    """Return the text of a file within the document, which Word shows in its place: HTML, plain text or DOCX."""
+    """Return the text of a file within the document, which Word shows in its place: HTML, RTF, plain text or
+    DOCX."""
     relation = document.relations.get(mark.get(qn("r:id")), Relation("", None))
     if relation.place is None:
         return []
@@ -138,6 +140,8 @@ def _chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
             return parse(data, limits, is_chunk=True).parts
         if kind == "text/html":
             return html_parts(decode(data))
+        if kind == "text/rtf":
+            return parse_rtf(data, limits).parts
         return [Part(decode(data))] if kind == "text/plain" else []
     except Unreadable as error:
         if error.code not in ("DAMAGED", "EMPTY", "UNSUPPORTED_TYPE", "GARBLED"):

@@ -3,7 +3,7 @@
 import { Inflate } from "fflate";
 import { crc32 } from "../../model/crc32.ts";
 import { latin1 } from "./encoding.ts";
-import { LIMITS, Unreadable } from "./parsed.ts";
+import { isOutOfMemory, LIMITS, Unreadable } from "./parsed.ts";
 import { parseXml, type XmlNode } from "./xml.ts";
 
 interface Member {
@@ -22,17 +22,20 @@ const LONGER = 0xffffffff; // in place of a number: it stands elsewhere
 const LONG = 1; // what is said further: these numbers
 const [STORED, DEFLATED] = [0, 8];
 const SLICE = 65_536;
+/** Pictures, sounds and fonts. No parser unpacks them, so their size does not matter. */
+const MEDIA =
+  /\.(?:bmp|dib|emf|emz|wmf|wmz|png|jpe?g|jfif|gif|tiff?|svg|webp|wdp|mp[34]|m4[av]|wav|avi|mov|[ot]tf|odttf|fntdata)$/iu;
 
 export class Archive {
   readonly #data: Uint8Array;
   readonly #members: Map<string, Member>;
   #near: Map<string, string> | undefined;
 
-  /** Refuses what would unpack to too much. */
+  /** Throw Unreadable if the members that are read would unpack to too much. */
   constructor(data: Uint8Array) {
     this.#data = data;
     this.#members = directory(data);
-    const members = [...this.#members.values()];
+    const members = [...this.#members].filter(([name]) => !MEDIA.test(name)).map(([, member]) => member);
     const total = members.reduce((sum, { size }) => sum + size, 0);
     const isBomb = ({ size, packedSize }: Member) =>
       size > 2 ** 20 && size > LIMITS.expansionRatio * Math.max(1, packedSize);
@@ -55,6 +58,7 @@ export class Archive {
   bytes(name: string): Uint8Array {
     const member = this.#members.get(name);
     if (!member) throw new Unreadable("DAMAGED");
+    if (member.size > LIMITS.expansionBytes) throw new Unreadable("TOO_EXPANSIVE");
     return unpack(this.#data, member);
   }
 
@@ -65,6 +69,17 @@ export class Archive {
 
   xml(name: string): XmlNode {
     return parseXml(this.bytes(name));
+  }
+
+  /** Return the root of the first of these members that is there; undefined if there is none or it is damaged. */
+  optionalXml(names: readonly string[]): XmlNode | undefined {
+    const name = names.find((name) => this.has(name));
+    try {
+      return name === undefined ? undefined : this.xml(name);
+    } catch (error) {
+      if (isOutOfMemory(error) || (error instanceof Unreadable && error.code !== "DAMAGED")) throw error;
+      return undefined;
+    }
   }
 }
 
@@ -79,7 +94,7 @@ function unquoted(address: string): string {
   });
 }
 
-/** The members by their names, from the table at the archive's end. */
+/** Return the members by their names, from the table at the archive's end. Some programs write backslashes in the names. */
 export function directory(data: Uint8Array): Map<string, Member> {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const end = endOfDirectory(view);
@@ -97,7 +112,7 @@ export function directory(data: Uint8Array): Map<string, Member> {
       further,
       further + extra!,
     );
-    members.set(new TextDecoder().decode(data.subarray(at + 46, further)), {
+    members.set(new TextDecoder().decode(data.subarray(at + 46, further)).replaceAll("\\", "/"), {
       encrypted: (view.getUint16(at + 8, true) & 1) === 1,
       method: view.getUint16(at + 10, true),
       checksum: view.getUint32(at + 16, true),

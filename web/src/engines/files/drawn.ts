@@ -20,10 +20,12 @@ export class Drawn {
     const [chart, diagram] = [find(graphic, "c:chart"), find(graphic, "relIds")];
     const id = chart ? chart.attributes.get("r:id") : diagram?.attributes.get("r:dm");
     const place = relations.find((relation) => relation.id === id)?.place;
-    if ((!chart && !diagram) || !place || !this.#archive.has(place)) return [];
-    const lines = this.#lines.get(place) ?? (chart ? chartOf : diagramOf)(this.#archive.xml(place));
-    this.#lines.set(place, lines);
-    return lines;
+    if ((!chart && !diagram) || !place) return [];
+    if (!this.#lines.has(place)) {
+      const root = this.#archive.optionalXml([place]);
+      this.#lines.set(place, root ? (chart ? chartOf : diagramOf)(root) : []);
+    }
+    return this.#lines.get(place)!;
   }
 }
 

@@ -31,6 +31,14 @@ export function relationsOf(archive: Archive, member: string): Relation[] {
   });
 }
 
+/** Return the main member: the one that the package names, or else the usual one. Throws Unreadable. */
+export function mainOf(archive: Archive, usual: string): string {
+  const named = byType(relationsOf(archive, ""), "officeDocument").find((place) => archive.has(place));
+  const main = named ?? archive.named(usual);
+  if (main === undefined) throw new Unreadable("DAMAGED");
+  return main;
+}
+
 export function byId(relations: readonly Relation[], id: string | undefined): string {
   const found = relations.find((relation) => relation.id === id);
   if (!found) throw new Unreadable("DAMAGED");

@@ -3,7 +3,7 @@
 import { Archive } from "./archive.ts";
 import { Drawn } from "./drawn.ts";
 import { part, PPTX, type Part, type Read } from "./parsed.ts";
-import { byId, byType, relationsOf } from "./relations.ts";
+import { byId, byType, mainOf, relationsOf } from "./relations.ts";
 import { elements, every, find, letters, type XmlNode } from "./xml.ts";
 
 const MAIN = "ppt/presentation.xml";
@@ -11,8 +11,9 @@ const DEPTH = 20; // of groups within groups
 
 export function parse(data: Uint8Array): Read {
   const archive = new Archive(data);
-  const relations = relationsOf(archive, MAIN);
-  const list = find(archive.xml(MAIN), "p:sldIdLst");
+  const main = mainOf(archive, MAIN);
+  const relations = relationsOf(archive, main);
+  const list = find(archive.xml(main), "p:sldIdLst");
   const places = (list ? elements(list) : []).map((slide) => byId(relations, slide.attributes.get("r:id")));
   const drawn = new Drawn(archive);
   const parts = places.map((place, at) => slideOf(archive, drawn, place, at + 1));
@@ -25,8 +26,8 @@ function slideOf(archive: Archive, drawn: Drawn, place: string, page: number): P
   const relations = relationsOf(archive, place);
   const linesOf: LinesOf = (graphic) => drawn.lines(graphic, relations);
   const texts = shapes.flatMap((shape) => textsOf(shape, 0, linesOf));
-  const notes = byType(relations, "notesSlide")[0];
-  if (notes) texts.push(notesOf(archive.xml(notes)));
+  const notes = archive.optionalXml(byType(relations, "notesSlide"));
+  if (notes) texts.push(notesOf(notes));
   const title = shapes.find(
     (shape) => placeholder(shape)?.attributes.get("idx") === undefined && placeholder(shape),
   );

@@ -18,12 +18,13 @@ import {
   XLSX,
 } from "./parsed.ts";
 
-/** By the member that makes an archive one of these. */
+/** The kinds of Office files, by the name of the main member or by its content type if it has another name. */
 const OOXML = [
-  [/^word\/document\d*\.xml$/u, DOCX],
-  [/^ppt\/presentation\.xml$/u, PPTX],
-  [/^xl\/workbook\.xml$/u, XLSX],
+  [/^word\/document\d*\.xml$/iu, "wordprocessingml.document.main+xml", DOCX],
+  [/^ppt\/presentation\.xml$/iu, "presentationml.presentation.main+xml", PPTX],
+  [/^xl\/workbook\.xml$/iu, "spreadsheetml.sheet.main+xml", XLSX],
 ] as const;
+const TYPES = "[Content_Types].xml";
 const BY_ENDING: Record<string, string> = {
   ...{ md: MARKDOWN, markdown: MARKDOWN, csv: CSV, tsv: TSV },
   ...{ jsonl: JSON_TEXT, ndjson: JSON_TEXT },
@@ -74,7 +75,10 @@ function archive(data: Uint8Array): string {
     if (kind === EPUB || kind === ODT) return kind;
   }
   const names = [...members.keys()];
-  for (const [main, kind] of OOXML) if (names.some((name) => main.test(name))) return kind;
+  const listed = members.get(TYPES);
+  const types = listed && listed.size < 2 ** 20 ? latin1(unpack(data, listed)) : "";
+  for (const [main, type, kind] of OOXML)
+    if (names.some((name) => main.test(name)) || types.includes(type)) return kind;
   throw new Unreadable("UNSUPPORTED_TYPE");
 }
 

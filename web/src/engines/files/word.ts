@@ -6,13 +6,32 @@
 
 import { Archive } from "./archive.ts";
 import { Drawn } from "./drawn.ts";
+import { decode } from "./encoding.ts";
+import { htmlParts } from "./html.ts";
 import { Counting, Numbering } from "./numbering.ts";
-import { DOCX, isOutOfMemory, joined, part, Unreadable, type Part, type Read } from "./parsed.ts";
+import {
+  DOCX,
+  HTML,
+  isOutOfMemory,
+  joined,
+  part,
+  RTF,
+  Unreadable,
+  type Code,
+  type Part,
+  type Read,
+} from "./parsed.ts";
 import { isOn, value } from "./properties.ts";
-import { byType, relationsOf, type Relation } from "./relations.ts";
-import { elements, every, find, letters, parseXml, topmost, type XmlNode } from "./xml.ts";
+import { byType, mainOf, relationsOf, type Relation } from "./relations.ts";
+import { parse as parseRtf } from "./rtf.ts";
+import { sniff } from "./sniff.ts";
+import { elements, every, find, letters, topmost, type XmlNode } from "./xml.ts";
 
 const BLOCKS = new Set(["w:p", "w:tbl"]);
+const CHUNK = "w:altChunk"; // a file within the document, which Word shows in its place
+const BLOCKS_AND_CHUNKS = new Set([...BLOCKS, CHUNK]);
+/** Why a chunk cannot be read; the rest of the document is read all the same. */
+const LOST = new Set<Code>(["DAMAGED", "EMPTY", "UNSUPPORTED_TYPE", "GARBLED"]);
 const LETTERS = new Set(["w:t", "m:t"]); // those of a formula, too
 const NUMBER = "w:lvlText"; // of a paragraph, where it is written out; no document has one there
 const ROW = new Set(["w:tr"]);
@@ -38,14 +57,19 @@ const REFERENCES = new Set(["w:footnoteReference", "w:endnoteReference"]);
 type Show = (root: XmlNode) => void;
 
 export function parse(data: Uint8Array): Read {
+  return { mimeType: DOCX, parts: partsOf(data) };
+}
+
+/** `isChunk`: the document stands in another one, so chunks in it are not read. */
+function partsOf(data: Uint8Array, isChunk = false): Part[] {
   const archive = new Archive(data);
-  const main = byType(relationsOf(archive, ""), "officeDocument")[0] ?? MAIN;
+  const main = mainOf(archive, MAIN);
   const body = find(archive.xml(main), "w:body");
   if (!body) throw new Unreadable("DAMAGED");
-  const styles = archive.has("word/styles.xml") ? archive.xml("word/styles.xml") : undefined;
+  const relations = relationsOf(archive, main);
+  const styles = archive.optionalXml(byType(relations, "styles"));
   const headings = styles ? headingsOf(styles) : new Set();
   const hidden = styles ? hiddenStyles(styles) : new Set<string>();
-  const relations = relationsOf(archive, main);
   const numbering = numberingOf(archive, relations, styles);
   const story = (): Show => {
     const counting = numbering && new Counting(numbering);
@@ -61,7 +85,12 @@ export function parse(data: Uint8Array): Read {
   const shown = (place: string) => around(archive, relations, body, place, aroundPages);
   const parts = shown("header");
   let section: string | undefined;
-  for (const block of topmost(body, BLOCKS, GONE)) {
+  for (const block of topmost(body, BLOCKS_AND_CHUNKS, GONE)) {
+    if (block.name === CHUNK) {
+      const found = isChunk ? [] : chunkOf(archive, relations, block);
+      parts.push(...found.map((one) => part(one.text, { section: one.section ?? section })));
+      continue;
+    }
     const text = textOf(block);
     const style = find(block, "w:pPr", "w:pStyle")?.attributes.get("w:val");
     const said = text.slice(letters(find(block, NUMBER)).length).trim();
@@ -69,7 +98,24 @@ export function parse(data: Uint8Array): Read {
     const below = [...topmost(block, REFERENCES, GONE)].map((mark) => taken(notes, keyOf(mark)));
     parts.push(part([text, ...below.filter(Boolean)].join("\n"), { section }));
   }
-  return { mimeType: DOCX, parts: joined([...parts, ...shown("footer")]) };
+  return joined([...parts, ...shown("footer")]);
+}
+
+/** Return the text of a chunk: HTML, RTF, plain text or DOCX. */
+function chunkOf(archive: Archive, relations: readonly Relation[], mark: XmlNode): Part[] {
+  const relation = relations.find(({ id }) => id === mark.attributes.get("r:id"));
+  if (!relation || !archive.has(relation.place)) return [];
+  try {
+    const data = archive.bytes(relation.place);
+    const kind = sniff(data, relation.place);
+    if (kind === DOCX) return partsOf(data, true);
+    if (kind === HTML) return htmlParts(decode(data));
+    if (kind === RTF) return parseRtf(data).parts;
+    return kind === "text/plain" ? [part(decode(data))] : [];
+  } catch (error) {
+    if (isOutOfMemory(error) || (error instanceof Unreadable && !LOST.has(error.code))) throw error;
+    return [];
+  }
 }
 
 function headingsOf(styles: XmlNode): Set<string | undefined> {
@@ -118,10 +164,9 @@ function numberingOf(
   relations: readonly Relation[],
   styles: XmlNode | undefined,
 ): Numbering | undefined {
-  const place = byType(relations, "numbering").find((place) => archive.has(place));
-  const data = place === undefined ? undefined : archive.bytes(place);
   try {
-    return data && new Numbering(parseXml(data), styles);
+    const root = archive.optionalXml(byType(relations, "numbering"));
+    return root && new Numbering(root, styles);
   } catch (error) {
     if (isOutOfMemory(error)) throw error;
     return undefined;
@@ -175,8 +220,8 @@ function around(
   show: Show,
 ): Part[] {
   const relations = related.filter((relation) => archive.has(relation.place));
-  const settings = byType(relations, "settings")[0];
-  const oddAndEven = settings && isOn(archive.xml(settings), "w:evenAndOddHeaders");
+  const settings = archive.optionalXml(byType(relations, "settings"));
+  const oddAndEven = settings && isOn(settings, "w:evenAndOddHeaders");
   const found = new Set<string>();
   const read = new Set<string>();
   for (const section of every(body, "w:sectPr")) {
@@ -191,7 +236,8 @@ function around(
         continue;
       if (read.has(relation.place)) continue;
       read.add(relation.place);
-      const root = archive.xml(relation.place);
+      const root = archive.optionalXml([relation.place]);
+      if (!root) continue;
       show(root);
       const said = blocksOf(root).trim();
       if (/\p{L}/u.test(said)) found.add(said);
@@ -200,11 +246,12 @@ function around(
   return [...found].map((said) => part(said));
 }
 
-/** What each note says, by what refers to it. */
+/** Return the text of each note by what refers to it. Notes that are damaged are left out. */
 function notesOf(archive: Archive, relations: readonly Relation[], story: () => Show): Map<string, string> {
   const found = new Map<string, string>();
   for (const place of [...byType(relations, "footnotes"), ...byType(relations, "endnotes")]) {
-    const root = archive.xml(place);
+    const root = archive.optionalXml([place]);
+    if (!root) continue;
     story()(root);
     for (const note of elements(root)) found.set(keyOf(note), blocksOf(note).trim());
   }

@@ -7,7 +7,7 @@ import { Archive } from "./archive.ts";
 import { spelledTime, type Look } from "./dates.ts";
 import { looks, spelled, stored } from "./looks.ts";
 import { LIMITS, part, Unreadable, XLSX, type Part, type Read } from "./parsed.ts";
-import { byType, relationsOf, type Relation } from "./relations.ts";
+import { byType, mainOf, relationsOf, type Relation } from "./relations.ts";
 import { table, type Row } from "./table.ts";
 import { elements, find, letters, parseXml, type XmlNode } from "./xml.ts";
 
@@ -28,8 +28,9 @@ interface Book {
 
 export function parse(data: Uint8Array): Read {
   const archive = new Archive(data);
-  const main = archive.xml(MAIN);
-  const related = relationsOf(archive, MAIN);
+  const place = mainOf(archive, MAIN);
+  const main = archive.xml(place);
+  const related = relationsOf(archive, place);
   const book = bookOf(archive, main, related);
   const sheets = find(main, "x:sheets");
   const parts: Part[] = [];
