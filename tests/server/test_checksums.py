@@ -5,7 +5,7 @@ import pytest
 
 from property.rows import fact
 from server.house import house, refused, run, run_for_one
-from vademecum.engines.duckdb import recent
+from vademecum.engines.duckdb import packs, recent
 from vademecum.engines.duckdb.folders import user_folder
 from vademecum.engines.duckdb.recovery import recover
 
@@ -110,5 +110,69 @@ def test_old_segment_that_is_rewritten_stays_without_checksum(tmp_path):
             assert await store.seal() and not await store.seal()
         assert all(value for _, value in await checksums(h, ada))
         assert set(await ada.live("facts")) == {"f1", "f2"}
+
+    run_for_one(tmp_path, scenario)
+
+
+async def change_attached(h, person, statement):
+    """Change the person's file through the server's own connection, so that it stays attached."""
+    async with h.parts.users.open(person.id) as store:
+        await h.parts.instance.run(lambda c: c.execute(statement.format(f"{store.alias}.main.packs")))
+
+
+def test_segment_is_verified_once_per_attach(tmp_path, monkeypatch):
+    verified = []
+    verify = packs.verify
+
+    def counted(collection, first, *columns, bodies=None, **more):
+        verify(collection, first, *columns, bodies=bodies, **more)
+        if bodies is not None:
+            verified.append(first)
+
+    monkeypatch.setattr(packs, "verify", counted)
+
+    async def scenario(h, ada):
+        for number in range(3):
+            await ada.add("facts", fact(f"f{number}", key=f"k{number}"))
+        for _ in range(3):
+            assert len(await ada.pull("facts")) == 3
+        assert sorted(verified) == [first for first, _ in await checksums(h, ada)]
+        await change(h, ada, "SELECT 1")
+        await ada.pull("facts")
+        assert len(verified) == 6
+
+    run_for_one(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("rewritten", [False, True])
+def test_new_and_rewritten_segments_are_verified_on_first_read(tmp_path, rewritten):
+    async def scenario(h, ada):
+        rows = [fact(f"f{number}", key=f"k{number}") for number in range(3)]
+        if rewritten:
+            await ada.add("facts", *rows)
+            assert len(await ada.pull("facts")) == 3
+            await ada.add("facts", {**rows[0], "_deleted": True})
+        else:
+            await ada.add("facts", fact("f9", key="k9"))
+            assert len(await ada.pull("facts")) == 1
+            await ada.add("facts", *rows)
+        await change_attached(
+            h, ada, "UPDATE {} SET bodies = replace(bodies, 'Ada', 'Eve') WHERE bodies LIKE '%k1%'"
+        )
+        refused(await ada.call("GET", PULL), 503, "FENCED")
+
+    run_for_one(tmp_path, scenario)
+
+
+def test_rewrite_of_a_verified_segment_verifies_it_again(tmp_path):
+    """Else the new checksum would make damaged rows valid."""
+
+    async def scenario(h, ada):
+        rows = [fact(f"f{number}", key=f"k{number}") for number in range(3)]
+        await ada.add("facts", *rows)
+        assert len(await ada.pull("facts")) == 3
+        await change_attached(h, ada, "UPDATE {} SET bodies = replace(bodies, 'Ada', 'Eve')")
+        batch = [{"newDocumentState": {**rows[0], "_deleted": True}}]
+        refused(await ada.call("POST", "/v1/sync/facts/0/push", json=batch), 503, "FENCED")
 
     run_for_one(tmp_path, scenario)

@@ -6,8 +6,8 @@ file costs is its tables, in memory and in time to attach, so all collections sh
 delete touches it or half of it is stale; then it is written again without them. Memory knows where each row lies,
 and asks for ranges of neighboring packs of one collection: DuckDB skips the rest without an index.
 
-A pack carries a checksum, which is verified whenever the pack is read. Packs of older versions get theirs later, see
-`inspect`.
+A pack carries a checksum, or gets one later (`inspect`). `load` verifies heads, and the first `read` verifies bodies. What
+the disk changes after that may go unnoticed until the file is attached again, or the pack is rewritten or backed up.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class Shelf:
     totals: dict[int, int] = field(default_factory=dict)  # first -> rows in the pack
     live: dict[int, int] = field(default_factory=dict)  # first -> of these, not stale
     unsealed: set[int] = field(default_factory=set)  # firsts of packs without a checksum
+    verified: set[int] = field(default_factory=set)  # firsts of packs whose bodies need no verification again
 
     def pack_of(self, seq: int) -> int:
         return self.firsts[bisect_right(self.firsts, seq) - 1]
@@ -169,6 +170,7 @@ class Shelves:
             shelf = self._of[name]
             for first, count in plan.stale.items():
                 shelf.live[first] -= count
+            shelf.verified.difference_update(plan.rewritten)
             for first, count in plan.rewritten.items():
                 if count:
                     shelf.totals[first] = shelf.live[first] = count
@@ -197,9 +199,7 @@ def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[Heads,
     """What memory holds of an attached file."""
     statement = f"SELECT collection, first, seqs, heads, checksum FROM {alias}.main.packs ORDER BY first"
     latest: dict[str, Head] = {}
-    same: dict[
-        tuple[str, ...], tuple[str, ...]
-    ] = {}  # whose parents are alike share them: a third of the memory
+    same: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal parents are shared: a third of the memory
     shelves = Shelves()
     for name, first, seqs, heads, stored_sum in cursor.execute(statement).fetchall():
         verify(name, first, seqs, stored_sum, heads=heads)
@@ -260,13 +260,15 @@ def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
     return places
 
 
-def read(cursor: Cursor, alias: str, places: Places) -> dict[str, bytes]:
-    """Key -> body. A row that a commit has moved meanwhile is missing: look again."""
+def read(cursor: Cursor, alias: str, places: Places, shelves: Shelves) -> dict[str, bytes]:
+    """Key -> body. A row that a commit has moved meanwhile is missing: look again. Raises DamagedSegment."""
     found: dict[str, bytes] = {}
     wanted = places.keys
     columns = "collection, first, seqs, bodies, checksum"
     for name, first, seqs, bodies, stored_sum in _select(cursor, alias, columns, places.runs):
-        verify(name, first, seqs, stored_sum, bodies=bodies)
+        if first not in (verified := shelves[name].verified):
+            verify(name, first, seqs, stored_sum, bodies=bodies)
+            verified.add(first)
         rows = decoded(name, first, (_seqs.decode, seqs), (_raws.decode, bodies))
         found.update([(wanted[seq], bytes(body)) for seq, body in rows if seq in wanted])
     if places.waiting:

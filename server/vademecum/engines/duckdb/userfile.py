@@ -59,7 +59,7 @@ class Opened:
         def read(keys: list[str]) -> dict[str, bytes]:
             recent = self.recent.find(keys, self.heads)
             places = self.locate(key for key in keys if key not in recent)
-            return recent | packs.read(cursor, self.alias, places)
+            return recent | packs.read(cursor, self.alias, places, self.shelves)
 
         def read_jobs(ids: list[str]) -> Mapping[str, Job]:
             return jobs.by_ids(cursor, self.alias, ids)

@@ -211,7 +211,8 @@ class UserStore:
 
     async def _read(self, places: Places) -> dict[str, bytes]:
         """`places` come from the event loop: memory may move on while the thread reads."""
-        return await self._run(lambda c: packs.read(c, self.alias, places))
+        shelves = self._opened.shelves
+        return await self._run(lambda c: packs.read(c, self.alias, places, shelves))
 
     def unembedded(self, model: str) -> list[str]:
         """Ids of the live blocks that lack vectors of `model`, the oldest first."""
