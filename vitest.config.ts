@@ -7,6 +7,11 @@ const ADVERTISEMENT = /^-+ RxDB Open Core RxStorage -+\n[^]*\n-{60,}\s*$/u;
 /** It puts RxDB into its mode for development, which nothing takes back. */
 const ALONE = "tests/sync/base.test.ts";
 
+/** What any client of RxDB meets, in the version before the app's as well. */
+const CLIENTS = ["converge", "conflicts", "epoch", "limits", "order"].map(
+  (name) => `tests/sync/${name}.test.ts`,
+);
+
 const each = {
   globals: true, // RxDB's own test suite brings none
   testTimeout: 180_000, // a page on cores that it shares with pytest; what hangs hangs longer
@@ -27,6 +32,14 @@ export default defineConfig({
         test: {
           ...{ ...each, name: "together", include: ["tests/**/*.test.ts"], exclude: [ALONE] },
           isolate: false, // Playwright and RxDB take a second to load: once a process is enough
+          setupFiles: ["tests/afterwards.ts"],
+        },
+      },
+      {
+        resolve: { alias: [{ find: /^rxdb\//, replacement: "rxdb16/" }] },
+        test: {
+          ...{ ...each, name: "rxdb16", include: CLIENTS, env: { RXDB_VERSION: "16.21.1" } },
+          isolate: false,
           setupFiles: ["tests/afterwards.ts"],
         },
       },

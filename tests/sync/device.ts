@@ -2,6 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { env } from "node:process";
 import {
   createRxDatabase,
   type RxCollection,
@@ -28,6 +29,8 @@ export class Device {
 
   readonly plain = new Map<string, Plain>();
   readonly pushes: { rows: any[]; answer: any[] }[] = [];
+  /** Failures of the unmodified client: RxDB's code and the server's answer. */
+  readonly failures: string[] = [];
   sync: Sync | undefined;
 
   /** `own`: with the app's conflict handler, or another one for each collection. */
@@ -39,6 +42,8 @@ export class Device {
   ): Promise<Device> {
     const storage = wrappedValidateAjvStorage({ storage: getRxStorageMemory() });
     const db = await createRxDatabase({ name: `d${randomUUID()}`, storage, multiInstance: false });
+    const version = env["RXDB_VERSION"]; // set by vitest.config.ts, which replaces the import
+    if (version && db.rxdbVersion !== version) throw new Error(`This is RxDB ${db.rxdbVersion}.`);
     const resolving = (name: string) => (typeof own === "boolean" ? conflictHandler : own(name));
     const collections = Object.fromEntries(
       names.map((name) => [
@@ -58,12 +63,21 @@ export class Device {
 
   /** Live replication of all collections, as an unmodified client. */
   async online(): Promise<void> {
-    for (const name of Object.keys(this.db.collections)) {
-      const note = (rows: any[], answer: any[]) => void this.pushes.push({ rows, answer });
-      const endpoint = { url: this.harness.url, token: this.user.token };
-      this.plain.set(name, replicatePlain(this.of(name), name, endpoint, true, note));
-    }
+    this.connect();
     await this.settled();
+  }
+
+  /** Start the same and do not wait. With an epoch, begin from zero in it (docs/wire.md). */
+  connect(epoch?: string): void {
+    const endpoint = { url: this.harness.url, token: this.user.token, ...(epoch ? { epoch } : {}) };
+    const note = (rows: any[], answer: any[]) => void this.pushes.push({ rows, answer });
+    for (const name of Object.keys(this.db.collections)) {
+      const state = replicatePlain(this.of(name), name, endpoint, true, note);
+      state.error$.subscribe(({ code, parameters }) => {
+        for (const { message } of parameters.errors ?? []) this.failures.push(`${code} ${message}`);
+      });
+      this.plain.set(name, state);
+    }
   }
 
   async offline(): Promise<void> {

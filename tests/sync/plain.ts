@@ -3,6 +3,7 @@
  * collection. What holds for it holds for every client.
  */
 
+import { randomUUID } from "node:crypto";
 import { replicateRxCollection, type RxReplicationState } from "rxdb/plugins/replication";
 import type { RxCollection } from "rxdb/plugins/core";
 import { Subject } from "rxjs";
@@ -10,6 +11,8 @@ import { Subject } from "rxjs";
 export interface Endpoint {
   url: string;
   token: string;
+  /** Named in every push. The replication begins from zero. */
+  epoch?: string;
 }
 
 export type Plain = RxReplicationState<any, { lwt: number; id: string }>;
@@ -17,7 +20,7 @@ export type Plain = RxReplicationState<any, { lwt: number; id: string }>;
 export function replicatePlain(
   collection: RxCollection,
   name: string,
-  { url, token }: Endpoint,
+  { url, token, epoch }: Endpoint,
   live = true,
   onPush: (rows: any[], answer: any[]) => void = () => {},
 ): Plain {
@@ -32,7 +35,7 @@ export function replicatePlain(
   const stream = new Subject<any>();
   const gone = new AbortController();
   const state = replicateRxCollection<any, { lwt: number; id: string }>({
-    replicationIdentifier: base,
+    replicationIdentifier: epoch ? `${base}?epoch=${epoch}&${randomUUID()}` : base,
     collection,
     live,
     retryTime: 100,
@@ -44,7 +47,10 @@ export function replicatePlain(
     },
     push: {
       handler: async (rows) => {
-        const answer = await ask("/push", { method: "POST", body: JSON.stringify(rows) });
+        const answer = await ask(`/push${epoch ? `?epoch=${epoch}` : ""}`, {
+          method: "POST",
+          body: JSON.stringify(rows),
+        });
         onPush(rows, answer);
         return answer;
       },
