@@ -70,7 +70,7 @@ def test_after_rows_of_memory_are_deleted_no_byte_of_them_is_left(tmp_path: Path
     async def scenario() -> None:
         async with house(tmp_path, model=True, erase_delay_s=600) as h:
             ada = await told(h)
-            if search_first:  # it fills the cache, and leaves a swap
+            if search_first:  # it fills the cache
                 await ada.call("GET", "/v1/episodes/search", params={"q": "oak", "project": "*"})
             keys = [f"{kind}/{row['id']}" for kind, row in ROWS.items()]
             wanted = await needles(h, ada, *keys)

@@ -149,8 +149,6 @@ def test_a_damaged_index_is_emptied_and_made_again_within_the_question(tmp_path:
             await h.settle(ada)
         for data in tmp_path.glob("users/*/*/recall/*.lance/data/*"):
             data.write_bytes(b"damaged")
-        for swap in tmp_path.glob("users/*/*/recall/swap"):
-            swap.unlink()
         async with house(tmp_path) as h:
             assert await seen(again(h, ada), sessionId="loose") == {"loose", "other"}
 

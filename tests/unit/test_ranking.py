@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vademecum.model.ranking import (
+    TERM,
     Postings,
     best,
     bm25,
@@ -174,6 +175,16 @@ def test_postings_survive_being_taken_apart() -> None:
     assert [part.tolist() for part in once.find(term_key("a"))] == [[0, 3], [2, 1]]
     assert once.find(term_key("unknown"))[0].size == 0
     assert Postings.of_texts([]).find(term_key("a"))[0].size == 0
+
+
+def test_terms_whose_keys_differ_in_their_lower_bits_alone_stay_apart():
+    entries = np.zeros(4, TERM)
+    entries["term"] = [7, 5, 6, 5]
+    entries["count"] = [1, 2, 3, 4]
+    postings = Postings.build(entries, np.array([0, 0, 1, 1], np.int32), np.array([3.0, 7.0]))
+    assert [part.tolist() for part in postings.find(5)] == [[0, 1], [2, 4]]
+    assert [part.tolist() for part in postings.find(6)] == [[1], [3]]
+    assert [part.tolist() for part in postings.find(7)] == [[0], [1]]
 
 
 def test_best_keeps_all_that_tie_with_the_last() -> None:

@@ -226,7 +226,9 @@ def test_a_long_line_of_markdown_takes_no_time(line):
     assert line.decode() in text_of(line + b"\nend", "a.md", seconds=60)
 
 
-@pytest.mark.parametrize("letters", [rb"\\" * 200_000, rb"\'e4" * 200_000, b"{" * 200_000, rb"\u8364?" * 200_000])
+@pytest.mark.parametrize(
+    "letters", [rb"\\" * 200_000, rb"\'e4" * 200_000, b"{" * 200_000, rb"\u8364?" * 200_000]
+)
 def test_a_long_line_of_rtf_takes_no_time(letters):
     assert in_order(text_of(rb"{\rtf1 start " + letters + b"}", seconds=60), "start")
 

@@ -1,4 +1,4 @@
-"""The search index of one user: rows in Lance on disk, the same rows in memory while there is room, in a swap after.
+"""The search index of one user: rows in Lance on disk, the same rows in memory while there is room.
 
 Rule: late it may be, wrong never. The checkpoint is saved after Lance has committed; memory follows in the same
 call or is dropped; an empty scope finds nothing; a folder that cannot be trusted is emptied and says so. One caller
@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vademecum.engines.lance import state as states
-from vademecum.engines.lance import swap as swaps
 from vademecum.engines.lance.cache import MatrixCache
 from vademecum.engines.lance.entries import Block, Erased, Hit, IndexDamaged, IndexStats, Pace
 from vademecum.engines.lance.rows import to_table
-from vademecum.engines.lance.segment import Segment, SegmentDamaged, Snapshot
+from vademecum.engines.lance.segment import Segment, Snapshot
 from vademecum.engines.lance.state import State
-from vademecum.engines.lance.swap import Swap
 from vademecum.engines.lance.table import ChunkTable, remove, tree_size
 from vademecum.model.ranking import query_terms
 
@@ -45,7 +43,6 @@ class VectorIndex:
         self._dims = dims
         self._cache = cache
         self._key = object()
-        self._swap = Swap(folder)
         self._table: ChunkTable | None = None
         self._closed = False
         # Held by whoever writes, and by whoever reads the disk: a warm search takes only the cache's own lock.
@@ -76,8 +73,7 @@ class VectorIndex:
             return
         if saved.table is not None:
             self._table = ChunkTable(self._folder, saved.table, self._dims)
-            # A swap that fits was made of this table after it had been opened and found no older.
-            if not self._swap.adopt(self._table.origin()) and self._table.version < saved.version:
+            if self._table.version < saved.version:
                 raise ValueError("the table is older than the checkpoint")
         self._state = saved
         self._sweep()
@@ -112,14 +108,10 @@ class VectorIndex:
             if self._table is None and rows.num_rows:
                 self._table = ChunkTable.create(self._folder, self._dims)
             if self._table is not None and (rows.num_rows or dead_blocks or dead_documents):
-                self._swap.clear()
                 self._table.replace(rows, dead_blocks, dead_documents)
             if held is not None:
                 added = Segment.from_batches(rows.to_batches(), rows.num_rows, self._dims)
-                try:
-                    self._keep(held.changed(added, dead_blocks, dead_documents))
-                except SegmentDamaged:
-                    self._forget()
+                self._keep(held.changed(added, dead_blocks, dead_documents))
             self._save(*checkpoint)
 
     def meaning(self, vector: NDArray[np.float32], document_ids: Collection[str], k: int) -> list[Hit]:
@@ -158,32 +150,21 @@ class VectorIndex:
                 held = self._cache.get(self._key) or self._load(self._table)
                 if held is None:
                     return cold(self._table)
-        try:
-            return warm(held)
-        except SegmentDamaged:  # the disk is failing: Lance's own files may be whole
-            with self._lock:
-                self._forget()
-            return self._search(warm, cold)
+        return warm(held)
 
     def _load(self, table: ChunkTable) -> Snapshot | None:
-        """All rows, from the swap or from Lance; None if memory may not hold so many."""
-        segment = self._swap.read(self._cache.max_bytes)
-        if segment is None:
-            if table.data_bytes > self._cache.max_bytes:
-                return None
-            segment = table.read()
-            self._swap.write(segment, table.origin())
-        snapshot = Snapshot((segment,))
+        """Read all rows into memory. Return None if the cache may not hold so many."""
+        if table.data_bytes > self._cache.max_bytes:
+            return None
+        snapshot = Snapshot((table.read(),))
         self._keep(snapshot)
         return snapshot
 
     def _keep(self, snapshot: Snapshot) -> None:
         self._cache.put(self._key, snapshot, snapshot.nbytes)
 
-    def _forget(self) -> None:
-        """The rows outside Lance go: they would soon be older than the table, or are not to be trusted."""
+    def _evict(self) -> None:
         self._cache.drop(self._key)
-        self._swap.clear()
 
     def without_vectors(self) -> list[str]:
         """Ids of the blocks that words find and meaning does not, yet; none if there is no model to change that."""
@@ -207,7 +188,7 @@ class VectorIndex:
         which go now. The living rows are written to a new table and the old one is unlinked: nothing has to be
         known about what Lance leaves behind."""
         with self._lock, self._guarded():
-            self._forget()
+            self._evict()
             old = self._table
             if old is not None:
                 if document_ids:
@@ -220,7 +201,6 @@ class VectorIndex:
         with self._lock, self._guarded():
             if self._table is None or self._table.versions < after_versions:
                 return False
-            self._swap.clear()
             self._table.optimise()
             if self._table.versions >= after_versions:  # the clock was put back: they are of a time to come
                 self._renew(self._table)
@@ -246,7 +226,7 @@ class VectorIndex:
     def reset(self) -> None:
         """Empty the folder: another epoch, or nothing in it can be trusted."""
         with self._lock:
-            self._forget()
+            self._evict()
             self._table = None
             self._state = self._empty
             remove(self._folder)
@@ -259,7 +239,7 @@ class VectorIndex:
             remove(self._folder)
 
     def close(self) -> None:
-        """Give back the memory; the swap stays for the next. Nothing is waiting to be written."""
+        """Release the memory. Nothing is waiting to be written."""
         with self._lock:
             self._closed = True
             self._cache.drop(self._key)
@@ -278,12 +258,10 @@ class VectorIndex:
         self._state = new
 
     def _sweep(self) -> Erased:
-        """Unlink everything in the folder that does not count: old tables, a swap of one, and what a crash left."""
+        """Unlink everything in the folder that does not count: old tables, and what a crash or an older version left."""
         named = {states.FILE}
         if self._table is not None:
             named.add(f"{self._table.name}.lance")
-        if self._swap.trusted:
-            named.add(swaps.FILE)
         files = size = 0
         for path in self._folder.iterdir() if self._folder.exists() else ():
             if path.name not in named:
@@ -299,7 +277,7 @@ class VectorIndex:
         try:
             yield
         except Exception as error:
-            self._forget()
+            self._evict()
             if _of_the_machine(error) or self._readable():
                 raise
             self.reset()

@@ -7,7 +7,7 @@ size, so a row is copied few times and a search never meets many of them.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,34 +31,11 @@ COLUMNS = pa.schema(
 )
 _SHOWN = COLUMNS.names
 Mask = NDArray[np.bool_]
-Part = Literal["head", "text", "matrix", "postings"]
-
-
-class SegmentDamaged(ValueError):
-    """Rows that are mapped from a file are not as they were written there."""
-
-
-class Check(Protocol):
-    """Raises SegmentDamaged where a part of a segment, or what these rows have of it, cannot be used. `copied`: their
-    vectors, where they were copied already."""
-
-    def __call__(
-        self,
-        part: Part,
-        rows: NDArray[np.int64] | None = None,
-        copied: NDArray[np.float32] | None = None,
-        /,
-    ) -> None: ...
-
-
-def _in_memory(*_: Any) -> None:
-    """What was read or made here is as it should be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Some rows. `documents` names the documents, `document_of` says which a row belongs to. Texts, matrix and postings
-    may lie in a file: whoever uses them calls `check` first."""
+    """Some rows. `documents` names the documents, `document_of` says which a row belongs to."""
 
     shown: pa.Table
     documents: list[str]
@@ -67,7 +44,6 @@ class Segment:
     has_vector: Mask
     postings: Postings
     alive: Mask
-    check: Check = _in_memory
 
     @classmethod
     def from_batches(cls, batches: Iterable[pa.RecordBatch], rows: int, dims: int | None) -> "Segment":
@@ -98,10 +74,6 @@ class Segment:
         tables, entries, rows = [], [], []
         begin = 0
         for part in parts:
-            part.check("text")
-            part.check("postings")
-            if part.matrix is not None:
-                part.check("matrix")
             tables.append(part.shown.filter(pa.array(part.alive)))
             new_place = np.cumsum(part.alive, dtype=np.int32) - 1 + begin
             some, at = part.postings.entries()
@@ -159,11 +131,8 @@ class Segment:
             # Few rows are gathered first, many are cheaper to compute in place with the unwanted among them.
             few = 2 * len(rows) < len(mask)
             if few:
-                copied = self.matrix[rows]
-                self.check("matrix", rows, copied)
-                scores[rows] = copied @ unit
+                scores[rows] = self.matrix[rows] @ unit
             else:
-                self.check("matrix")
                 scores[rows] = (self.matrix @ unit)[rows]
         return scores
 
@@ -181,7 +150,6 @@ class Segment:
 
     def hits(self, rows: NDArray[np.int64], scores: NDArray[Any]) -> list[Hit]:
         """Rows with their scores as hits."""
-        self.check("text", rows)
         columns = [column.to_pylist() for column in self.shown.take(pa.array(rows)).columns[1:]]
         rounded = np.round(scores[rows].astype(np.float64), DIGITS).tolist()
         return [Hit(*row) for row in zip(*columns, rounded, strict=True)]
@@ -221,8 +189,6 @@ class Snapshot:
 
     def words(self, wanted: Sequence[str], document_ids: Collection[str], k: int) -> list[Hit]:
         """The k rows that the wanted terms fit best, by BM25."""
-        for part in self.segments:
-            part.check("postings")
         parts = [(part.postings, part.within(document_ids)) for part in self.segments]
         return self._top(bm25(parts, wanted), k, 0.0)
 

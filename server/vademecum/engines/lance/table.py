@@ -11,7 +11,6 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 from functools import cache, cached_property
-from hashlib import sha256
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,7 @@ class ChunkTable:
 
     @cached_property
     def _table(self) -> Any:
-        """Lance's own. Opened when it is first needed: rows that come from the swap do without."""
+        """Lance's own table, opened when it is first needed."""
         table = _connect(self._folder).open_table(self.name)
         if not table.schema.equals(schema(self.dims)):
             raise ValueError("the table has other columns")
@@ -85,16 +84,6 @@ class ChunkTable:
         name = f"chunks-{uuid4().hex[:12]}"
         _connect(folder).create_table(name, schema=schema(dims))
         return cls(folder, name, dims)
-
-    def origin(self) -> str:
-        """Names the rows as they are now, without opening Lance. Its manifests list the data files, whose names are
-        random: neither another table, nor another version, nor a copy that went its own way has the same."""
-        versions = (self._folder / f"{self.name}.lance" / "_versions").iterdir()
-        manifests = sorted(path for path in versions if path.suffix == ".manifest")
-        digest = sha256(self.name.encode())
-        for path in manifests:
-            digest.update(path.name.encode() + path.read_bytes())
-        return digest.hexdigest()
 
     def replace(self, rows: pa.Table, block_ids: Collection[str], document_ids: Collection[str]) -> None:
         """Take out blocks and documents, then add rows."""
