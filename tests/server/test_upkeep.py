@@ -4,12 +4,16 @@ import asyncio
 import threading
 
 import pytest
+from structlog.testing import capture_logs
 
 from property.rows import fact
 from property.wire import send
 from server.house import house, run
+from server.test_full_disk import full
+from soon import soon
 from vademecum.engines.duckdb import instance as engine
 from vademecum.engines.duckdb.instance import Instance
+from vademecum.errors import Busy
 from vademecum.services import upkeep
 
 MB = 2**20
@@ -238,5 +242,28 @@ def test_a_folder_that_is_none_any_more_keeps_no_other_log_from_being_folded(tmp
             finally:
                 folder.unlink()
                 away.rename(folder)
+
+    run(scenario)
+
+
+def test_upkeep_corrects_accounts_file_after_failed_change(tmp_path, monkeypatch):
+    monkeypatch.setattr(upkeep, "FOLD_EVERY_S", 0.05)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            accounts = h.parts.accounts
+
+            def tokens_in_file(cursor):
+                return cursor.execute(f"SELECT count(*) FROM {accounts._attached()}.main.tokens").fetchone()
+
+            before = await h.parts.instance.run(tokens_in_file)
+            with capture_logs(), full(10), pytest.raises(Busy):
+                await accounts.remove_tokens(accounts.tokens_of(ada.id))
+
+            async def is_corrected():
+                return await h.parts.instance.run(tokens_in_file) == (before[0] - 1,)
+
+            await soon(is_corrected)
 
     run(scenario)

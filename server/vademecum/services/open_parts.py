@@ -247,7 +247,7 @@ async def open_parts(
         backstage.start(settings.data)
         stack.push_async_callback(backstage.close)
         await reembedding.start()
-        await stack.enter_async_context(upkeep(users))
+        await stack.enter_async_context(upkeep(users, accounts))
         searcher = Searcher(users, Seeker(indexes, indexer, index_job, settings.search_wait_s), inference)
         contexts = Contexts(users, searcher, Reminder(users, recalling, settings.search_wait_s), inference)
         answers = await stack.enter_async_context(open_answers(settings, contexts, users, questions))

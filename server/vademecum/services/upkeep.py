@@ -1,5 +1,6 @@
 """Upkeep of the store, when nobody uses it just now: memory is given back, and the logs of files are folded into them, so
-that a start after a crash has little to replay. Segments of older versions get their checksums."""
+that a start after a crash has little to replay. Segments of older versions get their checksums. The accounts' file is
+corrected after a failed change."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
+from vademecum.engines.duckdb.accounts import Accounts
 from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.users import Users
 
@@ -18,9 +20,9 @@ SHRINK_EVERY_S = 0.25
 
 
 @asynccontextmanager
-async def upkeep(users: Users) -> AsyncIterator[None]:
+async def upkeep(users: Users, accounts: Accounts) -> AsyncIterator[None]:
     """Goes on in the background for as long as the block runs."""
-    tasks = [asyncio.create_task(_fold(users)), asyncio.create_task(_shrink(users.files.instance))]
+    tasks = [asyncio.create_task(_fold(users, accounts)), asyncio.create_task(_shrink(users.files.instance))]
     try:
         yield
     finally:
@@ -29,9 +31,13 @@ async def upkeep(users: Users) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _fold(users: Users) -> None:
+async def _fold(users: Users, accounts: Accounts) -> None:
     while True:
         await asyncio.sleep(FOLD_EVERY_S)
+        try:
+            await accounts.correct()
+        except Exception as error:
+            _log.error("the accounts' file is not corrected", exc_info=error)
         try:
             await users.seal_idle()
             await users.fold_idle()
