@@ -112,7 +112,10 @@ test("what is deleted leaves none of its words beside the rows, and lost words w
 test("what a device makes whose clock is behind the forgetting is made after it", async () => {
   const { userId } = device.user;
   const known = () => kept<{ forgottenAt?: string }>(device, "accounts", "get", userId);
+  await device.page.evaluate(() => ((window as any).isBefore = true));
   const { at } = await forgetEverything(device); // of which the device hears, though the server had no row of it
+  await device.page.waitForFunction(() => !(window as any).isBefore); // loaded again, so that its files are rewritten
+  await live(device);
   const ahead = new Date(Date.parse(at) + 3_600_000).toISOString();
   await soon(async () => expect((await known()).forgottenAt).toBe(at));
   const account = await known();
