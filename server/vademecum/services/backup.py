@@ -12,7 +12,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -100,9 +99,12 @@ async def backup(parts: Parts, target: Path) -> BackupManifest:
 async def _filled(parts: Parts, staging: Path, target: Path) -> BackupManifest:
     made = staging
     try:
-        with _writing(target):
-            await parts.accounts.copied(partial(_copy, target=staging / ACCOUNTS))
+        accounts = (
+            await parts.accounts.content()
+        )  # in memory, so that sign-ins do not wait for the disk of the backup
         users = sorted(parts.accounts.accounts)
+        with _writing(target):
+            await asyncio.to_thread(_write, staging / ACCOUNTS, accounts)
         damaged = []
         async with Verifier() as verifier:
             for user_id in users:
@@ -195,6 +197,12 @@ def _copy_records(source: Path, target: Path) -> None:
             _copy(source / name, target / name)
 
 
+def _write(target: Path, content: bytes) -> None:
+    """Write a file to the disk and read it again. Raises NotWritableError when it differs."""
+    target.write_bytes(content)
+    _settle_copy(target, hashlib.sha256(content).hexdigest())
+
+
 def _copy(source: Path, target: Path) -> None:
     """Copied, on the disk, and read again. Raises Broken when `source` cannot be read or the copy is not the same."""
     try:
@@ -204,11 +212,15 @@ def _copy(source: Path, target: Path) -> None:
             f"{source} cannot be read ({error.strerror}). Nothing was changed. It must be a file that the server can read."
         ) from error
     shutil.copy2(source, target)
-    with target.open("rb") as file:
+    _settle_copy(target, _hash(source))
+
+
+def _settle_copy(copy: Path, digest: str) -> None:
+    with copy.open("rb") as file:
         os.fsync(file.fileno())
-    if _hash(source) != _hash(target):
+    if _hash(copy) != digest:
         raise NotWritableError(
-            f"The copy of {source.name} is not what was copied: is the disk of the backup sound? No backup was made."
+            f"The copy of {copy.name} is not what was copied: is the disk of the backup sound? No backup was made."
         )
 
 

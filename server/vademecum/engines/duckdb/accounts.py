@@ -364,14 +364,19 @@ class Accounts:
         with self._detached():
             rewrite_file(self._instance, self._path)
 
-    async def copied(self, copy: Callable[[Path], None]) -> None:
-        """Have `copy` take a consistent copy of the file."""
+    async def content(self) -> bytes:
+        """Return the file's bytes, with all that was committed. Raises Broken when it cannot be read."""
 
-        def work(_: Cursor) -> None:
+        def work(_: Cursor) -> bytes:
             with self._detached():
-                copy(self._path)
+                try:
+                    return self._path.read_bytes()
+                except OSError as error:
+                    raise Broken(
+                        f"{self._path} cannot be read ({error.strerror}). Nothing was changed."
+                    ) from error
 
-        await self._instance.run(work, ACCOUNTS)
+        return await self._instance.run(work, ACCOUNTS)
 
     async def adopt(self, path: Path, left: set[str], empty: set[str]) -> Adopted:
         """Take over from a backup the accounts that are missing here, with their API tokens, but not those that left
