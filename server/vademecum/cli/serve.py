@@ -357,5 +357,8 @@ def serve(data: Path, **flags: object) -> None:
             server_header=False,
         )
         Server(config, app, settings, warning).run(ours)
-        if hasattr(app.state, "parts") and app.state.parts.instance.stuck_count():
+        from vademecum.services.roots import is_checking
+
+        is_stuck = hasattr(app.state, "parts") and app.state.parts.instance.stuck_count()
+        if is_stuck or is_checking():
             os._exit(0)  # the interpreter would wait for them

@@ -16,7 +16,7 @@ from vademecum.http.auth import view_of
 from vademecum.http.observations import AgentProject
 from vademecum.http.problems import problems
 from vademecum.model.observation import Identity
-from vademecum.services import agent_work, claims, roots
+from vademecum.services import agent_work, claims
 from vademecum.services.agent_context import context
 from vademecum.services.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
 from vademecum.services.agent_work import ProjectWork, SessionWork
@@ -65,11 +65,10 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     """A project of its own, made if there is none, until its person has joined it with another (`mergeProjects`). One that
     was there before is called otherwise, whatever the folder calls itself, and `notice` says so."""
     parts: Parts = state.parts
-    limits, view = parts.limits(request.user), view_of(request)
+    limits = parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        project_id = await roots.write(
-            store, view, lambda draft, seen: claims.project_of(draft, data, limits, seen)
-        )
+        view = await claims.checked(store, view_of(request), [data])
+        project_id = await store.write(lambda draft: claims.project_of(draft, data, limits, view))
         project = await named(store, project_id)
         return Identified(AgentScope(project), project, await claims.notice_of(store, project_id))
 

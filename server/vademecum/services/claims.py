@@ -31,7 +31,7 @@ from vademecum.model.ranking import fold
 from vademecum.services import projects, rows
 from vademecum.services.agent_scope import NamedProject
 from vademecum.services.portions import live_keys, portions
-from vademecum.services.roots import ELSEWHERE, View
+from vademecum.services.roots import ELSEWHERE, RootPlace, View, find_gone, place_of
 
 CLAIMS_MAX = 1000  # of an account; then the one goes that was not needed for longest
 TOLD_MAX = 3  # folders of a notice
@@ -48,6 +48,15 @@ def _seen(identity: Identity, view: View) -> Identity:
 def _machine(claim: Json, identity: Identity) -> str:
     """Where the root of a claim is, after this. What two machines have is of neither."""
     return str(identity.machine if claim.get("machine", identity.machine) == identity.machine else ELSEWHERE)
+
+
+async def checked(store: UserStore, view: View, identities: Iterable[Identity]) -> View:
+    """Check, before a transaction, the folders whose claims these identities could take over."""
+    if not view.is_here:
+        return view
+    wanted = set(identities)
+    places = await store.write(lambda draft: Claims(draft, Limits(), view).rival_places(wanted))
+    return view._replace(gone=await find_gone(places)) if places else view
 
 
 def project_of(draft: Draft, identity: Identity, limits: Limits, view: View) -> str:
@@ -113,6 +122,16 @@ class Claims:
         identity = _seen(identity, self._view)
         _, own = self._own(identity)
         return str(own["projectId"]) if own is not None else self._known(identity).project_id
+
+    def rival_places(self, identities: set[Identity]) -> set[RootPlace]:
+        """Return the folders that matter for identities without a claim: those of rival claims, and their own."""
+        unclaimed = [
+            one for one in (_seen(each, self._view) for each in identities) if self._own(one)[1] is None
+        ]
+        places = {place_of(claim) for one in unclaimed for claim in self._rivals(one)}
+        if len(unclaimed) > 1:
+            places |= {RootPlace(one.root, one.machine or ELSEWHERE) for one in unclaimed}
+        return places
 
     def _own(self, identity: Identity) -> tuple[str, Json | None]:
         root_id = names.root_id(self._draft.id_key, identity.name, identity.root)

@@ -61,7 +61,8 @@ async def receive(
     """Take these events up, in one transaction. Returns how many were new."""
     clean = await asyncio.to_thread(lambda: [without_secrets(event) for event in events])
     async with users.open(user_id) as store:
-        return await roots.write(store, view, lambda draft, seen: take_up(draft, clean, limits, seen))
+        view = await claims.checked(store, view, (event.project for event in clean))
+        return await store.write(lambda draft: take_up(draft, clean, limits, view))
 
 
 def take_up(draft: Draft, events: Sequence[Event], limits: Limits, view: roots.View) -> int:

@@ -217,9 +217,8 @@ class Spool:
             raise spool_files.unread(*read.unread[0])
         said = {identity for _, identity in read.found}
         async with self._users.open(account.id) as store:
-            meant = await roots.write(
-                store, roots.HERE, lambda draft, view: claims.meaning(draft, said, project_id, view)
-            )
+            view = await claims.checked(store, roots.HERE, said)
+            meant = await store.write(lambda draft: claims.meaning(draft, said, project_id, view))
         stay = {path for path, identity in read.found if identity not in meant and path.suffix == ".json"}
         return [path for path in paths if path not in stay]
 

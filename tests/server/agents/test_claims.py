@@ -239,39 +239,27 @@ def test_a_disk_that_does_not_answer_moves_no_claim_and_holds_up_nothing(tmp_pat
         answers.set()
 
 
-def test_a_place_at_which_a_look_hangs_is_looked_at_again_when_it_has_answered(tmp_path, monkeypatch):
-    answers, hangs_now, asked = threading.Event(), threading.Event(), []
-    hung, near = (
-        RootPlace(str(tmp_path / "hung"), this_machine()),
-        RootPlace(str(tmp_path / "no"), this_machine()),
-    )
+def test_after_a_check_that_hung_folders_are_checked_again(tmp_path, monkeypatch):
+    answers, place = threading.Event(), RootPlace(str(tmp_path / "no"), this_machine())
 
     def hangs(place, here):
-        asked.append(place)
-        if place == near:
-            return True
-        hangs_now.set()
-        return answers.wait(20)
+        return answers.wait(60)
 
     monkeypatch.setattr(roots, "is_gone", hangs)
-    monkeypatch.setattr(roots, "LOOK_S", 0.2)
+    monkeypatch.setattr(roots, "CHECK_S", 0.1)
 
     async def scenario():
-        try:
-            # The loop has the other thread come to where it hangs before it sees that the time is over.
-            asyncio.get_running_loop().call_soon(hangs_now.wait, 20)
-            assert await roots.look([near, hung]) == {near: True, hung: False}
-            monkeypatch.setattr(roots, "LOOK_S", 60)
-            for _ in range(2):
-                assert await roots.look([near, hung]) == {near: True, hung: False}
-            assert asked.count(hung) == 1
-        finally:
-            answers.set()
-        async with asyncio.timeout(60):
-            while not (await roots.look([hung]))[hung]:
-                await asyncio.sleep(0.01)
+        for _ in range(2):
+            assert await roots.find_gone([place]) == frozenset()
+            assert roots.is_checking()
+        answers.set()
+        monkeypatch.setattr(roots, "CHECK_S", 60)
+        assert await roots.find_gone([place]) == {place}
 
-    asyncio.run(scenario())
+    try:
+        asyncio.run(scenario())
+    finally:
+        answers.set()
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.7"])
