@@ -19,6 +19,7 @@ from vademecum.model.secrets.pattern import Pattern
 _CALLS = {"compile", "search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"}
 _ANCHORED = {"match", "fullmatch"}  # tried at one place of the text only
 _PIECES_MAX = 14
+_DEFERRED = "vademecum.model.secrets.pattern"  # compiles the patterns that other modules define
 
 
 class Found:
@@ -40,7 +41,10 @@ class Found:
 
 
 def patterns() -> list[Found]:
-    """Return each regular expression in `server/vademecum`, from the syntax tree and from the loaded modules."""
+    """Return each regular expression in `server/vademecum`, from the syntax tree and from the loaded modules.
+
+    Raises AssertionError for one that a function builds from local names, because no sweep would see it.
+    """
     found: dict[tuple[Any, int], Found] = {}
     trees = {}
     for info in pkgutil.walk_packages(vademecum.__path__, "vademecum."):
@@ -48,13 +52,16 @@ def patterns() -> list[Found]:
         trees[info.name] = (module, ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8")))
     for name, (module, tree) in trees.items():
         used = _methods(tree)
+        in_functions = set(_in_functions(tree))
         for key, pattern in _compiled(vars(module)):
             found.setdefault(_identity(pattern), Found(f"{name}.{key}", pattern, used.get(key, set())))
         for call in _calls(tree):
             try:
                 source, flags = _evaluate(call, vars(module))
             except NameError:
-                continue  # built from local names; those of modules are among their values
+                if name == _DEFERRED or call not in in_functions:
+                    continue  # a comprehension: the pattern is among the module's values
+                raise AssertionError(f"{name}:{call.lineno}: compile the pattern at module level") from None
             pattern = re.compile(source, flags)
             method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
             methods = set() if method == "compile" else {method}
@@ -91,6 +98,12 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=name)) if name in _CALLS:
                 yield node
+
+
+def _in_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield from ast.walk(node)
 
 
 def _evaluate(call: ast.Call, names: dict[str, Any]) -> tuple[Any, int]:

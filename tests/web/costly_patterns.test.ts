@@ -4,9 +4,14 @@ import { expect, test } from "vitest";
 import { consume, hostile, patterns, type Found } from "./patterns.ts";
 
 /** Short texts find those that are slowest for an expression; these are then made long. */
-const FIRST = [24, 400]; // stop an exponential or a cubic one before it takes hours
+const [FIRST, EXPLOSIVE] = [[24, 400], 0.02]; // stop an exponential or a cubic one before it takes hours
 const SHORT = 2_000;
 const [LENGTH, SECONDS] = [32_000, 0.15];
+const [MEGABYTE, MEGABYTE_SECONDS] = [1_000_000, 1];
+/** A text of `GLANCE` characters that takes less than `NOTICED` seconds cannot take long at any length that is stored. */
+const [GLANCE, NOTICED] = [1_000, 0.0001];
+/** Four times the length: a linear expression takes 4 times as long, a quadratic one 16. */
+const [STEP, FACTOR, GROWTH] = [4_000, 4, 9];
 
 const took = (found: Found, text: string): number => {
   const before = process.cpuUsage();
@@ -14,10 +19,19 @@ const took = (found: Found, text: string): number => {
   return process.cpuUsage(before).user / 1e6;
 };
 
-const isSlow = (found: Found, text: string): boolean => [1, 2, 3].every(() => took(found, text) > SECONDS); // another program may have had the core
+/** Whether a text takes longer each time: another program may have had the core. */
+const isSlow = (found: Found, text: string, seconds: number): boolean =>
+  [1, 2, 3].every(() => took(found, text) > seconds);
 
-function slowText(found: Found): string | undefined {
-  for (const length of FIRST) for (const text of hostile(found, length)) if (isSlow(found, text)) return text;
+function explosiveText(found: Found): string | undefined {
+  for (const length of FIRST)
+    for (const text of hostile(found, length)) if (isSlow(found, text, EXPLOSIVE)) return text;
+  return undefined;
+}
+
+function slowText(found: Found, length: number, seconds: number): string | undefined {
+  const explosive = explosiveText(found);
+  if (explosive !== undefined) return explosive;
   const timed = [...hostile(found, SHORT)].map((text, at) => ({ at, took: took(found, text) }));
   const slowest = new Set(
     timed
@@ -26,27 +40,57 @@ function slowText(found: Found): string | undefined {
       .map(({ at }) => at),
   );
   let at = 0;
-  for (const text of hostile(found, LENGTH)) if (slowest.has(at++) && isSlow(found, text)) return text;
+  for (const text of hostile(found, length))
+    if (slowest.has(at++) && isSlow(found, text, seconds)) return text;
   return undefined;
 }
+
+/** A text for which the time grows faster than the length. Compares times, so load does not matter. */
+function growingText(found: Found): string | undefined {
+  const explosive = explosiveText(found);
+  if (explosive !== undefined) return explosive;
+  const timed = [...hostile(found, GLANCE)].map((text, at) => ({ at, took: took(found, text) }));
+  const slowest = timed.toSorted((a, b) => b.took - a.took)[0];
+  if (!slowest || slowest.took < NOTICED) return undefined;
+  const [short, long] = [STEP, STEP * FACTOR].map((length) => [...hostile(found, length)][slowest.at]!) as [
+    string,
+    string,
+  ];
+  const grows = () => took(found, long) > GROWTH * took(found, short);
+  return [1, 2, 3].every(grows) ? long : undefined;
+}
+
+async function named(textOf: (found: Found) => string | undefined): Promise<string[]> {
+  const all = await patterns();
+  expect(all.length).toBeGreaterThan(150);
+  return all.flatMap((found) => {
+    const text = textOf(found);
+    const name = `${found.where} ${String(found.expression).slice(0, 90)}`;
+    return text === undefined ? [] : [`${name}: ${JSON.stringify(text.slice(0, 20))}`];
+  });
+}
+
+const QUADRATIC = [/(?:a+)+b/u, /x*y/u, /<a[^>]*>/u];
+
+test("the time of a regular expression grows with the length", { timeout: 120_000 }, async () => {
+  expect(await named(growingText)).toEqual([]);
+});
+
+test.each(QUADRATIC)("growth of %s is noticed", { timeout: 60_000 }, (expression) => {
+  expect(growingText({ where: "here", expression })).toBeDefined();
+});
 
 // These measure time, so only `make soak` runs them.
 const SOAK = process.env["SOAK"] !== undefined;
 
 test.runIf(SOAK)("no regular expression is quadratic", { timeout: 600_000 }, async () => {
-  const slow = [];
-  const all = await patterns();
-  expect(all.length).toBeGreaterThan(150);
-  for (const found of all) {
-    const text = slowText(found);
-    if (text)
-      slow.push(
-        `${found.where} ${String(found.expression).slice(0, 90)}: ${JSON.stringify(text.slice(0, 20))}`,
-      );
-  }
-  expect(slow).toEqual([]);
+  expect(await named((found) => slowText(found, LENGTH, SECONDS))).toEqual([]);
 });
 
-test.runIf(SOAK).each([/(?:a+)+b/u, /x*y/u, /<a[^>]*>/u])("%s is noticed", (expression) => {
-  expect(slowText({ where: "here", expression })).toBeDefined();
+test.runIf(SOAK)("a megabyte takes at most a second", { timeout: 600_000 }, async () => {
+  expect(await named((found) => slowText(found, MEGABYTE, MEGABYTE_SECONDS))).toEqual([]);
+});
+
+test.runIf(SOAK).each(QUADRATIC)("%s is noticed", (expression) => {
+  expect(slowText({ where: "here", expression }, LENGTH, SECONDS)).toBeDefined();
 });

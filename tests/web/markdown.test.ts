@@ -53,6 +53,8 @@ test.each([
     "Here:\n\\[\na\n= b\n\n- c\n\\]\nDone.",
     "<p>Here:</p>\n<pre><code>\\[\na\n= b\n\n- c\n\\]</code></pre>\n<p>Done.</p>",
   ],
+  ["\\[\na \\\\[2pt]\nb\n\\]", "<pre><code>\\[\na \\\\[2pt]\nb\n\\]</code></pre>"],
+  ["Open \\(a and \\(b\\)", "<p>Open (a and <code>\\(b\\)</code></p>"],
   ["$$\na \\\\\nb\n$$", "<pre><code>$$\na \\\\\nb\n$$</code></pre>"],
   [String.raw`${"`"}\(a\)${"`"} and \\(b\\)`, String.raw`<p><code>\(a\)</code> and \(b\)</p>`],
   [String.raw`As it says \[1\], 5 $ and \[not closed`, "<p>As it says [1], 5 $ and [not closed</p>"],

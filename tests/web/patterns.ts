@@ -27,51 +27,69 @@ const { parse } = createRequire(import.meta.url)("regjsparser") as {
 
 export type Found = { where: string; expression: RegExp };
 
-/** Return the literals in the sources, and what the modules pass to RegExp while they load. */
+/**
+ * Return the literals in the sources, and what the modules pass to RegExp while they load. Throws for a RegExp that is made
+ * later, because no sweep would see it.
+ */
 export async function patterns(): Promise<Found[]> {
   const found = new Map<string, Found>();
   const add = (where: string, expression: RegExp) => found.set(String(expression), { where, expression });
-  const building: string[] = [];
+  const building = new Map<string, number>();
   for (const file of readdirSync(SOURCES, { recursive: true, encoding: "utf8" }).toSorted()) {
     if (!/\.tsx?$/u.test(file) || file.endsWith(".d.ts")) continue;
     const source = readFileSync(join(SOURCES, file), "utf8");
-    if (source.includes("new RegExp(")) building.push(file);
     const tree = parseAst(source, { lang: file.endsWith("x") ? "tsx" : "ts" });
-    JSON.stringify(tree, (_, node: { regex?: { pattern: string; flags: string }; start?: number } | null) => {
+    JSON.stringify(tree, (_, node: AstNode | null) => {
       if (node?.regex)
         add(`${file}:${line(source, node.start!)}`, RegExp(node.regex.pattern, node.regex.flags));
+      if (node?.callee?.name === "RegExp") building.set(file, (building.get(file) ?? 0) + 1);
       return node instanceof RegExp || typeof node === "bigint" ? undefined : node;
     });
   }
-  await recorded(
-    building.filter((file) => !file.startsWith("ui/places")),
-    add,
-  );
+  const made = await recorded([...building.keys()], add);
+  for (const [file, count] of building)
+    if (made.get(file)?.size !== count) throw new Error(`${file}: make each RegExp while the module loads`);
   return [...found.values()];
 }
 
 const line = (source: string, at: number) => source.slice(0, at).split("\n").length;
 
-async function recorded(files: string[], add: (where: string, expression: RegExp) => void): Promise<void> {
+interface AstNode {
+  regex?: { pattern: string; flags: string };
+  callee?: { name?: string };
+  start?: number;
+}
+
+/** Return the places in each file that made a RegExp while the modules were loaded. */
+async function recorded(
+  files: string[],
+  add: (where: string, expression: RegExp) => void,
+): Promise<Map<string, Set<string>>> {
+  const made = new Map(files.map((file) => [file, new Set<string>()]));
   const server = await createServer({
     ...{ configFile: false, root: SOURCES, logLevel: "error", optimizeDeps: { noDiscovery: true } },
     server: { middlewareMode: true, ws: false, watch: null },
   });
   const before = globalThis.RegExp;
-  let loading = "";
   globalThis.RegExp = new Proxy(before, {
     construct(target, given: [string, string?]) {
       const expression = new target(...given);
-      if (new Error().stack!.split("\n")[2]!.includes(SOURCES)) add(loading, expression);
+      const place = new Error().stack!.split("\n")[2]!;
+      const file = files.find((file) => place.includes(join(SOURCES, file)));
+      if (file) {
+        made.get(file)!.add(place);
+        add(file, expression);
+      }
       return expression;
     },
   });
   try {
-    for (loading of files) await server.ssrLoadModule(join(SOURCES, loading));
+    for (const file of files) await server.ssrLoadModule(join(SOURCES, file));
   } finally {
     globalThis.RegExp = before;
     await server.close();
   }
+  return made;
 }
 
 /** Search through the whole text, or once where the expression is sticky. */

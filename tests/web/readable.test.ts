@@ -21,6 +21,11 @@ test.each([
   ["a link with brackets in it", "[tide](https://en.wikipedia.org/wiki/Tide_(sea))", "tide"],
   ["an address", "<https://example.org/a_b_c>", "https://example.org/a_b_c"],
   ["tags", 'One<br>two <img src="a" /> <!-- not\nsaid -->three', "One two  three"],
+  [
+    "a long comment",
+    `One<!-- ${"- <!-- said ".repeat(500)}-->two <!-- never closed`,
+    "Onetwo <!-- never closed",
+  ],
   ["marks that are escaped", "\\# 5 \\*is\\* 2 \\\\ 1", "# 5 *is* 2 \\ 1"],
   ["a line across", "One\n\n---\n\n* * *\nTwo", "One\n\n\nTwo"],
 ])("%s", (_, markdown, said) => expect(readable(markdown)).toBe(said));

@@ -26,7 +26,6 @@ const TARGET = String.raw`\((?:[^()\s]|\([^()\s]{0,1000}\)){0,1000}(?:\s{1,9}"[^
  * A mark within a line, and what is left of it. Pictures go before the links around them, the longer marks first.
  */
 const INLINE: [RegExp, string][] = [
-  [/<!--[^]{0,1000}?-->/gu, ""],
   [/<br(?:[\s/][^<>]{0,1000})?>/giu, " "],
   [/<\/?(?:a|b|code|div|em|i|img|kbd|p|span|strong|sub|sup)(?:[\s/][^<>]{0,1000})?>/giu, ""],
   [/<((?:https?:\/\/|mailto:)[^<>\s]{1,1000})>/gu, "$1"],
@@ -114,7 +113,20 @@ function inline(text: string): string {
     `\0${held.push(escaped ?? code ?? "") - 1}\0`;
   const bare = INLINE.reduce(
     (said, [mark, left]) => said.replace(mark, left),
-    text.replaceAll("\0", "").replace(HELD, hold),
+    withoutComments(text.replaceAll("\0", "").replace(HELD, hold)),
   );
   return bare.replace(PUT_BACK, (_, at: string) => held[Number(at)] ?? "");
+}
+
+/** A regular expression would look for the end once from each beginning. */
+function withoutComments(text: string): string {
+  const kept: string[] = [];
+  let at = 0;
+  for (;;) {
+    const start = text.indexOf("<!--", at);
+    const end = start < 0 ? -1 : text.indexOf("-->", start + 4);
+    if (end < 0) return kept.join("") + text.slice(at);
+    kept.push(text.slice(at, start));
+    at = end + 3;
+  }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import groupby
 
 import msgspec
@@ -14,9 +15,9 @@ PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentatio
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # By the member that makes an archive one of these. Some programs write document2.xml.
 OOXML = {
-    r"word/document[0-9]*\.xml": DOCX,
-    r"ppt/presentation\.xml": PPTX,
-    r"xl/workbook\.xml": XLSX,
+    re.compile(r"word/document[0-9]*\.xml", re.I): DOCX,
+    re.compile(r"ppt/presentation\.xml", re.I): PPTX,
+    re.compile(r"xl/workbook\.xml", re.I): XLSX,
 }
 SECTION_MAX = 1000  # characters
 

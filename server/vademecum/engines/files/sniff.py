@@ -75,7 +75,7 @@ def _archive(data: bytes) -> str:
     # Names of Office files ignore case, and some programs write backslashes.
     usual = [name.replace("\\", "/") for name in names]
     for main, kind in OOXML.items():
-        if any(re.fullmatch(main, name, re.I) for name in usual) or _MAIN_TYPES[kind] in types:
+        if any(map(main.fullmatch, usual)) or _MAIN_TYPES[kind] in types:
             return kind
     raise Unreadable("UNSUPPORTED_TYPE")
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from vademecum.model.secrets.looks import by_look
 from vademecum.model.secrets.names import CALLED, by_name
-from vademecum.model.secrets.pattern import Pattern, Span
+from vademecum.model.secrets.pattern import Pattern, Span, folded
 from vademecum.model.secrets.shapes import by_shape
 
 __all__ = ["BEYOND", "HIDDEN", "Span", "find", "hide", "hide_in_path", "is_bare", "redact"]
@@ -49,7 +49,7 @@ def hide_in_path(path: str, most: int) -> tuple[str, int]:
 
 def is_bare(redacted: str) -> bool:
     """Whether hiding the secrets has left nothing that could be worth remembering."""
-    rest = CALLED.compiled().sub("", redacted.replace(HIDDEN, ""))
+    rest = CALLED.compiled().sub("", folded(redacted.replace(HIDDEN, "")))
     return not _LETTER.compiled().search(rest)
 
 

@@ -58,7 +58,8 @@ _WORD_OF = r"\s[^\s.,;:!?=]{1,30}"
 _OF = rf"(?:\s(?:of|for|to|at|on|von|vom|für|zu|zum|de|du|del|da|do|pour|para|di|van|voor){_WORD_OF}(?:{_WORD_OF}(?:{_WORD_OF})?)??)?"
 _BETWEEN = f"{_OF}(?:(?P<sign>{_SIGN})|(?P<is>{_IS}))"
 _VALUE = r"(?P<quote>[\"'`“”„«]{0,3})(?P<secret>[^\s\"'`“”„«»]{1,200})"
-_LEFT = r"(?<![^\W_])"  # `DB_PASSWORD` and `my-token` too, but no `mytoken` within a word
+# `DB_PASSWORD` and `my-token` too, but no `mytoken` within a word. Looking ahead for a letter saves trying every name.
+_LEFT = r"(?<![^\W_])(?=[^\W_])"
 # These may end any word: `dbpassword`, `newPassword`, `Adminpasswort`; `jwtSecret` is told by its capital letter.
 _ENDING = r"pass(?:word|wort|wd)|kennwort|wachtwoord|(?-i:(?<=[a-z])Secret)"
 _NAMED = Pattern(
@@ -87,7 +88,8 @@ PHRASE_MIN, PHRASE_MAX = 4, 12  # words
 _NUMBERED = Pattern(
     rf"{_LEFT}{_PIN}{_BETWEEN}[\"'`]?(?P<secret>\d{{3,12}})(?![\w.,:/-]?\w)", re.IGNORECASE, _PINS
 )
-CALLED = Pattern(f"{_NAME}|{_PIN}", re.IGNORECASE, (*_NAMES, *_PINS))
+# For folded text, which takes a third of the time of ignoring case.
+CALLED = Pattern(f"{_NAME}|{_PIN}", hints=(*_NAMES, *_PINS))
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "”": "”", "„": "“", "«": "»"}
 QUOTED_MAX = 200
 _END = ".,;:)]}>。、，"

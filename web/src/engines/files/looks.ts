@@ -31,6 +31,7 @@ const PERCENT_MAX = 1e15;
 const MARK = "¤";
 // Each piece of a format but those that stand for digits, days and times: the currencies first, named in three ways; then
 // other letters that are shown; then what only takes room, colours, languages, and the halves of a day.
+const ENDS_IN_SYMBOL = new RegExp(`[${SYMBOLS}]$`, "u");
 const PIECE = new RegExp(
   [
     String.raw`"[ \xa0]*(${CURRENCY})[ \xa0]*"`,
@@ -109,7 +110,7 @@ function ofNumbers({ pattern, currency }: Section): Look {
   if (zeros) return padded(zeros.length);
   if (currency === undefined) return stored;
   if (pattern.indexOf(MARK) > digit) return (_, plain) => `${plain} ${currency}`;
-  return before(new RegExp(`[${SYMBOLS}]$`, "u").test(currency) ? currency : `${currency} `);
+  return before(ENDS_IN_SYMBOL.test(currency) ? currency : `${currency} `);
 }
 
 function percentage(decimals: number): Look {

@@ -132,14 +132,14 @@ class Reader {
   }
 
   text(): string {
-    const tokens = new RegExp(TOKEN);
-    for (let found; (found = tokens.exec(this.#source));) {
+    TOKEN.lastIndex = 0;
+    for (let found; (found = TOKEN.exec(this.#source));) {
       const [, word, argument, byte, sign, brace, letters] = found;
       if (!byte) this.#endBytes();
       if (byte) this.#byte(byte);
       else if (brace && !this.#group(brace)) break;
       else if (word === "bin")
-        tokens.lastIndex += Math.max(0, Number(argument ?? 0)); // a picture, as it is
+        TOKEN.lastIndex += Math.max(0, Number(argument ?? 0)); // a picture, as it is
       else if (word ?? sign) this.#control((word ?? sign)!, argument);
       else if (letters) this.#letters(letters);
     }

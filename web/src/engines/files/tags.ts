@@ -10,6 +10,7 @@ export interface Listener {
 const TAG = /<(\/?)([a-z_][^\s/>]*)/iuy;
 const BLANK = /\s/u;
 const DOCTYPE = /<!doctype[^>[]*(?:\[[^\]]*\]\s*)?>/iuy;
+const RAW_END = /<\/([a-z]+)(?![\w-])/giu;
 const ATTRIBUTE = /([^\s=/"'<>]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)))?/gu;
 
 /** `raw`: names of the elements in which there are no tags. */
@@ -87,9 +88,10 @@ function past(source: string, mark: string, from: number): number {
 }
 
 function passRaw(source: string, from: number, name: string, listener: Listener): number {
-  const ending = new RegExp(`</${name}(?![\\w-])`, "igu");
-  ending.lastIndex = from;
-  const end = ending.exec(source)?.index ?? source.length;
+  RAW_END.lastIndex = from;
+  let found = RAW_END.exec(source);
+  while (found && found[1]!.toLowerCase() !== name.toLowerCase()) found = RAW_END.exec(source);
+  const end = found?.index ?? source.length;
   if (end > from) listener.text(source.slice(from, end), false);
   return end;
 }

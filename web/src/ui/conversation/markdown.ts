@@ -20,10 +20,19 @@ const plain = {
     },
   },
 } satisfies MarkedExtension;
+const FORMULA = /\\[([]|\$\$/u; // where one may begin
+const WITHIN = String.raw`(?:(?!\n[ \t]*\n)[^]){1,2000}?`; // between prices there may be paragraphs
+// No other one begins within, or each would be looked through up to its end. "\\[2pt]" is a line break.
+const SPACED = String.raw`(?<!\\)\\\[(?!\d+\\\])(?:(?!(?<!\\)\\\[)[^]){1,2000}?\\\]`;
+const PRICED = String.raw`(?<!\$)\$\$(?![\s$])[^\n$]{1,2000}(?<!\s)\$\$(?!\$)`; // and "$$ is cheap" is none
+const ANY_FORMULA = String.raw`(?<!\\)\\\((?:(?!(?<!\\)\\\()[^]){1,2000}?\\\)|${SPACED}|${PRICED}`;
+const FORMULAS = new RegExp(ANY_FORMULA, "gu");
+const IN_LINE = new RegExp(`^(?:${ANY_FORMULA})`, "u");
+const ON_LINES = new RegExp(`^ {0,3}(${SPACED}|\\$\\$${WITHIN}\\$\\$)[ \\t]*(?:\\n+|$)`, "u");
+const SIGHT = 2_000; // letters: each piece of a line looks ahead for one, and all of the line would take the square of the time
+
 const quotations = new Marked(plain);
 const answers = new Marked(plain, formulas());
-const FORMULA = /\\[([]|\$\$/u; // where one may begin
-const SIGHT = 2_000; // letters: each piece of a line looks ahead for one, and all of the line would take the square of the time
 
 const ALLOWED = {
   ALLOWED_TAGS: [
@@ -119,33 +128,25 @@ function citationButton(source: string, index: number): Node {
  * for brackets of the text (see model/verbatim.ts), and around a number alone for a citation.
  */
 function formulas(): MarkedExtension {
-  const within = String.raw`(?:(?!\n[ \t]*\n)[^]){1,2000}?`; // between prices there may be paragraphs
-  const spaced = String.raw`\\\[(?!\d+\\\])[^]{1,2000}?\\\]`;
-  const priced = String.raw`(?<!\$)\$\$(?![\s$])[^\n$]{1,2000}(?<!\s)\$\$(?!\$)`; // and "$$ is cheap" is none
-  const any = String.raw`\\\([^]{1,2000}?\\\)|${spaced}|${priced}`;
-  const [inLine, onLines] = [
-    new RegExp(`^(?:${any})`, "u"),
-    new RegExp(`^ {0,3}(${spaced}|\\$\\$${within}\\$\\$)[ \\t]*(?:\\n+|$)`, "u"),
-  ];
   return {
     extensions: [
       {
         name: "formula",
         level: "inline",
         start: (text) => text.slice(0, SIGHT).search(FORMULA),
-        tokenizer: (text) => token("formula", inLine.exec(text)),
+        tokenizer: (text) => token("formula", IN_LINE.exec(text)),
         renderer: ({ text }) => `<code>${escaped(text)}</code>`,
       },
       {
         name: "formulas",
         level: "block",
         start: (text) => paragraph(text).search(/(?<=\n) {0,3}(?:\\\[|\$\$)/u),
-        tokenizer: (text) => token("formulas", onLines.exec(text)),
+        tokenizer: (text) => token("formulas", ON_LINES.exec(text)),
         renderer: ({ text }) => `<pre><code>${escaped(text)}</code></pre>\n`,
       },
     ],
     // No mark of a formula begins or ends what is stressed around it.
-    hooks: { emStrongMask: (text) => text.replace(new RegExp(any, "gu"), (it) => "a".repeat(it.length)) },
+    hooks: { emStrongMask: (text) => text.replace(FORMULAS, (it) => "a".repeat(it.length)) },
   };
 }
 
