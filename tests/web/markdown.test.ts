@@ -1,7 +1,7 @@
 /** What a model answers becomes HTML, whatever it is: an answer that cannot be drawn would take the page with it. */
 
 import { verbatim } from "../../web/src/model/verbatim.ts";
-import { toHtml } from "../../web/src/ui/conversation/markdown.ts";
+import { htmlOf, toHtml } from "../../web/src/ui/conversation/markdown.ts";
 
 const SAID = "5 < 6\nand so on";
 
@@ -75,4 +75,57 @@ test("formulas that nothing ends cost no time", { timeout: 5_000 }, () => {
 
 test("a long answer with a formula costs time like its length", { timeout: 20_000 }, () => {
   for (const mark of ["a\n\n", "*a* b "]) toHtml(`${mark.repeat(100_000)}\n\n$$a$$`);
+});
+
+const BLOCKS = [
+  "Some **bold** text with `code` and [a link][ref] to\n[ref]",
+  "# A heading",
+  "A heading\n=====",
+  "- one\n- two\n\n  more\n\n      code",
+  "1. one\n\n2. two\n   > quoted\n\n   - [ ] inner",
+  "```ts\n# no heading\n\n- no list\n```",
+  "~~~\nnever closed in a list",
+  "    indented\n\n    code",
+  "| a | b |\n|---|---|\n| 1 | **2** |",
+  "> quoted\n\n> again\nlazily",
+  "[ref]: https://example.org/a 'title'",
+  "\\[\na\n\n# b\n\n- c\n\\]",
+  "$$\nx\n\ny\n$$",
+  "<div>\nHTML\n</div>",
+  "<!-- a comment\n\n# in it\n\n-->",
+  `${"- one\n\n  more\n\n".repeat(200)}- end`,
+  "***",
+  "",
+  " \n",
+];
+
+/** A random number generator (mulberry32), so that a failure can be repeated. */
+function randomly(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % below;
+  };
+}
+
+test("a text that is parsed in windows becomes the same HTML", { timeout: 60_000 }, () => {
+  for (let seed = 0; seed < 40; seed++) {
+    const random = randomly(seed);
+    const pieces = Array.from({ length: 300 }, () => {
+      const block = BLOCKS[random(BLOCKS.length)]!;
+      return block + "\n".repeat(random(4) || 2);
+    });
+    const text = pieces.join("");
+    const whole = [...htmlOf(text, false, Infinity)].join("");
+    expect([...htmlOf(text, false, 100)].join(""), `seed ${seed}`).toBe(whole);
+  }
+});
+
+test("a long text is parsed in many short steps", () => {
+  const text = `# Rents\n\n${"Some **bold** text.\n\n- one\n- two\n\n".repeat(5_000)}`;
+  const steps = [...htmlOf(text)];
+  expect(steps.length).toBeGreaterThan(text.length / 100);
+  expect(Math.max(...steps.map((step) => step.length))).toBeLessThan(1_000);
 });

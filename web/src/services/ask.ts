@@ -60,7 +60,7 @@ interface Under {
   ended: Promise<unknown>;
 }
 
-const DRAW_MS = 60;
+const DRAW_MS = 250; // each time the Markdown is parsed
 const BOTH_ENDS = { leading: true, trailing: true };
 
 type Answered = Pick<EpisodeDoc, "aiResponse" | "citations" | "status" | "model">;

@@ -5,7 +5,7 @@
  */
 
 import DOMPurify from "dompurify";
-import { Marked, type MarkedExtension, type Tokens } from "marked";
+import { Marked, type Lexer, type MarkedExtension, type Token, type Tokens } from "marked";
 
 const plain = {
   gfm: true,
@@ -29,6 +29,9 @@ const ANY_FORMULA = String.raw`(?<!\\)\\\((?:(?!(?<!\\)\\\()[^]){1,2000}?\\\)|${
 const FORMULAS = new RegExp(ANY_FORMULA, "gu");
 const IN_LINE = new RegExp(`^(?:${ANY_FORMULA})`, "u");
 const ON_LINES = new RegExp(`^ {0,3}(${SPACED}|\\$\\$${WITHIN}\\$\\$)[ \\t]*(?:\\n+|$)`, "u");
+const FORMULA_MAX = 2_010;
+const WINDOW = 8_000;
+const PIECE = 4_000; // characters of HTML that are made safe at once
 const SIGHT = 2_000; // letters: each piece of a line looks ahead for one, and all of the line would take the square of the time
 
 const quotations = new Marked(plain);
@@ -79,40 +82,133 @@ function isCostly(text: string): boolean {
   return cost + length * marks > COST_MAX;
 }
 
-/** Text that is nested too deeply, or would freeze the page, is shown as it is written. */
 export function toHtml(text: string, isQuotes = false): string {
+  return [...htmlOf(text, isQuotes)].join("");
+}
+
+/**
+ * Yield the HTML of each block of a text, and "" wherever the caller may pause. Text that is nested too deeply, or would
+ * freeze the page, is shown as it is written. `window`: characters that are split into blocks at once.
+ */
+export function* htmlOf(text: string, isQuotes = false, window = WINDOW): Generator<string> {
+  const marked = isQuotes || !FORMULA.test(text) ? quotations : answers;
+  const blocks: Token[] = [];
   try {
-    if (!TOO_DEEP.test(text) && !isCostly(text))
-      return (isQuotes || !FORMULA.test(text) ? quotations : answers).parse(text) as string;
+    if (TOO_DEEP.test(text) || isCostly(text)) throw new RangeError();
+    for (const found of blocksOf(text.replace(/\r\n?/gu, "\n"), marked, window)) {
+      if (found) blocks.push(found);
+      yield "";
+    }
   } catch (error) {
     if (!(error instanceof RangeError)) throw error; // the stack is full
+    yield asWritten(text);
+    return;
   }
+  const parser = new marked.Parser(marked.defaults);
+  for (const block of blocks) yield parsed(parser, block);
+}
+
+function parsed(parser: { parse(tokens: Token[]): unknown }, block: Token): string {
+  try {
+    return parser.parse([block]) as string;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return asWritten(block.raw);
+  }
+}
+
+/**
+ * Yield the blocks of a text, complete with what stands in them, after as many undefined as there are pauses. The lexer
+ * cannot pause, so it gets a window of the text. The blocks near its end are split off again with the next
+ * window, because the last one may go on there, and a formula may begin in one and end beyond.
+ */
+function* blocksOf(text: string, marked: Marked, window: number): Generator<Token | undefined> {
+  const links = Object.create(null) as Lexer["tokens"]["links"];
+  const lexers = [];
+  const blocks: Token[] = [];
+  let size = window;
+  for (let at = 0; at < text.length;) {
+    const lexer = new marked.Lexer(marked.defaults);
+    lexer.tokens.links = links;
+    const blank = text.indexOf("\n\n", at + size);
+    const end = blank < 0 ? text.length : blank + 2;
+    lexer.blockTokens(text.slice(at, end), lexer.tokens);
+    const whole = end < text.length ? ended(lexer.tokens, end - at - FORMULA_MAX) : lexer.tokens;
+    yield undefined;
+    size = whole.length > 0 ? window : size * 2;
+    if (whole.length === 0) continue;
+    at = end < text.length ? at + lengthOf(whole) : end;
+    lexers.push(lexer);
+    blocks.push(...whole);
+  }
+  for (const lexer of lexers)
+    for (const { src, tokens } of lexer.inlineQueue) {
+      lexer.inlineTokens(src, tokens);
+      yield undefined;
+    }
+  yield* blocks;
+}
+
+/** Return the blocks that end within `length` characters. */
+function ended(blocks: readonly Token[], length: number): Token[] {
+  let at = 0;
+  return blocks.slice(
+    0,
+    blocks.findIndex(({ raw }) => (at += raw.length) > length),
+  );
+}
+
+const lengthOf = (blocks: readonly Token[]) => blocks.reduce((sum, { raw }) => sum + raw.length, 0);
+
+function asWritten(text: string): string {
   return `<p>${escaped(text).replaceAll("\n", "<br>")}</p>`;
 }
 
 /** `sources`: names of the citations of a quotation answer; the app itself has put `[1]` under the first quotation. */
-export function toSafeHtml(text: string, sources: readonly string[], isQuotes: boolean): string {
-  const html = DOMPurify.sanitize(toHtml(text, isQuotes), { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
-  for (const link of html.querySelectorAll("a")) {
-    link.rel = "noopener noreferrer";
-    link.target = "_blank";
+export function toSafeHtml(text: string, sources: readonly string[], isQuotes: boolean): string[] {
+  return [...safeHtmlOf(text, sources, isQuotes)].filter(Boolean);
+}
+
+/** Yield pieces of safe HTML, some blocks each, and "" wherever the caller may pause. The parameters of `toSafeHtml`. */
+export function* safeHtmlOf(text: string, sources: readonly string[], isQuotes: boolean): Generator<string> {
+  const cite = citing(isQuotes ? sources : []);
+  const safe = (piece: string): string => {
+    const html = DOMPurify.sanitize(piece, { ...ALLOWED, RETURN_DOM_FRAGMENT: true });
+    for (const link of html.querySelectorAll("a")) {
+      link.rel = "noopener noreferrer";
+      link.target = "_blank";
+    }
+    cite(html);
+    const holder = document.createElement("div");
+    holder.append(html);
+    return holder.innerHTML;
+  };
+  let piece = "";
+  for (const block of htmlOf(text, isQuotes)) {
+    piece += block;
+    if (piece.length < PIECE) yield "";
+    else {
+      yield safe(piece);
+      piece = "";
+    }
   }
-  if (isQuotes) cite(html, sources);
-  const holder = document.createElement("div");
-  holder.append(html);
-  return holder.innerHTML;
+  if (piece) yield safe(piece);
 }
 
 /**
- * Turn the last line of each quotation into a button that names its source. Any other number in brackets stays text:
- * it is part of a document, or a model made it up, because its prompt has no numbers.
+ * Return a function that turns the last line of each quotation, piece by piece, into a button that names its source. Any
+ * other number in brackets stays text: it is part of a document, or a model made it up, because its prompt has no numbers.
  */
-function cite(html: DocumentFragment, sources: readonly string[]): void {
-  const quotations = [...html.children].filter(({ localName }) => localName === "blockquote");
-  sources.forEach((source, at) => {
-    const last = quotations[at]?.lastElementChild;
-    if (last?.textContent === `[${at + 1}]`) last.replaceChildren(citationButton(source, at));
-  });
+function citing(sources: readonly string[]): (html: DocumentFragment) => void {
+  let at = 0;
+  return (html) => {
+    for (const quotation of [...html.children].filter(({ localName }) => localName === "blockquote")) {
+      const last = quotation.lastElementChild;
+      const source = sources[at++];
+      if (source !== undefined && last?.textContent === `[${at}]`)
+        last.replaceChildren(citationButton(source, at - 1));
+    }
+  };
 }
 
 function citationButton(source: string, index: number): Node {
