@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from vademecum.cli.doctor import _examine_ledgers
 from vademecum.engines.duckdb.ledger import SPARE, Ledger, LedgerLine, newest
 from vademecum.model.draft import Change, Head, Heads
 
@@ -212,3 +213,64 @@ def test_what_died_of_its_age_is_known_until_its_tombstone_is_gone_and_what_a_pe
     ledger.note([died("last", 12)], aged={"facts/last"})
     assert told(opened(tmp_path, died("old2", 2))) == {"old1": 9, "mine": 10, "old2": 2, "last": 12}
     assert opened(tmp_path).last_seq() == 12
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"\0" * 30,
+        b"[]",
+        b'{"seq":"x"}',
+        b'{"seq":4503599627370497,"key":"facts/a"}',
+        b'{"seq":-4,"key":"facts/a"}',
+    ],
+    ids=str,
+)
+def test_damaged_line_is_reported_and_stays_through_compaction(tmp_path, damaged):
+    ledger = noted(tmp_path, died("a", 1))
+    with ledger.path.open("ab") as file:
+        file.write(damaged + b"\n")
+    for seq in range(2, 20):
+        noted(tmp_path, died("a", seq))
+    assert ledger.damaged() == [2]
+    ledger = opened(tmp_path, died("a", 19))
+    assert told(ledger) == {"a": 19} and ledger.last_seq() == 19 and ledger.damaged() == [2]
+    assert count(ledger) == 2
+
+
+def test_any_flipped_bit_damages_no_other_line_and_changes_no_fact(tmp_path):
+    whole = noted(tmp_path, died("a", 12), died("b", 34)).path.read_bytes()
+    first = whole.index(b"\n")
+    facts = {("facts/a", 12), ("facts/b", 34)}
+    for at in range(first):
+        for bit in range(8):
+            content = bytearray(whole)
+            content[at] ^= 1 << bit
+            (tmp_path / "ada.jsonl").write_bytes(content)
+            ledger = Ledger(tmp_path / "ada.jsonl")
+            found = {(line.key, line.seq) for line in ledger.read()}
+            assert ("facts/b", 34) in found and found <= facts, bytes(content)
+            assert found == facts or ledger.damaged(), bytes(content)
+
+
+def test_line_of_an_older_version_needs_no_checksum(tmp_path):
+    (tmp_path / "ada.jsonl").write_bytes(b'{"seq":3,"key":"facts/a"}\n')
+    ledger = opened(tmp_path, died("a", 3))
+    assert told(ledger) == {"a": 3} and ledger.damaged() == []
+
+
+def test_line_that_a_crash_cut_short_is_not_damaged(tmp_path):
+    whole = noted(tmp_path, died("a", 1)).path.read_bytes()
+    for cut in range(1, len(whole) - 1):
+        (tmp_path / "ada.jsonl").write_bytes(whole[:cut])
+        assert noted(tmp_path, died("b", 2)).damaged() == [], whole[:cut]
+
+
+def test_doctor_names_the_lines_of_a_ledger_that_are_damaged(tmp_path):
+    (tmp_path / "ledger").mkdir()
+    ledger = noted(tmp_path / "ledger", died("a", 1))
+    assert _examine_ledgers(tmp_path).ok
+    with ledger.path.open("ab") as file:
+        file.write(b'{"seq":9007199254740993,"key":"facts/b"}\n')
+    finding = _examine_ledgers(tmp_path)
+    assert not finding.ok and "ledger/ada.jsonl line 2" in finding.detail

@@ -86,6 +86,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield _examine_left(data, running)  # after a start, which erases them
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
     yield _examine_copies(data)
+    yield _examine_ledgers(data)
     yield _examine_model(settings, running)
     yield _examine_assistant(settings)
     if running:
@@ -133,6 +134,29 @@ def _examine_copies(data: Path) -> Finding:
         False,
         f"records were put back from an old copy: {said}. What was erased since was erased again, and devices send what "
         f"the copy lacks when they sync. When you have read this, remove {paths}",
+    )
+
+
+def _examine_ledgers(data: Path) -> Finding:
+    """Name the damaged lines of the files that say what was erased."""
+    from vademecum.engines.duckdb.ledger import Ledger  # half of the server, for the doctor alone
+
+    damaged = []
+    for path in sorted((data / "ledger").glob("*.jsonl")):
+        try:
+            numbers = Ledger(path).damaged()
+        except OSError as error:
+            damaged.append(f"{path.relative_to(data)} ({error.strerror})")
+            continue
+        if numbers:
+            damaged.append(f"{path.relative_to(data)} line {', '.join(map(str, numbers))}")
+    if not damaged:
+        return Finding("ledger", True, "every line of what was erased is sound")
+    return Finding(
+        "ledger",
+        False,
+        f"damaged and ignored: {'; '.join(damaged)}. What these lines said to be erased may come back when an older backup "
+        "is restored: look through the account after that. When you have read this, remove the lines while no server runs",
     )
 
 

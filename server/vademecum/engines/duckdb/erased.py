@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
-from vademecum.engines.duckdb.ledger import SEQ_MAX, LedgerLine, newest
+from vademecum.engines.duckdb.ledger import LedgerLine, newest
 from vademecum.model import cascade
 from vademecum.model.collections import Collection
 from vademecum.model.draft import WAITING, Draft, Head
@@ -14,16 +14,15 @@ from vademecum.model.scope import PROJECTS, SESSIONS
 
 
 def lines_of_copy(
-    rows: Mapping[str, Head], lines: Iterable[LedgerLine], collections: Mapping[str, Collection]
+    rows: Mapping[str, Head], lines: list[LedgerLine], collections: Mapping[str, Collection]
 ) -> list[LedgerLine]:
-    """Return the valid lines of a ledger if they show that the file was put back from a copy, else none.
+    """Return the lines of a ledger if they show that the file was put back from a copy, else none.
 
     They do if a row is older than the line of its key. The line of "forget everything" shows nothing: it covers rows that
     may have come since.
     """
-    valid = [line for line in lines if line.seq <= SEQ_MAX]
-    is_copy = any(_is_outdated(rows.get(key), key, line, collections) for key, line in newest(valid).items())
-    return valid if is_copy else []
+    is_copy = any(_is_outdated(rows.get(key), key, line, collections) for key, line in newest(lines).items())
+    return lines if is_copy else []
 
 
 def _is_outdated(

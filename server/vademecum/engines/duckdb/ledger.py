@@ -3,6 +3,7 @@ life, and how far `seq` had come.
 
 One append-only file a user, outside the user's folder and outside backups. It holds ids and times, no content.
 It may lag behind the records by a crash or a full disk; opening the records brings it up to date (`catch_up`).
+Each line ends with its checksum, but for those of older versions. A damaged line is never applied; it stays for `doctor`.
 Of a key that died several times the last line says all, and of what died of its age none says anything once its tombstone
 is gone: what a backup brings back of that, its age takes away again, unless a person had pinned it by then. A file of
 mostly such lines is written anew without them.
@@ -11,7 +12,9 @@ mostly such lines is written anew without them.
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable
+import re
+import zlib
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO
@@ -42,6 +45,8 @@ class LedgerLine(msgspec.Struct, omit_defaults=True):
 
 
 _lines = msgspec.json.Decoder(LedgerLine)
+_CHECKSUM = b',"crc":"'  # then 8 hexadecimal digits of the line without it, and `"}`
+_WHOLE = re.compile(rb'"crc":"[0-9a-f]{8}".$|}$')  # also with its last byte damaged
 
 
 class Ledger:
@@ -116,16 +121,19 @@ class Ledger:
         return max((line.seq for line in self.read()), default=0)
 
     def read(self) -> list[LedgerLine]:
-        """All lines but those that a crash cut short."""
-        if not self.path.exists():
-            return []
-        found = []
-        for line in self.path.read_bytes().splitlines():
-            try:
-                found.append(_lines.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                continue
-        return found
+        """Return all lines but those that a crash cut short or that are damaged."""
+        return [line for _, line in self._decoded() if isinstance(line, LedgerLine)]
+
+    def damaged(self) -> list[int]:
+        """Return the numbers of the damaged lines. One that a crash cut short is none: `catch_up` adds it again."""
+        return [number for number, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
+
+    def _decoded(self) -> Iterator[tuple[int, LedgerLine | bytes]]:
+        """Yield number and content of each line, as bytes if it cannot be used."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        for number, line in enumerate(content.split(b"\n"), 1):
+            if line:
+                yield number, _decode(line) or line
 
     def drop(self) -> None:
         """For an account that leaves for good."""
@@ -162,7 +170,8 @@ class Ledger:
         """Write the file anew with the lines that count. When that fails it stays as it is: long, and whole."""
         self._counting, self._appended = len(counting), 0  # also when it fails: not tried again at each push
         try:
-            self._new.write_bytes(_encoded(counting.values()))
+            damaged = [line for _, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
+            self._new.write_bytes(_encoded(counting.values()) + b"".join(line + b"\n" for line in damaged))
             publish_file(self._new, self.path)
         except OSError as error:
             _log.error("the ledger was not shortened", exc_info=error)
@@ -211,7 +220,26 @@ def _needed(lines: dict[str, LedgerLine], heads: Heads) -> dict[str, LedgerLine]
 
 
 def _encoded(lines: Iterable[LedgerLine]) -> bytes:
-    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    encoded = map(msgspec.json.encode, lines)
+    return b"".join(b'%b%b%08x"}\n' % (line[:-1], _CHECKSUM, zlib.crc32(line)) for line in encoded)
+
+
+def _decode(content: bytes) -> LedgerLine | None:
+    """Return a line, or None if it is damaged."""
+    if content[-18:-10] == _CHECKSUM:
+        content, checksum = content[:-18] + b"}", content[-10:-2]
+        if checksum != b"%08x" % zlib.crc32(content):
+            return None
+    try:
+        line = _lines.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return line if 0 <= line.seq <= SEQ_MAX else None
+
+
+def _is_torn(line: bytes) -> bool:
+    """Return whether the line looks like the beginning of a sound one."""
+    return line.startswith(b'{"seq":'[: len(line)]) and not _WHOLE.search(line)
 
 
 def _end_of_torn_line(file: BinaryIO) -> bytes:
