@@ -110,10 +110,12 @@ def is_used(path: Path, module: str) -> bool:
     return any(f"-m {module}" in source(p) or f'"{module}"' in source(p) for p in MODULES)
 
 
-def test_the_files_that_the_architecture_names_are_there():
+def test_documents_name_files_that_exist():
+    """A mention of a module has its layer's folder, so that a script can rename it."""
     folders = (PACKAGE, *(ROOT / name for name in ("web/src", "tests", "bench")))
     there = [f"/{path.relative_to(ROOT).as_posix()}" for folder in folders for path in folder.rglob("*.*")]
-    named = set(re.findall(r"`([\w./]+\.(?:py|tsx?|mjs|json))\b", source(ROOT / "ARCHITECTURE.md")))
-    assert (
-        len(named) > 100 and [name for name in named if not any(p.endswith(f"/{name}") for p in there)] == []
-    )
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
+        named = set(re.findall(r"`([\w./]+\.(?:py|tsx?|mjs))\b", source(page)))
+        assert [name for name in named if not any(p.endswith(f"/{name}") for p in there)] == [], page
+    architecture = source(ROOT / "docs" / "architecture.md")
+    assert len(set(re.findall(r"`[\w./]+/[\w.]+\.(?:py|tsx?)`", architecture))) > 150
