@@ -142,7 +142,7 @@ def is_full(error: Exception) -> bool:
     return getattr(error, "errno", None) in FULL or any(os.strerror(one).lower() in said for one in FULL)
 
 
-def lacks_room(error: Busy) -> bool:
+def lacks_room(error: VademecumError) -> bool:
     """Return whether it is a full disk that refused."""
     return error.__cause__ is not None and isinstance(error.__cause__, Exception) and is_full(error.__cause__)
 

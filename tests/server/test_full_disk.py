@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -283,5 +284,24 @@ def test_doctor_names_an_overdue_erasure_and_what_it_needs(
             monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
             found = _examine_erasures(tmp_path)
             assert not found.ok and f"not yet erased: {ada.id} needs " in found.detail
+
+    run(scenario)
+
+
+def test_server_starts_on_a_full_disk_though_sign_ins_have_expired(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            [token] = h.parts.accounts.tokens_of(ada.id)
+            expired = msgspec.structs.replace(
+                token, id="old", hash="0" * 64, kind="cookie", expires_at="2020-01-01T00:00:00.000Z"
+            )
+            await h.parts.accounts.save_token(expired)
+        with capture_logs(), full(10):
+            async with house(tmp_path) as h:
+                ada.client._transport.app = h.app  # type: ignore[attr-defined]
+                assert set(await ada.live("facts")) == {"f1"}
+                assert h.parts.accounts.tokens_of(ada.id) == [token]
 
     run(scenario)

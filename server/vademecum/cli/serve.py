@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import ipaddress
@@ -25,7 +26,7 @@ from vademecum import __version__
 from vademecum.cli import tls
 from vademecum.cli.lock import in_turn, is_begun
 from vademecum.cli.options import data_option, settings_to_begin
-from vademecum.errors import BadRequest, Broken, VademecumError
+from vademecum.errors import BadRequest, Broken, Busy, VademecumError, lacks_room
 from vademecum.model.defaults import OWNER
 from vademecum.services import local
 from vademecum.settings import Settings
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from vademecum.services.parts import Parts
 
 STOP_S = 8  # for requests; then they are cut off
+PUBLISH_EVERY_S = 5.0  # while the disk has no room for `server.json`
 STOPPED_S = 15.0  # from the signal to the end of the process, whatever hangs
 LISTEN_FDS = "VADEMECUM_LISTEN_FDS"  # sockets that a restarted process takes over from itself
 BACKLOG = 2048
@@ -97,6 +99,7 @@ class Server(uvicorn.Server):
         self._warning = warning
         self._fenced: set[str] = set()  # accounts, at the start
         self._sockets: list[socket.socket] = []
+        self._publishing: asyncio.Task[None] | None = None
         self._terminals = [number for number in (1, 2) if os.isatty(number)]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -134,15 +137,39 @@ class Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(GC_EVERY, 20, 20)
         sys.setswitchinterval(SWITCH_S)
-        local.publish(self._settings.data, door)
+        self._publish(door)
         self._fenced = set(parts.users.fences.fenced())
         parts.instance.end = self._end_or_restart
-        link = await ensure_owner(parts)
+        try:
+            link = await ensure_owner(parts)
+        except Busy:  # a full disk prevents the first start only
+            if not parts.accounts.accounts:
+                raise
+            link = None
         said = [*greeting(self._settings, url, address, link), *filter(None, [self._warning])]
         with suppress(OSError):  # as the log
             click.echo("\n".join(said), err=True)  # at once or not at all
 
+    def _publish(self, door: local.Door) -> None:
+        """Write `server.json`, on a full disk as soon as there is room."""
+        try:
+            local.publish(self._settings.data, door)
+        except Broken as error:
+            if not lacks_room(error):
+                raise
+            _log.error("commands cannot find the server until the disk has room", detail=error.message)
+            self._publishing = asyncio.create_task(self._publish_later(door))
+
+    async def _publish_later(self, door: local.Door) -> None:
+        while True:
+            await asyncio.sleep(PUBLISH_EVERY_S)
+            with suppress(Broken):
+                local.publish(self._settings.data, door)
+                return
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._publishing is not None:
+            self._publishing.cancel()
         local.path(self._settings.data).unlink(missing_ok=True)
         await super().shutdown(sockets)
         gc.unfreeze()

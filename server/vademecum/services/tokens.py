@@ -116,7 +116,7 @@ async def revoke(parts: Parts, account: Account, token_id: str) -> None:
 @asynccontextmanager
 async def forgetting_expired(parts: Parts) -> AsyncIterator[None]:
     """At the start, and each day for as long as the block runs."""
-    await forget_expired(parts)
+    await _forget_expired_or_log(parts)
     stop = asyncio.Event()
     task = asyncio.create_task(_go_on_forgetting(parts, stop))
     try:
@@ -131,10 +131,14 @@ async def _go_on_forgetting(parts: Parts, stop: asyncio.Event) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), FORGET_EVERY_S)
             return
-        try:
-            await forget_expired(parts)
-        except Exception as error:  # they open nothing all the same, and tomorrow it is tried again
-            _log.error("expired sign-ins were not forgotten", exc_info=error)
+        await _forget_expired_or_log(parts)
+
+
+async def _forget_expired_or_log(parts: Parts) -> None:
+    try:
+        await forget_expired(parts)
+    except Exception as error:  # they open nothing all the same, and the upkeep corrects the file
+        _log.error("expired sign-ins were not forgotten", exc_info=error)
 
 
 async def forget_expired(parts: Parts) -> None:
