@@ -1,5 +1,6 @@
 """The client of docs/wire.md against a real server."""
 
+import signal
 import threading
 from contextlib import contextmanager, suppress
 
@@ -121,3 +122,30 @@ def test_wire_client_recovers_after_a_restore(home, tmp_path):
         for client in (ada, there):
             titles = {i: row["title"] for i, row in client.live("sessions").items()}
             assert titles == {edited: "edited after the backup", added: "added after the backup"}
+
+
+def test_wire_clients_bring_back_the_lost_end_of_a_log(home):
+    with home.serving() as server, clients(home, server) as (ada, there):
+        sessions = []
+        for number in range(10):
+            sessions.append(session(ada, f"chat {number}")["id"])
+            ada.sync()
+        there.sync()
+        session(there, "renamed there", id=sessions[0])
+        there.sync()
+        server.end(signal.SIGKILL)
+        (log,) = home.data.glob("users/*/*/records.duckdb.wal")
+        log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
+        with home.serving() as again:
+            for device in (ada, there):
+                device.move_to(again.url)
+            there.sync()  # holds all rows
+            ada.sync()
+            there.sync()
+            assert ada.live("sessions") == there.live("sessions")
+            assert ada.live("sessions").keys() == set(sessions)
+            assert ada.live("sessions")[sessions[0]]["title"] == "renamed there"
+            doctor = home.run("doctor")
+            (line,) = [line for line in doctor.out.splitlines() if "lost changes" in line]
+            assert line.startswith("NO") and log.parent.name in line
+            assert "records lack acknowledged changes" in again.said()

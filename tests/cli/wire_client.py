@@ -52,6 +52,10 @@ class Client:
         self._version = version
         self.collections = {name: Collection() for name in names}
 
+    def move_to(self, url: str) -> None:
+        """Go on with a server that listens elsewhere."""
+        self._http.base_url = url
+
     def close(self) -> None:
         self._http.close()
 

@@ -107,6 +107,7 @@ class Ruin:
     before: dict[str, dict[str, Json]] = field(default_factory=dict)
     after: dict[str, dict[str, Json]] = field(default_factory=dict)
     missed: dict[str, set[str]] = field(default_factory=dict)
+    epochs: dict[str, list[str]] = field(default_factory=dict)  # before the damage and after each start
 
 
 async def victim(served: Served, name: str) -> Victim:
@@ -166,6 +167,7 @@ async def aftermath(served: Served, ruin: Ruin) -> Ruin:
         one.user.client = client
         one.answer = await one.user.call("GET", "/v1/sync/sessions/0/pull?lwt=0&limit=1000")
         if one.answer.status_code == 200:
+            ruin.epochs[name] = [epoch_of(one.user.puller.checkpoints["sessions"]), await epoch(one)]
             for number in range(100, 103):
                 await write(one, number)
             ruin.before[name] = await sessions_of(one)
@@ -177,10 +179,19 @@ async def aftermath(served: Served, ruin: Ruin) -> Ruin:
         one.user.client = client
         if name in ruin.before:
             ruin.after[name] = await sessions_of(one)
+            ruin.epochs[name].append(await epoch(one))
     for name in ruin.before:
         ruin.missed[name] = await missed_by_a_device(everybody[name])
     await client.aclose()
     return ruin
+
+
+def epoch_of(checkpoint: Json) -> str:
+    return str(checkpoint["id"]).partition(".")[0]
+
+
+async def epoch(one: Victim) -> str:
+    return epoch_of((await one.user.call("GET", "/v1/sync/sessions/0/pull?limit=1")).json()["checkpoint"])
 
 
 async def sessions_of(one: Victim) -> dict[str, Json]:
@@ -255,3 +266,14 @@ def test_a_device_that_had_seen_what_was_lost_misses_nothing_that_comes_later(ru
     """`seq` never goes back: a device whose checkpoint lies beyond the damage gets what is written after it, or is
     told (409 EPOCH) to begin again."""
     assert {name: rows for name, rows in ruin.missed.items() if rows} == {}
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.whole < LOGGED])
+def test_loss_of_acknowledged_rows_begins_one_new_epoch(ruin, name):
+    before, *after = ruin.epochs[name]
+    assert before not in after and len(set(after)) == 1
+
+
+def test_kill_without_damage_keeps_the_epoch(ruin):
+    for one in ruin.whole:
+        assert len(set(ruin.epochs[one.user.email])) == 1

@@ -7,7 +7,7 @@ import pytest
 from property.rows import dead, fact, project, session
 from property.wire import epoch, forget, page, send, stored
 from server.house import house, refused, run
-from vademecum.cli.doctor import _examine_copies
+from vademecum.cli.doctor import _examine_rollbacks
 from vademecum.engines.duckdb.folders import user_folder, user_ledger
 from vademecum.services.follow import CLOSED
 
@@ -56,7 +56,7 @@ def test_erased_rows_stay_erased(tmp_path):
         assert (await stored(ada, "facts", "erased"))["_deleted"]
         await h.settle(ada)
         assert b"secret" not in records.read_bytes()
-        finding = _examine_copies(tmp_path / "data")
+        finding = _examine_rollbacks(tmp_path / "data")
         assert not finding.ok and ada.id in finding.detail
         new = await epoch(ada)
         async with h.parts.users.detached(ada.id):
@@ -66,7 +66,7 @@ def test_erased_rows_stay_erased(tmp_path):
         edited = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
         assert await send(ada, "facts", (edited, None)) == []
         user_ledger(tmp_path / "data", ada.id).drop()
-        assert _examine_copies(tmp_path / "data").ok
+        assert _examine_rollbacks(tmp_path / "data").ok
 
     rows = ("facts", fact("erased", value="secret")), ("facts", fact("kept"))
     put_back(tmp_path / "data", erase, check, *rows)
@@ -115,6 +115,6 @@ def test_ordinary_restart_keeps_the_epoch(tmp_path, restarts):
             async with house(tmp_path) as h:
                 assert await epoch(await at(h, ada)) == seen["epoch"]
                 await send(ada, "facts", (fact("h", createdAt="2099-01-01T00:00:00.000Z"), None))
-        assert _examine_copies(tmp_path).ok
+        assert _examine_rollbacks(tmp_path).ok
 
     run(scenario)

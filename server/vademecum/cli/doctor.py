@@ -85,7 +85,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield _examine_erasures(data)
     yield _examine_left(data, running)  # after a start, which erases them
     yield _examine_logs(data)  # after the opening of every file, which is what repairs them
-    yield _examine_copies(data)
+    yield _examine_rollbacks(data)
     yield _examine_ledgers(data)
     yield _examine_model(settings, running)
     yield _examine_assistant(settings)
@@ -122,18 +122,21 @@ def _examine_logs(data: Path) -> Finding:
     )
 
 
-def _examine_copies(data: Path) -> Finding:
-    """Name the accounts whose records turned out to be an old copy."""
+def _examine_rollbacks(data: Path) -> Finding:
+    """Name the accounts whose records turned out to lack acknowledged changes."""
     found = sorted((data / "ledger").glob("*.put-back"))
     if not found:
-        return Finding("copies", True, "no records were put back from a copy")
+        return Finding(
+            "lost changes", True, "all records had every acknowledged change when they were opened"
+        )
     said = ", ".join(f"{path.stem} ({path.read_text(encoding='utf-8')})" for path in found)
     paths = " ".join(str(path.relative_to(data)) for path in found)
     return Finding(
-        "copies",
+        "lost changes",
         False,
-        f"records were put back from an old copy: {said}. What was erased since was erased again, and devices send what "
-        f"the copy lacks when they sync. When you have read this, remove {paths}",
+        f"records lacked acknowledged changes, because an old copy was put back or the disk lost the end of a write-ahead "
+        f"log: {said}. What was erased was erased again, and devices send what is missing when they sync. If nobody put "
+        f"a copy back, check the disk. When you have read this, remove {paths}",
     )
 
 

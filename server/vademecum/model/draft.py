@@ -303,6 +303,11 @@ class Draft:
     def seq(self) -> int:
         return self._seq
 
+    @property
+    def highest(self) -> int:
+        """The highest seq of a row that this transaction stores, or 0. `seq` may be higher: not every row stays in it."""
+        return max((c.head.seq for c in self.changes.values() if c.head is not None), default=0)
+
     # -- changing -----------------------------------------------------------------------------------------------
 
     def measure(self, key: str, row: Json, body: bytes, named: Links | None = None) -> int:

@@ -1,7 +1,8 @@
 """Begin a new epoch after a whole data folder was put back from a copy, ledger included.
 
-Nothing on the disk tells. A device that synced since holds a signed checkpoint that the records cannot have given out: it
-would miss all rows up to there, and keep to itself what it had sent.
+The high-water marks of acknowledged changes lie in that folder, too, so nothing on the disk tells. A device that synced
+since holds a signed checkpoint that the records cannot have given out: it would miss all rows up to there, and keep to
+itself what it had sent.
 """
 
 from __future__ import annotations

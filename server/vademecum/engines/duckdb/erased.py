@@ -1,28 +1,52 @@
-"""Find out whether records are older than their ledger, and erase again what the ledger says was erased."""
+"""Find out whether records lack acknowledged commits, and erase again what the ledger says was erased."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import msgspec
 
 from vademecum.engines.duckdb.ledger import LedgerLine, newest
+from vademecum.engines.duckdb.userfile import SEQ_JUMP, new_epoch
 from vademecum.model import cascade
 from vademecum.model.collections import Collection
-from vademecum.model.draft import WAITING, Draft, Head
+from vademecum.model.draft import WAITING, Draft, Head, Heads
 from vademecum.model.scope import PROJECTS, SESSIONS
 
 
-def lines_of_copy(
-    rows: Mapping[str, Head], lines: list[LedgerLine], collections: Mapping[str, Collection]
-) -> list[LedgerLine]:
-    """Return the lines of a ledger if they show that the file was put back from a copy, else none.
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """Evidence that records lack acknowledged commits. `lines`: of the ledger. `seq`: the highest in the file. `mark`: the
+    highest acknowledged one, or 0."""
 
-    They do if a row is older than the line of its key. The line of "forget everything" shows nothing: it covers rows that
-    may have come since.
+    lines: list[LedgerLine]
+    seq: int
+    mark: int
+
+
+def rollback_of(
+    heads: Heads, lines: list[LedgerLine], mark: int, collections: Mapping[str, Collection]
+) -> Rollback | None:
+    """Return the evidence that a file lost the end of its log or was put back from a copy, or None.
+
+    It is evidence if the highest seq is below the mark, or if a row is older than the ledger line of its key. The line of
+    "forget everything" shows nothing: it covers rows that may have come since.
     """
-    is_copy = any(_is_outdated(rows.get(key), key, line, collections) for key, line in newest(lines).items())
-    return lines if is_copy else []
+    is_older = heads.seq < mark or any(
+        _is_outdated(heads.rows.get(key), key, line, collections) for key, line in newest(lines).items()
+    )
+    return Rollback(lines, heads.seq, mark) if is_older else None
+
+
+def begin_again(draft: Draft, rollback: Rollback) -> int:
+    """Begin a new epoch above all that was acknowledged, and apply the ledger, as a restore does. Return the number of
+    rows that were deleted again."""
+    highest = max(draft.seq, rollback.mark, *(line.seq for line in rollback.lines))
+    draft.begin_epoch(new_epoch(), highest + SEQ_JUMP)
+    count = erase_again(draft, rollback.lines, {})
+    draft.restored_seq = draft.seq
+    return count
 
 
 def _is_outdated(

@@ -26,7 +26,7 @@ from vademecum.durable import sync_folder
 from vademecum.engines.duckdb.userfile import publish_file
 from vademecum.model.draft import Change, Heads
 
-PUT_BACK = ".put-back"  # ends the name of a file beside the ledger
+ROLLBACK = ".put-back"  # ends the name of a file beside the ledger
 SEQ_MAX = 2**52  # a line above is damaged
 SPARE = 1000  # lines that may pile up while attached, beyond twice those that count
 _log = structlog.get_logger("vademecum.ledger")
@@ -139,18 +139,18 @@ class Ledger:
         """For an account that leaves for good."""
         self.path.unlink(missing_ok=True)
         self._new.unlink(missing_ok=True)
-        self._put_back.unlink(missing_ok=True)
+        self._rollback.unlink(missing_ok=True)
 
-    def note_put_back(self, at: str) -> None:
-        """Leave a file for `doctor` that says when the records turned out to be an old copy. Never raise."""
+    def note_rollback(self, at: str) -> None:
+        """Leave a file for `doctor` that says when the records turned out to lack acknowledged commits. Never raise."""
         try:
-            self._put_back.write_text(at, encoding="utf-8")
+            self._rollback.write_text(at, encoding="utf-8")
         except OSError as error:
-            _log.error("doctor cannot report the old copy", exc_info=error)
+            _log.error("doctor cannot report the rollback", exc_info=error)
 
     @property
-    def _put_back(self) -> Path:
-        return self.path.with_suffix(PUT_BACK)
+    def _rollback(self) -> Path:
+        return self.path.with_suffix(ROLLBACK)
 
     @property
     def _new(self) -> Path:

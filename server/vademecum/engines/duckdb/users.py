@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,17 +23,16 @@ import structlog
 
 from vademecum.engines.duckdb.accounts import ACCOUNTS
 from vademecum.engines.duckdb.cursor import Cursor
-from vademecum.engines.duckdb.erased import erase_again, lines_of_copy
+from vademecum.engines.duckdb.erased import Rollback, begin_again, rollback_of
 from vademecum.engines.duckdb.fence import Fences
 from vademecum.engines.duckdb.folders import RECORDS, on_disk, remove_tree, user_folder, user_ledger
-from vademecum.engines.duckdb.ledger import Ledger, LedgerLine
+from vademecum.engines.duckdb.ledger import Ledger
+from vademecum.engines.duckdb.marks import Marks
 from vademecum.engines.duckdb.recovery import Recovery
 from vademecum.engines.duckdb.threads import is_unowned
 from vademecum.engines.duckdb.userfile import (
-    SEQ_JUMP,
     Files,
     Opened,
-    new_epoch,
     new_id_key,
     publish_file,
     rewrite_file,
@@ -112,6 +112,7 @@ class Users:
         self._on_erasure_due = on_erasure_due
         self._on_new_epoch = on_new_epoch
         self.fences = fences
+        self.marks = Marks(data)
         self.recovery = Recovery(fences, self.detached)
         self._replacing: set[str] = set()  # their damage is that of the copy, not of the user's file
         files.instance.on_damage = self._fence
@@ -185,7 +186,7 @@ class Users:
         folder = user_folder(self._data, user_id)
         ledger = user_ledger(self._data, user_id)
         with on_disk(user_id, "opened", folder):
-            opened, erased_since = await self._opened(folder / RECORDS, ledger, known)
+            opened, rollback = await self._opened(folder / RECORDS, ledger, known)
         if opened.notice:
             self._on_notice(opened.notice)
         if opened.erasure_due:
@@ -199,34 +200,28 @@ class Users:
             ledger,
             self._clock,
             self._on_commit,
+            partial(self.marks.raise_to, user_id),
         )
-        if erased_since:
-            await self._accept_put_back(store, ledger, erased_since)
+        if rollback is not None:
+            await self._begin_again(store, ledger, rollback)
         await store.extract(extracts=self._extracts)
         return store
 
-    async def _accept_put_back(self, store: UserStore, ledger: Ledger, lines: list[LedgerLine]) -> None:
-        """Erase again what the ledger names and begin a new epoch, as a restore does, before anybody sees the file."""
-
-        def work(draft: Draft) -> int:
-            highest = max(line.seq for line in lines)
-            draft.begin_epoch(new_epoch(), max(draft.seq, highest) + SEQ_JUMP)
-            erased = erase_again(draft, lines, {})
-            draft.restored_seq = draft.seq
-            return erased
-
+    async def _begin_again(self, store: UserStore, ledger: Ledger, rollback: Rollback) -> None:
+        """Begin a new epoch of records that lack acknowledged commits, before anybody sees them."""
         self._on_new_epoch(store.user_id)
         try:
-            erased = await store.write(work)
+            erased = await store.write(lambda draft: begin_again(draft, rollback))
         except BaseException:
             await self.files.instance.run(lambda _: self.files.instance.let_go(store.alias), store.user_id)
             raise
         self._on_new_epoch(store.user_id)  # streams that began meanwhile
-        _log.warning("records were put back from a copy", account=store.user_id, erased_again=erased)
-        await asyncio.to_thread(ledger.note_put_back, self._clock())
+        found = {"seq": rollback.seq, "acknowledged_seq": rollback.mark, "erased_again": erased}
+        _log.warning("records lack acknowledged changes", account=store.user_id, **found)
+        await asyncio.to_thread(ledger.note_rollback, self._clock())
 
-    async def _opened(self, path: Path, ledger: Ledger, known: int) -> tuple[Opened, list[LedgerLine]]:
-        """Open a file. Return with it the lines of the ledger if they show that the file was put back from a copy."""
+    async def _opened(self, path: Path, ledger: Ledger, known: int) -> tuple[Opened, Rollback | None]:
+        """Open a file. Return with it the evidence that it lacks acknowledged commits, if there is any."""
         if not path.exists() and ledger.path.exists():
             raise Broken(
                 f"The file {path.name} of folder {path.parent.name} is gone. Nothing was changed: an empty one would let "
@@ -234,18 +229,18 @@ class Users:
                 f"missing?), restore a backup with `vademecum restore`, or, to begin with what devices bring, remove "
                 f"{ledger.path}."
             )
-        opened = await self.files.instance.run(lambda _: self.files.open(path, known), path.parent.name)
+        user_id = path.parent.name
+        opened = await self.files.instance.run(lambda _: self.files.open(path, known), user_id)
         try:
-            lines = await asyncio.to_thread(ledger.read)
-            erased_since = await asyncio.to_thread(lines_of_copy, opened.heads.rows, lines, self._registry)
+            lines, mark = await asyncio.to_thread(ledger.read), self.marks.of(user_id)
+            rollback = await asyncio.to_thread(rollback_of, opened.heads, lines, mark, self._registry)
             await asyncio.to_thread(ledger.catch_up, lines, opened.heads, opened.forgotten_at)
             await asyncio.to_thread(ledger.begin)
+            await asyncio.to_thread(self.marks.raise_to, user_id, opened.heads.seq)
         except BaseException:
-            await self.files.instance.run(
-                lambda _: self.files.instance.let_go(opened.alias), path.parent.name
-            )
+            await self.files.instance.run(lambda _: self.files.instance.let_go(opened.alias), user_id)
             raise
-        return opened, erased_since
+        return opened, rollback
 
     def _is_full(self) -> bool:
         """The heads of all rows of an attached file are in memory. One file may have more than the bound: it stays, or
@@ -355,7 +350,7 @@ class Users:
         `before_opening` is called, whatever came of it, when nobody has the file open yet.
         """
         async with self.detached(user_id) as folder:
-            above = max(floor, self._entries[user_id].seq)
+            above = max(floor, self._entries[user_id].seq, self.marks.of(user_id))
             self._replacing.add(user_id)
             try:
                 result = await _to_the_end(
@@ -411,6 +406,7 @@ class Users:
         async with self.detached(user_id) as folder:
             await _to_the_end(asyncio.to_thread(remove_tree, folder))
             await asyncio.to_thread(user_ledger(self._data, user_id).drop)
+            await asyncio.to_thread(self.marks.drop, user_id)
             self.fences.lift(user_id)
         self._entries.pop(user_id, None)
 
@@ -464,6 +460,7 @@ class Users:
                 with contextlib.suppress(Fenced):
                     await self._detach(entry)
         self._entries.clear()
+        await asyncio.to_thread(self.marks.close)
 
     def sweep(self) -> None:
         """At start: take away what a crash left half-made, and put back logs that it left moved away."""

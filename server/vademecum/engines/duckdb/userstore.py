@@ -108,6 +108,7 @@ class UserStore:
         ledger: Ledger,
         clock: Callable[[], str],
         on_commit: OnCommit,
+        raise_mark: Callable[[int], None],
     ) -> None:
         self.user_id = user_id
         self.folder = folder
@@ -122,6 +123,7 @@ class UserStore:
         self._ledger = ledger
         self._clock = clock
         self._on_commit = on_commit
+        self._raise_mark = raise_mark
         self._invalid: set[PackName] = set()  # packs with a row that does not fit; they get no checksum
         self._queue: list[_Write] = []
         self._writer: asyncio.Task[None] | None = None
@@ -381,6 +383,7 @@ class UserStore:
         plans = self._opened.flush(cursor, draft, meta, tidy, seals)
         if plans is not None:
             self._note(draft, forgotten)
+            self._raise_mark(draft.seq if "seq_floor" in meta else draft.highest)
         return draft, plans, results
 
     def _note(self, draft: Draft, forgotten: str) -> None:

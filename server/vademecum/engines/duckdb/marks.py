@@ -1,0 +1,153 @@
+"""High-water marks: for each user the highest acknowledged `seq`, kept outside the records.
+
+Records whose highest `seq` is below the mark lack acknowledged commits: the disk lost the end of their write-ahead log, or
+an old copy was put back. A mark below the records is no evidence: a crash between COMMIT and the mark leaves one, and a
+mark that is missing or damaged is set from the records when they are opened.
+
+All marks share one append-only file, `<data>/ledger/marks`. A line is a user id, a seq and the CRC-32 of both; the last
+valid line of a user counts. A line is written after COMMIT and before the answer; `sync` follows in the background, because
+a second fsync per commit would cost more than a mark that lags.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import zlib
+from pathlib import Path
+from threading import Lock
+from typing import BinaryIO
+
+import structlog
+
+from vademecum.durable import sync_folder
+from vademecum.engines.duckdb.ledger import SEQ_MAX
+from vademecum.engines.duckdb.userfile import publish_file
+
+OUTDATED_MAX = 2**20  # bytes of outdated lines, after which the file is rewritten
+_LINE = re.compile(rb"(([0-9A-Za-z_-]+) ([0-9]{1,16})) ([0-9a-f]{8})")
+_fdatasync = getattr(os, "fdatasync", os.fsync)
+_log = structlog.get_logger("vademecum.marks")
+
+
+class Marks:
+    """The marks of all users. Errors of the disk are logged, never raised: they only make marks lag. Thread-safe."""
+
+    def __init__(self, data: Path) -> None:
+        self._path = data / "ledger" / "marks"
+        self._lock = Lock()
+        self._file: BinaryIO | None = None
+        self._is_failing = False
+        self.is_unsynced = False
+        self._seqs, self._outdated_bytes = _load(self._path)
+        self._compact_if_due()
+
+    def of(self, user_id: str) -> int:
+        """Return the highest acknowledged seq, or 0 if it is not known."""
+        return self._seqs.get(user_id, 0)
+
+    def raise_to(self, user_id: str, seq: int) -> None:
+        """Note that the records hold `seq`. A lower seq than the mark changes nothing."""
+        with self._lock:
+            if seq <= self.of(user_id):
+                return
+            self._seqs[user_id] = seq
+            self._append(_line(user_id, seq))
+
+    def drop(self, user_id: str) -> None:
+        """Forget an account that leaves for good."""
+        with self._lock:
+            if self._seqs.pop(user_id, None) is not None:
+                self._compact()
+
+    def sync(self) -> None:
+        """Write to the disk what was noted since the last time. Blocks."""
+        with self._lock:
+            self._compact_if_due()
+            self.is_unsynced = False
+            if self._file is None:
+                return
+            descriptor = os.dup(self._file.fileno())  # commits go on meanwhile
+        try:
+            _fdatasync(descriptor)
+        except OSError as error:
+            _log.error("high-water marks are not on the disk", exc_info=error)
+        finally:
+            os.close(descriptor)
+
+    def close(self) -> None:
+        self.sync()
+        with self._lock:
+            self._close()
+
+    def _append(self, line: bytes) -> None:
+        try:
+            if self._file is None:
+                self._file = self._opened()
+            if self._file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+        except OSError as error:
+            if not self._is_failing:
+                _log.error("high-water marks are not written", exc_info=error)
+            self._is_failing = True
+            return
+        self._is_failing = False
+        self.is_unsynced = True
+        self._outdated_bytes += len(line)
+
+    def _opened(self) -> BinaryIO:
+        is_new = not self._path.exists()
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = self._path.open("ab", buffering=0)
+        if is_new:
+            sync_folder(self._path.parent)
+        return file
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _compact_if_due(self) -> None:
+        if self._outdated_bytes > OUTDATED_MAX:
+            self._compact()
+
+    def _compact(self) -> None:
+        """Rewrite the file with the lines that count. When that fails, it stays as it is: long, and whole."""
+        self._outdated_bytes = 0
+        self._close()  # lines that follow go to the new file
+        new = self._path.with_name(f"{self._path.name}.new")
+        try:
+            new.write_bytes(b"".join(_line(*mark) for mark in self._seqs.items()))
+            publish_file(new, self._path)
+        except OSError as error:
+            _log.error("high-water marks were not compacted", exc_info=error)
+
+
+def _load(path: Path) -> tuple[dict[str, int], int]:
+    """Return the marks, and how many bytes of their file are outdated."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}, 0
+    except OSError as error:
+        _log.error("high-water marks cannot be read", exc_info=error)
+        return {}, 0
+    seqs: dict[str, int] = {}
+    damaged = 0
+    for line in filter(None, content.split(b"\n")):
+        found = _LINE.fullmatch(line)
+        if found is None or zlib.crc32(found[1]) != int(found[4], 16) or int(found[3]) > SEQ_MAX:
+            damaged += 1
+        else:
+            seqs[found[2].decode()] = int(found[3])
+    if damaged:
+        _log.warning("high-water marks are damaged", file=str(path), lines=damaged)
+    return seqs, len(content) - sum(len(_line(*mark)) for mark in seqs.items())
+
+
+def _line(user_id: str, seq: int) -> bytes:
+    """Begins with a line break, because the line before may be cut short."""
+    mark = f"{user_id} {seq}".encode()
+    return b"\n%s %08x\n" % (mark, zlib.crc32(mark))

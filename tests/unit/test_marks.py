@@ -1,0 +1,113 @@
+"""The file of high-water marks: what a crash, damage or a full disk leaves of it is never more than was noted."""
+
+import pytest
+
+from vademecum.engines.duckdb import marks
+from vademecum.engines.duckdb.marks import Marks
+
+
+def noted(data, **seqs):
+    """Marks that note these seqs and are closed."""
+    found = Marks(data)
+    for user_id, seq in seqs.items():
+        found.raise_to(user_id, seq)
+    found.close()
+
+
+def read(data, *user_ids):
+    found = Marks(data)
+    found.close()
+    return [found.of(user_id) for user_id in user_ids]
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "ledger" / "marks"
+
+
+def test_mark_is_raised_and_never_lowered(tmp_path, file):
+    noted(tmp_path, ada=5, bob=2)
+    noted(tmp_path, ada=9)
+    size = file.stat().st_size
+    noted(tmp_path, ada=7, bob=2)
+    assert read(tmp_path, "ada", "bob", "eve") == [9, 2, 0]
+    assert file.stat().st_size == size
+
+
+def test_last_line_may_be_cut_anywhere(tmp_path, file):
+    noted(tmp_path, ada=5)
+    first = len(file.read_bytes())
+    noted(tmp_path, ada=123456)
+    whole = file.read_bytes()
+    for cut in range(first, len(whole) - 1):
+        file.write_bytes(whole[:cut])
+        assert read(tmp_path, "ada") == [5]
+        noted(tmp_path, bob=3)  # is not glued to what was cut
+        assert read(tmp_path, "ada", "bob") == [5, 3]
+
+
+def test_damaged_byte_costs_one_line(tmp_path, file):
+    noted(tmp_path, ada=5)
+    noted(tmp_path, bob=6)
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        for bit in (1, 16):
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+            found = read(tmp_path, "ada", "bob")
+            assert found in ([5, 6], [0, 6], [5, 0], [0, 0])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"\0" * 40, b"ada 9 00000000", b"ada 9", b"ada -9 00000000", b"\xff\xfe", marks._line("ada", 2**52 + 1)],
+    ids=str,
+)
+def test_invalid_line_is_no_mark(tmp_path, file, line):
+    noted(tmp_path, ada=5)
+    file.write_bytes(file.read_bytes() + line + b"\n")
+    assert read(tmp_path, "ada") == [5]
+
+
+def test_dropped_account_has_no_mark(tmp_path, file):
+    noted(tmp_path, ada=5, bob=6)
+    found = Marks(tmp_path)
+    found.drop("ada")
+    found.raise_to("bob", 7)
+    found.close()
+    assert read(tmp_path, "ada", "bob") == [0, 7]
+    assert b"ada" not in file.read_bytes()
+
+
+def test_outdated_lines_are_removed_while_marks_are_in_use(tmp_path, file, monkeypatch):
+    monkeypatch.setattr(marks, "OUTDATED_MAX", 500)
+    found = Marks(tmp_path)
+    for seq in range(1, 200):
+        found.raise_to("ada", seq)
+        found.raise_to("bob", seq + 1)
+        if seq % 50 == 0:
+            found.sync()
+            assert file.stat().st_size < 100
+    found.close()
+    assert file.stat().st_size < 100
+    assert read(tmp_path, "ada", "bob") == [199, 200]
+
+
+def test_file_that_was_not_compacted_stays_in_use(tmp_path, file, monkeypatch):
+    noted(tmp_path, ada=5, bob=6)
+    file.with_name("marks.new").mkdir()
+    monkeypatch.setattr(marks, "OUTDATED_MAX", 0)
+    noted(tmp_path, ada=8)
+    noted(tmp_path, bob=9)
+    assert read(tmp_path, "ada", "bob") == [8, 9]
+
+
+def test_disk_that_fails_only_makes_marks_lag(tmp_path, file):
+    file.mkdir(parents=True)
+    found = Marks(tmp_path)
+    found.raise_to("ada", 5)
+    found.sync()
+    assert found.of("ada") == 5
+    file.rmdir()
+    found.raise_to("ada", 6)
+    found.close()
+    assert read(tmp_path, "ada") == [6]
