@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import threading
 
 import httpx
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from server.house import MODELS, browser, house, run
 from soon import soon
 from vademecum.app import create_app
+from vademecum.http import operations
 from vademecum.services.accounts import change_admin
 from vademecum.settings import Secret, Settings
 
@@ -294,5 +296,27 @@ def test_ready_checks_of_a_blocked_store_take_one_thread(tmp_path):
                     )
                 assert h.parts.instance._threads.waiting() == 0
             await asyncio.gather(*checks)
+
+    run(scenario)
+
+
+def test_ready_answers_within_its_bound_though_store_and_disk_hang(tmp_path, monkeypatch):
+    assert 2 * operations.READY_S < 15, "one check after the other"
+    monkeypatch.setattr(operations, "READY_S", 0.05)
+    may_end = threading.Event()
+    monkeypatch.setattr(operations, "_write_probe", lambda parts: may_end.wait(60))
+
+    async def scenario():
+        async with house(tmp_path) as h, browser(h) as anyone:
+            try:
+                with h.parts.accounts._lock:
+                    async with asyncio.timeout(20):
+                        for _ in range(2):
+                            answer = await anyone.get("/ready")
+                            assert answer.status_code == 503
+                            assert answer.json()["store"] == answer.json()["index"] == "failed: TimeoutError"
+            finally:
+                may_end.set()
+            assert (await anyone.get("/ready")).json()["store"] == "ok"
 
     run(scenario)

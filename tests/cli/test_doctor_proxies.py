@@ -1,0 +1,30 @@
+"""The doctor says when everybody seems to come from one address."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cli.home import Home
+from unlimited import RATES_JSON
+
+LIMIT = 200  # reads a minute
+
+
+def proxies(home: Home) -> dict[str, Any]:
+    (one,) = [one for one in home.run("doctor", "--json").json if one["check"] == "proxies"]
+    return dict(one)
+
+
+def test_doctor_names_a_crowded_address_and_the_setting(tmp_path: Path) -> None:
+    home = Home(tmp_path / "data", {"rates": json.dumps({**json.loads(RATES_JSON), "read": LIMIT})})
+    home.add("ada@example.org")
+    with home.serving() as running:
+        assert proxies(home)["ok"]
+        with running.client() as anyone:
+            for _ in range(3 * LIMIT):
+                assert anyone.get("/health").status_code == 200
+        found = proxies(home)
+    assert not found["ok"]
+    assert "127.0.0.1 used more" in found["detail"] and "--trusted-proxies" in found["detail"]
