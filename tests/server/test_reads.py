@@ -116,14 +116,14 @@ async def longest_turn(work):
     return longest, result
 
 
-async def shortest_of(rounds, ask):
+async def once_shorter(limit, ask):
     """What the work itself takes of the loop: a collection of garbage or a stolen core is not in every round."""
-    longest = []
-    for _ in range(rounds):
+    for _ in range(5):
         turn, status = await longest_turn(ask())
         assert status == 200
-        longest.append(turn)
-    return min(longest)
+        if turn < limit:
+            return True
+    return False
 
 
 def test_long_rows_are_read_beside_the_loop_that_answers_everybody(tmp_path):
@@ -144,6 +144,6 @@ def test_long_rows_are_read_beside_the_loop_that_answers_everybody(tmp_path):
                 msgspec.json.encode(msgspec.json.decode(body))
             in_one_go = time.thread_time() - began
             for read in READS:
-                assert await shortest_of(5, lambda read=read: asked(h, ada, *read)) < in_one_go / 3, read
+                assert await once_shorter(in_one_go / 3, lambda read=read: asked(h, ada, *read)), read
 
     run(scenario)
