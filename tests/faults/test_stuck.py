@@ -43,15 +43,15 @@ def hanging_server(tmp_path: Path, **settings: str) -> tuple[Served, Path]:
 
 def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
     async def scenario() -> None:
-        served, hanging = hanging_server(tmp_path)
-        client = await served.start()
+        served, hanging = hanging_server(tmp_path, attached_max="1")
+        client = await served.start(anew=True)
         try:
             people = [await served.add_user(f"p{number}@example.org") for number in range(4)]
-            for _, token in people:
+            for (
+                _,
+                token,
+            ) in people:  # each takes the place of the one before, whose rows are then read from the file
                 await pushed(client, token, fact("f"))
-            await client.aclose()
-            served.stop()  # rows of a commit are read from memory at first
-            client = await served.start(anew=True)
             before, *hung = local.read(served.data), *people[:3]
             for user_id, _ in hung:
                 (hanging / user_id).touch()
@@ -66,8 +66,9 @@ def test_process_with_stuck_threads_replaces_itself(tmp_path: Path) -> None:
                 all(f'"account": "{user_id}"' in log for user_id, _ in hung) and "server restarts" in log
             ), log
             assert await live(client, people[3][1]) == {"f"}
-            for _, token in hung:  # every row of their files can be read, so they are recovered
-                await pushed(client, token, fact("g"))
+            # Every row of their files can be read, so they are recovered.
+            await asyncio.gather(*(pushed(client, token, fact("g")) for _, token in hung))
+            for _, token in hung:
                 assert await live(client, token) == {"f", "g"}
             assert not any(hanging.iterdir()) and not any(fence_folder(served.data).iterdir())
         finally:
