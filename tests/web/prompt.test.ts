@@ -1,5 +1,6 @@
 /** The prompt in the browser is the server's: the same shared cases, and the same promises of made-up input. */
 
+import { cpuSeconds } from "../cpu.ts";
 import neutralCases from "../conformance/neutral.json";
 import promptCases from "../conformance/prompt.json";
 import { neutral, oneLine, quotation } from "../../web/src/model/neutral.ts";
@@ -51,10 +52,11 @@ function terms(text: string): string[] {
 }
 
 test("marks out of order take no longer than other letters", () => {
-  const began = performance.now();
-  expect(neutral(`[context${"\u0301\u0323".repeat(60_000)}]`).startsWith("(context")).toBe(true);
-  expect(neutral(`source${"\u0301\uff9e".repeat(60_000)}:`).endsWith(" -")).toBe(true);
-  expect(performance.now() - began).toBeLessThan(10_000);
+  const seconds = cpuSeconds(() => {
+    expect(neutral(`[context${"\u0301\u0323".repeat(60_000)}]`).startsWith("(context")).toBe(true);
+    expect(neutral(`source${"\u0301\uff9e".repeat(60_000)}:`).endsWith(" -")).toBe(true);
+  });
+  expect(seconds).toBeLessThan(10);
 });
 
 describe("shared cases", () => {
