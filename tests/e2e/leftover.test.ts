@@ -41,6 +41,15 @@ async function filled(): Promise<Filled> {
 const tell = <T>({ page }: Device, verb: string, ...given: unknown[]): Promise<T> =>
   page.evaluate(([verb, given]) => (window as any).vademecum[verb](...given), [verb, given] as const);
 
+/** Add a hundred facts. */
+const addFacts = ({ page }: Device, value: () => string): Promise<void> =>
+  page.evaluate(
+    async (values) => {
+      for (const [n, one] of values.entries()) await (window as any).vademecum.addFact(`fact ${n}`, one);
+    },
+    Array.from({ length: 100 }, value),
+  );
+
 const synced = (device: Device) =>
   device.until(async () => {
     const { kind, waiting } = (await device.state()).sync;
@@ -111,7 +120,7 @@ const ROUNDS = process.env["SOAK"] ? 50 : 2;
 
 test(`a page that is closed while it rewrites loses nothing, ${ROUNDS} times`, async () => {
   const device = await Device.of(await harness.user(), { own: [] });
-  for (let n = 0; n < 100; n++) await tell(device, "addFact", `fact ${n}`, canary().repeat(10));
+  await addFacts(device, () => canary().repeat(10));
   await synced(device);
   const page = await device.browser.page(`${harness.url}/v1/me`); // no page of the app
   const databases = () =>
@@ -171,7 +180,7 @@ const release = (page: Page) =>
 
 /** Return a page that waits, in the middle of a rewrite, to delete the facts: their copy is complete. */
 async function midRewrite(device: Device, holder: Page): Promise<Page> {
-  for (let n = 0; n < 100; n++) await tell(device, "addFact", `fact ${n}`, "value");
+  await addFacts(device, () => "value");
   await synced(device);
   await account(device, "accounts", {
     leftover: { since: "2020-01-01T00:00:00.000Z", deletes: 1, storages: ["facts"] },
