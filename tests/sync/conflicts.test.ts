@@ -1,6 +1,6 @@
 /** Two devices that did not know of each other. Unmodified clients: the server merges. */
 
-import { document, fact, now, session, T } from "./device.ts";
+import { Device, document, fact, now, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { harness, laptop, phone, user, withTwoDevices } from "./setup.ts";
 
@@ -36,6 +36,27 @@ test("two borrows into different sessions both survive, and two uses count as tw
     expect(new Set((await device.row("documents", "d")).activeSessions)).toEqual(new Set(["sp", "sl"]));
   }
   expect(await onServer("documents", "d")).toMatchObject({ accessCount: 2 });
+});
+
+test("the app's conflict handler keeps what the server merged", async () => {
+  const tablet = await Device.make(harness, user, ["documents", "sessions"], true);
+  onTestFinished(() => tablet.close());
+  await phone.insert("sessions", session("sp"), session("st"));
+  await phone.insert("documents", document("d", user));
+  await Promise.all([phone.online(), tablet.online()]);
+  await eventually("both hold it", async () => (await tablet.rows("documents")).length === 1);
+  await tablet.offline();
+  await phone.edit("documents", "d", borrow("sp"));
+  await phone.settled();
+  await tablet.edit("documents", "d", borrow("st"));
+  await tablet.online();
+  for (const device of [phone, tablet]) {
+    await eventually("both borrows are here", async () => {
+      const { activeSessions } = await device.row("documents", "d");
+      return activeSessions.toSorted().join() === "sp,st";
+    });
+  }
+  expect((await onServer("documents", "d"))!["activeSessions"].sort()).toEqual(["sp", "st"]);
 });
 
 test("an answer is lost and the push repeated: nothing counts twice", async () => {

@@ -4,5 +4,5 @@ export async function eventually(what: string, holds: () => Promise<boolean> | b
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-  throw new Error(`It did not come to pass: ${what}.`);
+  expect.fail(`It did not come to pass: ${what}.`);
 }

@@ -104,6 +104,21 @@ def test_delay_binds_passwords_only(tmp_path):
     run(scenario)
 
 
+def test_known_browser_of_another_account_is_delayed(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            Clock(h)
+            for email in (EMAIL, "bob@example.org"):
+                await create(h.parts, email, "JIVE", password=PASSWORD)
+            client = browser(h, HOME)
+            assert (await attempt(client, email="bob@example.org")).status_code == 200
+            await client.post("/v1/sign-out")
+            assert 429 in await guess_from_everywhere(h, 12)
+            refused(await attempt(client), 429, "RATE_LIMITED")
+
+    run(scenario)
+
+
 def test_known_browser_is_bound_to_its_account(tmp_path):
     async def scenario():
         async with house(tmp_path) as h:
