@@ -15,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start hundreds of processes: none of them compiles the program anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run install test soak test-python test-web lint lint-python lint-web format schemas bench lock clean
+.PHONY: help run install test soak plant test-python test-web lint lint-python lint-web format schemas bench lock clean
 
 help: ## what each target does
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ test: lint test-python test-web ## every test
 
 soak: export SOAK := 1
 soak: test ## the long versions of the same tests
+
+plant: $(TESTED) ## plant bugs, and see that their tests fail
+	$(BIN)/python tests/plant.py
 
 test-python: $(TESTED)
 	$(PYTEST)
