@@ -91,6 +91,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
     yield _examine_assistant(settings)
     if running:
         yield _examine_proxies(settings)
+        yield _examine_clients(settings)
 
 
 def _examine_proxies(settings: Settings) -> Finding:
@@ -106,6 +107,23 @@ def _examine_proxies(settings: Settings) -> Finding:
         False,
         f"{', '.join(crowded)} used more than the rate limits of one address. If a proxy runs there, have it send "
         "X-Forwarded-For and name it with --trusted-proxies; until then all who come through it share 20 times the limits",
+    )
+
+
+def _examine_clients(settings: Settings) -> Finding:
+    """Whether clients know more than the records, which an unsigned checkpoint does not prove."""
+    try:
+        ahead = at_desk(settings, lambda desk: desk.call("GET", "/v1/local/ahead"))
+    except VademecumError as error:  # such as a server of an earlier version
+        return Finding("clients", True, f"unknown: {error.message}")
+    if not ahead:
+        return Finding("clients", True, "none is ahead of the records")
+    said = ", ".join(f"{email} ({count} requests)" for email, count in ahead.items())
+    return Finding(
+        "clients",
+        False,
+        f"clients with an unsigned checkpoint are ahead of the records: {said}. If these records were put back from a copy, "
+        "run `vademecum epoch EMAIL`: devices then send what the copy lacks",
     )
 
 

@@ -31,6 +31,7 @@ async def begin_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] |
     async with parts.users.open(user_id) as store:
         parts.backstage.on_new_epoch(user_id)
         await store.begin_epoch(rolled_back)
+    parts.users.unsigned_ahead.pop(user_id, None)
     parts.backstage.on_new_epoch(user_id)
 
 

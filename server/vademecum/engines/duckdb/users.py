@@ -123,6 +123,7 @@ class Users:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._holders: set[tuple[asyncio.Task[object] | None, str]] = set()
         self._knows = knows
+        self.unsigned_ahead: dict[str, int] = {}  # pulls by account whose unsigned checkpoint is ahead
 
     @asynccontextmanager
     async def open(self, user_id: str, *, counts: bool = True) -> AsyncIterator[UserStore]:
