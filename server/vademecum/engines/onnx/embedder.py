@@ -285,7 +285,8 @@ class Embedder:
 def _step_back() -> None:
     """Linux lets a single thread be less urgent: questions and the event loop then get a core as soon as they want it."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PASSAGES_NICE)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + PASSAGES_NICE)
 
 
 def _open_session(path: Path, manifest: Manifest) -> ort.InferenceSession:
