@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-GENERATED = {"web/src/model/rows.ts"}
+GENERATED = {"web/src/core/schema/rows.ts"}
 AREAS = {"server": ("server",), "web": ("web",), "tests": ("tests",)}
 IGNORED_TOKENS = {
     tokenize.COMMENT,

@@ -15,7 +15,7 @@ const packed = zipSync(
   Object.fromEntries(tables.map((name) => [name, new Uint8Array(readFileSync(`${cmaps}/${name}`))])),
   { level: 9, mtime: new Date(2000, 0, 1) }, // so that the same tables are the same bytes: a ZIP has local times
 );
-writeFileSync("web/src/engines/files/cmaps.zip", packed);
+writeFileSync("web/src/parsers/formats/cmaps.zip", packed);
 
 await build({ configFile: "web/vite.config.ts" });
 

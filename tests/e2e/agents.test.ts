@@ -7,7 +7,7 @@ import type { Locator, Page } from "playwright-core";
 import { expectFit } from "./accessible.ts";
 import { Device, harness, withServer } from "./app.ts";
 import { push } from "./people.ts";
-import type { Observation } from "../../web/src/model/observations.ts";
+import type { Observation } from "../../web/src/core/agents/observations.ts";
 import type { NewUser } from "../sync/harness.ts";
 
 const SOAK = Boolean(process.env["SOAK"]);

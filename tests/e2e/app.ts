@@ -2,8 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
-import type { State } from "../../web/src/app.ts";
-import type { Collections, VectorEmbeddingDoc } from "../../web/src/model/rows.ts";
+import type { State } from "../../web/src/backend/api/accountApi.ts";
+import type { Collections, VectorEmbeddingDoc } from "../../web/src/core/schema/rows.ts";
 import { Harness, type NewUser, type Settings } from "../sync/harness.ts";
 import { Browser, SMALL_MODEL, type Ways } from "./browser.ts";
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { chromium, type Browser as Chromium, type BrowserContext, type Page } from "playwright-core";
-import type { Manifest } from "../../web/src/engines/embedder/embedder.ts";
+import type { Manifest } from "../../web/src/embedder/embedder.ts";
 import { Harness, type NewUser } from "../sync/harness.ts";
 
 // Without these it calls home by itself, and the tests count who is called.

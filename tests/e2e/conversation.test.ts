@@ -2,7 +2,7 @@
 
 import { violations } from "./accessible.ts";
 import { Device, harness } from "./app.ts";
-import type { EpisodeDoc } from "../../web/src/model/rows.ts";
+import type { EpisodeDoc } from "../../web/src/core/schema/rows.ts";
 import { block, lease, push, session } from "./people.ts";
 import { turn } from "./remembered.ts";
 import { withAssistant, type Rule } from "./scripted.ts";

@@ -1,8 +1,8 @@
 /** Documents in the app: added, listed, read, lent, deleted; with a server that fails, and with no room left. */
 
 import type { Locator, Page } from "playwright-core";
-import { compare } from "../../web/src/model/compare.ts";
-import type { DocumentDoc } from "../../web/src/model/rows.ts";
+import { compare } from "../../web/src/lib/compareStrings.ts";
+import type { DocumentDoc } from "../../web/src/core/schema/rows.ts";
 import type { NewUser } from "../sync/harness.ts";
 import { violations } from "./accessible.ts";
 import { Device, harness, withOwnServer } from "./app.ts";

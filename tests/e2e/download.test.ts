@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import type { Manifest, Progress } from "../../web/src/engines/embedder/embedder.ts";
+import type { Manifest, Progress } from "../../web/src/embedder/embedder.ts";
 import { eventually } from "../sync/eventually.ts";
 import { browser, currentModel, harness, user, withBrowser } from "./browser.ts";
 

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import type { Embedder, Manifest } from "../../web/src/engines/embedder/embedder.ts";
+import type { Embedder, Manifest } from "../../web/src/embedder/embedder.ts";
 import { spelled, type Text } from "../conformance/cases.ts";
 import { browser, currentModel, harness, MODELS, withBrowser } from "./browser.ts";
 

@@ -201,7 +201,7 @@ test("a file loads the worker and the one parser that it needs", async () => {
   const start = browser.requests.filter((url) => url.startsWith(site.url));
   expect(start.some((url) => /assets\/index/u.test(url))).toBe(true);
   const [text, word, pdf] = [await loaded("long.txt"), await loaded("lease.docx"), await loaded("lease.pdf")];
-  const parsers = ["word", "slides", "workbook", "odt", "epub", "html", "rtf", "pdf"];
+  const parsers = ["docx", "pptx", "xlsx", "odt", "epub", "html", "rtf", "pdf"];
   expect(text.names).toContain("worker");
   expect(text.names.filter((name) => parsers.includes(name))).toEqual([]);
   expect(text.size).toBeLessThan(20_000);

@@ -4,7 +4,7 @@ import { Device, harness } from "./app.ts";
 import { push, session } from "./people.ts";
 import { turn } from "./remembered.ts";
 import { withAssistant } from "./scripted.ts";
-import type { Jobs } from "../../web/src/services/jobs.ts";
+import type { Jobs } from "../../web/src/backend/memory/jobs.ts";
 import type { NewUser } from "../sync/harness.ts";
 
 const CITY = { key: "user.city", value: "Bern", confidence: 0.8 };

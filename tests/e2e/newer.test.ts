@@ -66,7 +66,7 @@ test("what a tab of the older version still writes is there in the newer one, wh
 
 test("a tab that takes everything out, or in, does not make way before it has", async () => {
   const { page, user } = await Device.of(await harness.user());
-  await page.context().route("**/assets/takeOut-*.js", async (route) => {
+  await page.context().route("**/assets/exportAccount-*.js", async (route) => {
     await page.getByText(ASKED).waitFor(); // or it were done before anybody asks
     await page.evaluate(() => clearInterval((window as any).asking)); // or it made way once it is done
     await route.fallback();

@@ -20,7 +20,7 @@ const raised: Plugin = {
   name: "raised",
   enforce: "pre",
   transform(code, id) {
-    if (id.endsWith("/engines/records/migrations.ts")) return MIGRATIONS;
+    if (id.endsWith("/storage/migrations.ts")) return MIGRATIONS;
     if (!id.endsWith("/schemas/facts.v0.json")) return null;
     const schema = JSON.parse(code);
     schema.properties.shade = { type: "string" };

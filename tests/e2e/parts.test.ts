@@ -38,7 +38,7 @@ test("a page: its place stays empty until all is loaded again, when the server a
 });
 
 test("what of a page is not there hides nothing else, and can be put off", async () => {
-  await lose("**/assets/Uploads-*.js");
+  await lose("**/assets/DropZone-*.js");
   let goOn!: () => void;
   const late = new Promise<void>((resolve) => (goOn = resolve));
   await context().route("**/assets/Notices-*.js", (route) => late.then(() => route.abort()));
@@ -64,7 +64,7 @@ test("an answer keeps its words while what draws them is not there", async () =>
 });
 
 test("what the worker lacks is told by the page, and refused in words", async () => {
-  const lost = ["**/assets/search-*.js", "**/assets/takeOut-*.js"];
+  const lost = ["**/assets/documentSearch-*.js", "**/assets/exportAccount-*.js"];
   await lose(...lost);
   await device.reopen(); // which asks for the search by itself
   await told().getByRole("button", { name: "Later" }).click();

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { readFileSync, readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import lighthouse from "lighthouse";
-import type { EpisodeDoc } from "../../web/src/model/rows.ts";
+import type { EpisodeDoc } from "../../web/src/core/schema/rows.ts";
 import { violations } from "./accessible.ts";
 import { Device, harness, withServer } from "./app.ts";
 

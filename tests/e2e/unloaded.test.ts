@@ -44,7 +44,7 @@ test("without what reads this kind of file", async () => {
 });
 
 test("without what cuts a text", async () => {
-  await device.page.context().route("**/assets/chunk-*.js", (route) => route.abort()); // asked for at once
+  await device.page.context().route("**/assets/chunking-*.js", (route) => route.abort()); // asked for at once
   await device.reopen();
   await isKind("live");
   await expectWaits("notes.txt", `${TEXT} Notes.`);

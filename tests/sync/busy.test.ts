@@ -1,8 +1,8 @@
 /** A server that has too much to do says when to ask again. It is left alone so long, and the app knows why. */
 
 import { filter, firstValueFrom } from "rxjs";
-import { kindOf } from "../../web/src/services/sync.ts";
-import { Sync, type KnownStore } from "../../web/src/engines/sync/sync.ts";
+import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { Sync, type KnownStore } from "../../web/src/backend/sync/replication.ts";
 import { block, Device, document, fact, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { Gate, type Refused } from "./gate.ts";

@@ -11,11 +11,11 @@ import {
 } from "rxdb/plugins/core";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import { wrappedValidateAjvStorage } from "rxdb/plugins/validate-ajv";
-import { conflictHandler } from "../../web/src/engines/sync/conflicts.ts";
-import { Sync, type Known, type KnownStore, type Patience } from "../../web/src/engines/sync/sync.ts";
+import { conflictHandler } from "../../web/src/backend/sync/conflictHandler.ts";
+import { Sync, type Known, type KnownStore, type Patience } from "../../web/src/backend/sync/replication.ts";
 import type { Harness, User } from "./harness.ts";
 import { replicatePlain, type Plain } from "./plain.ts";
-import type { Row } from "../../web/src/model/reunite.ts";
+import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
 
 export const T = "2026-01-01T00:00:00.000Z";
 export const now = () => new Date().toISOString();

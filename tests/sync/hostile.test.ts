@@ -2,8 +2,8 @@
 
 import { REPLICATION_STATE_BY_COLLECTION } from "rxdb/plugins/replication";
 import { filter, firstValueFrom } from "rxjs";
-import { Sync } from "../../web/src/engines/sync/sync.ts";
-import { kindOf } from "../../web/src/services/sync.ts";
+import { Sync } from "../../web/src/backend/sync/replication.ts";
+import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
 import { Device, memory, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { Gate } from "./gate.ts";

@@ -1,9 +1,9 @@
 /** What a person wrote without a network, and another device deleted meanwhile: it stays deleted, its words are kept. */
 
-import type { Device as Known, KnownAccount, LostText } from "../../web/src/engines/device/device.ts";
-import type { House } from "../../web/src/services/house.ts";
-import { keeping, watchReplaced } from "../../web/src/services/lost.ts";
-import type { Collections } from "../../web/src/model/rows.ts";
+import type { Device as Known, KnownAccount, LostText } from "../../web/src/storage/deviceDatabase.ts";
+import type { House } from "../../web/src/backend/account/accountContext.ts";
+import { keeping, watchReplaced } from "../../web/src/backend/sync/conflictLosers.ts";
+import type { Collections } from "../../web/src/core/schema/rows.ts";
 import { Device, episode, fact, memory, now, session } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { harness, user, withUser } from "./setup.ts";

@@ -1,11 +1,11 @@
 /** Pushes that cannot go as one, or not at all: the app's own client, and the real server behind the gate. */
 
-import { push } from "../../web/src/engines/sync/push.ts";
-import type { KnownStore } from "../../web/src/engines/sync/sync.ts";
-import type { Row } from "../../web/src/model/reunite.ts";
-import { Refusal } from "../../web/src/engines/sync/wire.ts";
-import { written } from "../../web/src/model/written.ts";
-import { kindOf } from "../../web/src/services/sync.ts";
+import { push } from "../../web/src/backend/sync/push.ts";
+import type { KnownStore } from "../../web/src/backend/sync/replication.ts";
+import type { Row } from "../../web/src/core/sync/twoWayMerge.ts";
+import { Refusal } from "../../web/src/lib/http.ts";
+import { written } from "../../web/src/core/chat/storedSentences.ts";
+import { kindOf } from "../../web/src/backend/sync/syncCoordinator.ts";
 import { Device, document, episode, fact, memory, session, T } from "./device.ts";
 import { eventually } from "./eventually.ts";
 import { Gate, type Asked } from "./gate.ts";

@@ -12,7 +12,7 @@ from vademecum.model.normalise import normalise
 from vademecum.model.ranking import fold, terms
 from vademecum.model.unicode import KNOWN, MARKS, blank_unknown, change_known, of_short, one_of, stretches
 
-BROWSER = Path(__file__).parents[2] / "web" / "src" / "model"
+BROWSER = Path(__file__).parents[2] / "web" / "src" / "core" / "text"
 CHARACTERS = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
 
 
@@ -35,8 +35,8 @@ def test_one_of_says_the_characters_of_a_table_and_no_others(table: str) -> None
 @pytest.mark.parametrize(
     ("source", "name", "table"),
     [
-        ("unicode.ts", "MARKS", MARKS),
-        ("unicode.ts", "KNOWN", KNOWN),
+        ("unicode14.ts", "MARKS", MARKS),
+        ("unicode14.ts", "KNOWN", KNOWN),
         ("ranking.ts", "ACCENTS", ranking.ACCENTS),
         ("ranking.ts", "INVISIBLE", ranking.INVISIBLE),
     ],

@@ -3,9 +3,9 @@
  * wrote there. No Node here: the same runner works in a browser.
  */
 
-import { chunk, documentText, join } from "../../web/src/model/chunk.ts";
-import { forTokenizer, normalise } from "../../web/src/model/normalise.ts";
-import { Passages, type Place, type Result } from "../../web/src/model/passages.ts";
+import { chunk, documentText, join } from "../../web/src/core/documents/chunking.ts";
+import { forTokenizer, normalise } from "../../web/src/core/text/normalization.ts";
+import { Passages, type Place, type Result } from "../../web/src/core/documents/passageIndex.ts";
 import {
   best,
   bm25,
@@ -17,8 +17,8 @@ import {
   rounded,
   sameText,
   terms,
-} from "../../web/src/model/ranking.ts";
-import { decode } from "../../web/src/model/vectors.ts";
+} from "../../web/src/core/text/ranking.ts";
+import { decode } from "../../web/src/core/schema/vector_codec.ts";
 
 /** A text, or pieces to be put together, each with how often it is repeated. */
 type Spelling = string | [piece: string, times: number][];

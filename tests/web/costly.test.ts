@@ -1,8 +1,8 @@
 /** Hostile text takes a second of CPU time at most, however long it is. */
 
 import { expect, test } from "vitest";
-import { oneLine } from "../../web/src/model/neutral.ts";
-import { readable } from "../../web/src/model/readable.ts";
+import { oneLine } from "../../web/src/core/text/sanitize.ts";
+import { readable } from "../../web/src/core/text/stripMarkdown.ts";
 import { toHtml } from "../../web/src/ui/conversation/markdown.ts";
 
 const PIECES = [

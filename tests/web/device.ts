@@ -3,12 +3,12 @@
 import { randomUUID } from "node:crypto";
 import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
 import type { RxCollection, RxStorage } from "rxdb/plugins/core";
-import type { Device, KnownAccount } from "../../web/src/engines/device/device.ts";
-import { open, type Records } from "../../web/src/engines/records/records.ts";
-import { schemas } from "../../web/src/engines/records/schemas.ts";
-import { conflictHandler } from "../../web/src/engines/sync/conflicts.ts";
-import type { Collections } from "../../web/src/model/rows.ts";
-import { House } from "../../web/src/services/house.ts";
+import type { Device, KnownAccount } from "../../web/src/storage/deviceDatabase.ts";
+import { open, type Records } from "../../web/src/storage/accountDatabase.ts";
+import { schemas } from "../../web/src/storage/schemas.ts";
+import { conflictHandler } from "../../web/src/backend/sync/conflictHandler.ts";
+import type { Collections } from "../../web/src/core/schema/rows.ts";
+import { House } from "../../web/src/backend/account/accountContext.ts";
 
 export const T = "2026-01-01T00:00:00.000Z";
 type Name = keyof Collections;

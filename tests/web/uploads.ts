@@ -5,16 +5,16 @@
 
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Device, KnownAccount, WaitingFile } from "../../web/src/engines/device/device.ts";
-import type { Message } from "../../web/src/engines/files/messages.ts";
-import type { Records } from "../../web/src/engines/records/records.ts";
-import type { Manifest } from "../../web/src/model/manifest.ts";
-import type { Task } from "../../web/src/model/task.ts";
-import { Embedding } from "../../web/src/services/embedding.ts";
-import { House } from "../../web/src/services/house.ts";
-import { beginSession } from "../../web/src/services/sessions.ts";
-import { Syncing, type SyncSummary } from "../../web/src/services/sync.ts";
-import { Uploads } from "../../web/src/services/upload.ts";
+import type { Device, KnownAccount, WaitingFile } from "../../web/src/storage/deviceDatabase.ts";
+import type { Message } from "../../web/src/parsers/workerMessages.ts";
+import type { Records } from "../../web/src/storage/accountDatabase.ts";
+import type { Manifest } from "../../web/src/core/schema/modelManifest.ts";
+import type { Task } from "../../web/src/core/documents/uploadTask.ts";
+import { Embedding } from "../../web/src/backend/library/embeddingModel.ts";
+import { House } from "../../web/src/backend/account/accountContext.ts";
+import { beginSession } from "../../web/src/backend/chat/sessions.ts";
+import { Syncing, type SyncSummary } from "../../web/src/backend/sync/syncCoordinator.ts";
+import { Uploads } from "../../web/src/backend/uploads/uploadQueue.ts";
 import { insert, openRows, T } from "./device.ts";
 import { soon } from "../soon.ts";
 
@@ -144,7 +144,7 @@ export async function withBrowserParts(): Promise<void> {
     readonly #reads: boolean;
     constructor(url: URL) {
       super();
-      this.#reads = url.pathname.endsWith("/files/worker.ts");
+      this.#reads = url.pathname.endsWith("/parsers/worker.ts");
     }
     postMessage(data: unknown): void {
       if (!this.#reads) return void queueMicrotask(() => this.dispatchEvent(new Event("error")));
@@ -154,7 +154,7 @@ export async function withBrowserParts(): Promise<void> {
     terminate(): void {}
   }
   vi.stubGlobal("Worker", SameThread);
-  await import("../../web/src/engines/files/worker.ts");
+  await import("../../web/src/parsers/worker.ts");
 }
 
 /** Of XMLHttpRequest what an upload uses, over fetch. */

@@ -1,25 +1,25 @@
-/** The page. All it knows it asks the worker (see app.ts). */
+/** The page. All it knows it asks the worker (see backend/api/accountApi.ts). */
 
 import "@mantine/core/styles.css";
 import { MantineProvider } from "@mantine/core";
 import { StrictMode, Suspense } from "react";
 import { createRoot } from "react-dom/client";
 import { App } from "./ui/App.tsx";
-import { Bounded } from "./ui/Bounded.tsx";
-import { Undrawn } from "./ui/Undrawn.tsx";
-import { UnloadedPrompt } from "./ui/UnloadedPrompt.tsx";
+import { ErrorBoundary } from "./ui/components/ErrorBoundary.tsx";
+import { ErrorFallback } from "./ui/components/ErrorFallback.tsx";
+import { LoadErrorPrompt } from "./ui/LoadErrorPrompt.tsx";
 import { words } from "./ui/words.ts";
 import "./ui/style.css";
 import { theme } from "./ui/theme.ts";
-import { hearOffers } from "./ui/install.ts";
-import { keepOnDevice } from "./ui/update.ts";
-import { part } from "./ui/part.ts";
+import { hearOffers } from "./ui/appInstall.ts";
+import { keepOnDevice } from "./ui/appUpdate.ts";
+import { part } from "./ui/lazyComponent.ts";
 
-const Notices = part(() => import("./ui/Notices.tsx"));
+const Notices = part(() => import("./ui/components/Notices.tsx"));
 
 hearOffers();
 keepOnDevice();
-import("./ui/focusBack.ts").then(({ giveFocusBack }) => giveFocusBack(), console.error);
+import("./ui/restoreFocus.ts").then(({ giveFocusBack }) => giveFocusBack(), console.error);
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
@@ -27,10 +27,10 @@ createRoot(document.getElementById("root")!).render(
       <Suspense>
         <Notices />
       </Suspense>
-      <Bounded instead={<Undrawn what={words.places.undrawnApp} />}>
+      <ErrorBoundary instead={<ErrorFallback what={words.places.undrawnApp} />}>
         <App />
-      </Bounded>
-      <UnloadedPrompt />
+      </ErrorBoundary>
+      <LoadErrorPrompt />
     </MantineProvider>
   </StrictMode>,
 );

@@ -1,9 +1,9 @@
 /** Where the app runs. */
 
 import { expose, transferHandlers } from "comlink";
-import { Door } from "./door.ts";
-import { Coded } from "./model/coded.ts";
-import { isFull } from "./model/full.ts";
+import { Door } from "./backend/api/signInApi.ts";
+import { Coded } from "./core/errors.ts";
+import { isFull } from "./lib/quotaExceeded.ts";
 
 // Of an error only its name and its message come out: that there is no room is often said by what it wraps.
 const thrown = transferHandlers.get("throw")!;

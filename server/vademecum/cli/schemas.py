@@ -20,8 +20,8 @@ def rendered() -> dict[str, str]:
     }
     return {
         **schemas,
-        "web/src/model/rows.ts": typescript(registry),
-        "web/src/model/relations.ts": relations(registry),
+        "web/src/core/schema/rows.ts": typescript(registry),
+        "web/src/core/schema/relations.ts": relations(registry),
     }
 
 

@@ -3,7 +3,7 @@
 What was said seldom names its own day. So the marks of that day stand beside a row's words in the index; no text has them
 by chance, as it has a `7` or a `may`. Days are those of UTC; months are known by their English names, and `2026-11-24`
 and `24.11.2026` everywhere. Marks order what is found, and exclude nothing: who says "yesterday" soon after midnight, or
-far from Greenwich, may mean the day beside it. The browser has the same (`web/src/model/days.ts`, cases in `tests/conformance/days.json`).
+far from Greenwich, may mean the day beside it. The browser has the same (`web/src/core/text/dates_in_text.ts`, cases in `tests/conformance/days.json`).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 RELEVANCE = 0.7
 RECENCY = 0.3
-HALF_LIFE_DAYS = 30.0  # so in web/src/model/fading.ts, too
+HALF_LIFE_DAYS = 30.0  # so in web/src/core/memory/recency.ts, too
 CANDIDATES = 20  # or as many as are asked for
 
 

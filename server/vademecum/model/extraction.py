@@ -27,7 +27,7 @@ SAID_MAX, TOLD_MAX = 4000, 6000  # characters of a question and of its answer; a
 ENTITIES_MAX, RELATIONSHIPS_MAX, MEMORIES_MAX, FACTS_MAX = 20, 20, 5, 10
 NAME_MAX, NOTES_MAX, LABEL_MAX, TEXT_MAX, VALUE_MAX = 100, 500, 100, 500, 500
 TEXT_MIN = 5
-# Current extracted memories of a session; web/src/model/extracted.ts has the same.
+# Current extracted memories of a session; web/src/core/memory/extraction.ts has the same.
 SESSION_MEMORIES_MAX = 50
 
 # Who speaks, what stands for a name, when, and what one says to be polite: in ten languages, as `fold` spells them. No entity is called so.

@@ -1,7 +1,7 @@
 """Unicode 14 as the rules of texts need it: tables of ours, so that no Python's newer version, and no browser's, makes
 other chunks or other words. A character that came later has no normal form and no case, and is neither letter nor mark.
 
-web/src/model/unicode.ts has the same tables. A change of either needs a new NORMALISER and a new index.
+web/src/core/text/unicode14.ts has the same tables. A change of either needs a new NORMALISER and a new index.
 """
 
 import re

@@ -1,7 +1,7 @@
 /** The reader alone, for a test to call. */
 
-import { read, Unreadable, type Read } from "../../../web/src/engines/files/reader.ts";
-import { chunk, type Chunk } from "../../../web/src/model/chunk.ts";
+import { read, Unreadable, type Read } from "../../../web/src/parsers/parseInWorker.ts";
+import { chunk, type Chunk } from "../../../web/src/core/documents/chunking.ts";
 
 export interface Outcome {
   read?: Read;

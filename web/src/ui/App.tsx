@@ -3,18 +3,25 @@
 import { Button, Center, Loader, Stack, Text } from "@mantine/core";
 import { proxy } from "comlink";
 import { Suspense, useEffect, useRef, useState } from "react";
-import { DeskProvider, door, unopened, useAccount, type AtDesk, type RemoteDesk } from "./desk.tsx";
-import { isCoded } from "../model/coded.ts";
-import type { Tell } from "../services/presence.ts";
-import type { Loss } from "../services/taken.ts";
-import { forgetDraft, forgetDrafts } from "./draft.ts";
+import {
+  DeskProvider,
+  door,
+  unopened,
+  useAccount,
+  type AtDesk,
+  type RemoteDesk,
+} from "../client/backendClient.tsx";
+import { isCoded } from "../core/errors.ts";
+import type { Tell } from "../backend/account/accountLocks.ts";
+import type { Loss } from "../backend/account/storageLoss.ts";
+import { forgetDraft, forgetDrafts } from "./drafts.ts";
 import { draftOf } from "./memory/useFactForm.ts";
 import { Shell } from "./Shell.tsx";
-import { useIsForgetting } from "./leaving.ts";
-import { NewVersion } from "./sync/NewVersion.tsx";
-import { tellUnloaded } from "./unloaded.ts";
+import { useIsForgetting } from "./leaveAccount.ts";
+import { UpdateRequired } from "./sync/UpdateRequired.tsx";
+import { tellUnloaded } from "./loadError.ts";
 import { words } from "./words.ts";
-import { part } from "./part.ts";
+import { part } from "./lazyComponent.ts";
 
 const SignIn = part(() => import("./SignIn.tsx"));
 
@@ -66,7 +73,7 @@ export function App() {
             {words.places.app}
           </Text>
           <Text role="alert">{words.places[entered.kind]}</Text>
-          {entered.kind === "outdated" && <NewVersion />}
+          {entered.kind === "outdated" && <UpdateRequired />}
           {entered.kind !== "outdated" && entered.kind !== "waits" && (
             <Button onClick={() => location.reload()}>{words.places.reload}</Button>
           )}

@@ -5,28 +5,28 @@ import { useDisclosure, useMediaQuery } from "@mantine/hooks";
 import { Suspense, useEffect, useState } from "react";
 import { Route, Switch, useLocation } from "wouter";
 import { Conversation } from "./conversation/Conversation.tsx";
-import { useKeys } from "./keys.ts";
-import { AskedPrompt } from "./AskedPrompt.tsx";
-import { Bounded } from "./Bounded.tsx";
-import { Places } from "./Places.tsx";
+import { useShortcuts } from "./shortcuts.ts";
+import { ReloadRequestPrompt } from "./ReloadRequestPrompt.tsx";
+import { ErrorBoundary } from "./components/ErrorBoundary.tsx";
+import { Sidebar } from "./sidebar/Sidebar.tsx";
 import classes from "./Shell.module.css";
-import { useKeptStorage } from "./storage.ts";
+import { useKeptStorage } from "./browserStorage.ts";
 import { useCloseRequest } from "./useCloseRequest.ts";
-import { SyncLine } from "./SyncLine.tsx";
-import { newId } from "../model/ids.ts";
-import { useDesk } from "./desk.tsx";
-import { Undrawn } from "./Undrawn.tsx";
-import { newConversation } from "./draft.ts";
+import { SyncStatusLine } from "./sync/SyncStatusLine.tsx";
+import { newId } from "../core/schema/uuid7.ts";
+import { useDesk } from "../client/backendClient.tsx";
+import { ErrorFallback } from "./components/ErrorFallback.tsx";
+import { newConversation } from "./drafts.ts";
 import { words } from "./words.ts";
-import { part } from "./part.ts";
+import { part } from "./lazyComponent.ts";
 
 const Documents = part(() => import("./documents/Documents.tsx"));
 const Memory = part(() => import("./memory/Memory.tsx"));
 const Projects = part(() => import("./projects/Projects.tsx"));
-const Uploads = part(() => import("./documents/Uploads.tsx"));
+const DropZone = part(() => import("./documents/DropZone.tsx"));
 const Settings = part(() => import("./settings/Settings.tsx"));
-const Find = part(() => import("./find/Find.tsx"));
-const Keys = part(() => import("./find/Keys.tsx"));
+const CommandPalette = part(() => import("./commands/CommandPalette.tsx"));
+const ShortcutHelp = part(() => import("./commands/ShortcutHelp.tsx"));
 
 /** There the navigation is a drawer: below the library's "sm". */
 const NARROW = "(max-width: 47.99em)";
@@ -40,7 +40,7 @@ export function Shell() {
   useEffect(close, [location, close]);
   const isNarrow = useMediaQuery(NARROW);
   useCloseRequest(opened, close);
-  useKeys(setSheet);
+  useShortcuts(setSheet);
   useKeptStorage();
   return (
     <AppShell
@@ -70,7 +70,7 @@ export function Shell() {
               </Text>
             </div>
           </Group>
-          <SyncLine />
+          <SyncStatusLine />
         </Group>
       </AppShell.Header>
       <AppShell.Navbar
@@ -79,10 +79,10 @@ export function Shell() {
         style={{ overflowY: "auto" }}
         onClick={(event) => isNarrow && isLink(event.target) && closeOn(close)}
       >
-        <Places onFind={() => setSheet("find")} />
+        <Sidebar onFind={() => setSheet("find")} />
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
-        <Bounded of={location} instead={<Undrawn />}>
+        <ErrorBoundary of={location} instead={<ErrorFallback />}>
           <Suspense>
             <Switch>
               <Route path="/documents/:id?" component={Documents} />
@@ -93,16 +93,18 @@ export function Shell() {
               <Route component={NewConversation} />
             </Switch>
           </Suspense>
-        </Bounded>
+        </ErrorBoundary>
       </AppShell.Main>
-      <AskedPrompt />
+      <ReloadRequestPrompt />
       {/* One for each: what does not load hides no other. */}
       <Suspense>
-        {sheet === "find" && <Find onClose={() => setSheet(leave("find"))} onKeys={() => setSheet("keys")} />}
+        {sheet === "find" && (
+          <CommandPalette onClose={() => setSheet(leave("find"))} onKeys={() => setSheet("keys")} />
+        )}
       </Suspense>
-      <Suspense>{sheet === "keys" && <Keys onClose={() => setSheet(undefined)} />}</Suspense>
+      <Suspense>{sheet === "keys" && <ShortcutHelp onClose={() => setSheet(undefined)} />}</Suspense>
       <Suspense>
-        <Uploads />
+        <DropZone />
       </Suspense>
     </AppShell>
   );

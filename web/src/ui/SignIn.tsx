@@ -12,9 +12,9 @@ import {
   Title,
 } from "@mantine/core";
 import { useEffect, useState, type FormEvent } from "react";
-import type { KnownAccount } from "../engines/device/device.ts";
-import { door } from "./desk.tsx";
-import { isUnreachable, said } from "./said.ts";
+import type { KnownAccount } from "../storage/deviceDatabase.ts";
+import { door } from "../client/backendClient.tsx";
+import { isUnreachable, said } from "./errorMessage.ts";
 import { words } from "./words.ts";
 import { signIn } from "./words/signIn.ts";
 

@@ -2,7 +2,7 @@
 
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
-import { changeVersion, useNewVersion } from "./update.ts";
+import { changeVersion, useNewVersion } from "./appUpdate.ts";
 import { words } from "./words.ts";
 
 export function UpdatePrompt() {

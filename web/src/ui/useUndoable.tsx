@@ -3,8 +3,8 @@
 import { Button, Group, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useLocation } from "wouter";
-import { setPending } from "./pending.ts";
-import { tellError } from "./tell.ts";
+import { setPending } from "./pendingDeletes.ts";
+import { tellError } from "./notify.ts";
 import { words } from "./words.ts";
 
 const UNDO_MS = 7_000;

@@ -1,5 +1,5 @@
 """Days, times and durations of a workbook are numbers of days; that they are, and what of them is shown, only their
-format says. Its twin is web/src/engines/files/dates.ts.
+format says. Its twin is web/src/parsers/formats/ooxml/date_formats.ts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the format of a cell makes of its number, as who opens the workbook sees it: a percentage, leading zeros, a
 currency, a day. Else a number keeps the digits that are stored, by which it is found: none is added, none rounded away,
-and no separators come between them. Its twin is web/src/engines/files/looks.ts.
+and no separators come between them. Its twin is web/src/parsers/formats/ooxml/number_formats.ts.
 """
 
 from __future__ import annotations

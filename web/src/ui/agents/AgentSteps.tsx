@@ -3,16 +3,16 @@
 import { Alert, Button, Group, Skeleton, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useRef, useState } from "react";
-import { EVERYTHING, type Observation, type Wanted } from "../../model/observations.ts";
-import { isUnreachable, said } from "../said.ts";
-import { Section } from "../Section.tsx";
-import { tell, tellError } from "../tell.ts";
+import { EVERYTHING, type Observation, type Wanted } from "../../core/agents/observations.ts";
+import { isUnreachable, said } from "../errorMessage.ts";
+import { Section } from "../components/Section.tsx";
+import { tell, tellError } from "../notify.ts";
 import { agents as words } from "../words/agents.ts";
 import classes from "./agents.module.css";
-import { DeleteStep } from "./DeleteStep.tsx";
-import { Filters } from "./Filters.tsx";
-import { Steps } from "./Steps.tsx";
-import { useAgentWork } from "./useAgentWork.ts";
+import { DeleteStepDialog } from "./DeleteStepDialog.tsx";
+import { AgentStepFilters } from "./AgentStepFilters.tsx";
+import { AgentStepList } from "./AgentStepList.tsx";
+import { useAgentActivity } from "./useAgentActivity.ts";
 import { useSteps, type Asked } from "./useSteps.ts";
 
 const TYPING_MS = 250;
@@ -21,7 +21,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
   const [wanted, setWanted] = useState<Wanted>(EVERYTHING);
   const [typed] = useDebouncedValue(wanted.words.trim(), TYPING_MS);
   const { asked, look, more, pin, remove } = useSteps(projectId, { ...wanted, words: typed });
-  const work = useAgentWork(projectId, asked?.kind);
+  const work = useAgentActivity(projectId, asked?.kind);
   const [deleting, setDeleting] = useState<Observation>();
   const status = useRef<HTMLParagraphElement>(null);
   const isWhole = Object.values({ ...wanted, words: typed }).every((one) => !one);
@@ -45,7 +45,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
         </Alert>
       )}
       {asked?.kind !== "failed" && !(isWhole && isEmpty(asked)) && (
-        <Filters
+        <AgentStepFilters
           wanted={wanted}
           sessions={work?.sessions ?? []}
           onChange={(change) => setWanted({ ...wanted, ...change })}
@@ -71,7 +71,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
       )}
       {asked?.kind === "shown" && (
         <Stack gap="md">
-          <Steps
+          <AgentStepList
             steps={asked.page.observations}
             byDay={!asked.searched}
             onPin={pinOrNot}
@@ -84,7 +84,7 @@ export default function AgentSteps({ projectId }: { projectId: string }) {
           )}
         </Stack>
       )}
-      <DeleteStep step={deleting} onConfirm={confirmDeletion} onClose={() => setDeleting(undefined)} />
+      <DeleteStepDialog step={deleting} onConfirm={confirmDeletion} onClose={() => setDeleting(undefined)} />
     </Section>
   );
 }

@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useState } from "react";
-import { continued, type Observation, type Wanted } from "../../model/observations.ts";
-import type { Observations } from "../../services/observations.ts";
-import { useMemoryDesk } from "../useMemoryDesk.ts";
+import { continued, type Observation, type Wanted } from "../../core/agents/observations.ts";
+import type { Observations } from "../../backend/memory/observations.ts";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { useRetry } from "./useRetry.ts";
 
 /** What the server said last, and whether words were searched for; or the error in place of it. */
@@ -10,7 +10,7 @@ export type Asked =
 
 /** What agents did in a project, and what can be done with it. Undefined until the server has answered or not. */
 export function useSteps(projectId: string, wanted: Wanted) {
-  const memory = useMemoryDesk();
+  const memory = useMemoryApi();
   const [asked, setAsked] = useState<Asked>();
   const [looks, setLooks] = useState(0);
   const { words, kind, agentSession, pinned } = wanted;

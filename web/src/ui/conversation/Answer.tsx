@@ -2,7 +2,7 @@
 
 import { Typography } from "@mantine/core";
 import { memo, useEffect, useMemo, useState, type MouseEvent } from "react";
-import type { Citation } from "../../model/citation.ts";
+import type { Citation } from "../../core/chat/citation.ts";
 import { words } from "../words.ts";
 import { Drawing } from "./drawing.ts";
 import { safeHtmlOf, toSafeHtml } from "./markdown.ts";

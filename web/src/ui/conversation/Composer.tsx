@@ -3,10 +3,10 @@
 import { ActionIcon, Box, FileButton, Group, Textarea } from "@mantine/core";
 import { IconArrowUp, IconPaperclip, IconPlayerStopFilled } from "@tabler/icons-react";
 import { useRef, type KeyboardEvent } from "react";
-import type { EpisodeDoc } from "../../model/rows.ts";
-import { useDesk } from "../desk.tsx";
-import { useDraft } from "../draft.ts";
-import { stored } from "../tell.ts";
+import type { EpisodeDoc } from "../../core/schema/rows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { useDraft } from "../drafts.ts";
+import { stored } from "../notify.ts";
 import style from "./Conversation.module.css";
 import { words } from "../words.ts";
 

@@ -4,21 +4,21 @@ import { Button, Stack } from "@mantine/core";
 import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { useSearch } from "wouter";
-import type { Citation } from "../../model/citation.ts";
-import { useAssistant, useDesk, useRows, useSync, useWriting } from "../desk.tsx";
+import type { Citation } from "../../core/chat/citation.ts";
+import { useAssistant, useDesk, useRows, useSync, useWriting } from "../../client/backendClient.tsx";
 import { Composer } from "./Composer.tsx";
-import { Deleted, useDeleted } from "./Deleted.tsx";
-import { Empty } from "./Empty.tsx";
-import { Head } from "./Head.tsx";
-import { MemoryFull } from "./MemoryFull.tsx";
-import { Offer } from "./Offer.tsx";
+import { DeletedConversation, useDeleted } from "./DeletedConversation.tsx";
+import { EmptyConversation } from "./EmptyConversation.tsx";
+import { ConversationHeader } from "./ConversationHeader.tsx";
+import { MemoryLimitNotice } from "./MemoryLimitNotice.tsx";
+import { IncludeOffer } from "./IncludeOffer.tsx";
 import { Turn } from "./Turn.tsx";
 import style from "./Conversation.module.css";
-import { part } from "../part.ts";
+import { part } from "../lazyComponent.ts";
 import { words } from "../words.ts";
 
-const Passage = part(() => import("../documents/Passage.tsx"));
-const Prompt = part(() => import("./Prompt.tsx"));
+const CitationPanel = part(() => import("../documents/CitationPanel.tsx"));
+const PromptPanel = part(() => import("./PromptPanel.tsx"));
 
 /** So many turns are drawn at first, and as many more at each asking: a page that drew hundreds would be slow and large. */
 const DRAWN = 50;
@@ -72,7 +72,7 @@ export function Conversation({ sessionId }: { sessionId: string }) {
   return (
     <div className={style["page"]}>
       <Stack flex={1} miw={0} gap={0}>
-        <Head sessionId={sessionId} project={project} isDeleted={isDeleted} />
+        <ConversationHeader sessionId={sessionId} project={project} isDeleted={isDeleted} />
         <div
           ref={log}
           role="log"
@@ -81,8 +81,8 @@ export function Conversation({ sessionId }: { sessionId: string }) {
           className={style["log"]}
         >
           <Stack maw="var(--reading-width)" mx="auto" gap="xl" pb="md">
-            {isDeleted && <Deleted sessionId={sessionId} />}
-            {!isDeleted && turns?.length === 0 && <Empty sessionId={sessionId} />}
+            {isDeleted && <DeletedConversation sessionId={sessionId} />}
+            {!isDeleted && turns?.length === 0 && <EmptyConversation sessionId={sessionId} />}
             {earlier > 0 && (
               <Button variant="subtle" onClick={drawEarlier}>
                 {words.conversation.earlier(earlier)}
@@ -100,13 +100,13 @@ export function Conversation({ sessionId }: { sessionId: string }) {
                 onPrompt={onPrompt}
               />
             ))}
-            <MemoryFull sessionId={sessionId} />
+            <MemoryLimitNotice sessionId={sessionId} />
           </Stack>
         </div>
         {!isDeleted && (
           <div className={style["foot"]}>
             {offered && (
-              <Offer
+              <IncludeOffer
                 message={offered}
                 sessionId={sessionId}
                 episodeId={turns?.at(-1)?.id}
@@ -119,9 +119,9 @@ export function Conversation({ sessionId }: { sessionId: string }) {
       </Stack>
       <Suspense>
         {beside?.kind === "passage" && (
-          <Passage key={placeOf(beside.citation)} citation={beside.citation} onClose={close} />
+          <CitationPanel key={placeOf(beside.citation)} citation={beside.citation} onClose={close} />
         )}
-        {beside?.kind === "prompt" && <Prompt episodeId={beside.episodeId} onClose={close} />}
+        {beside?.kind === "prompt" && <PromptPanel episodeId={beside.episodeId} onClose={close} />}
       </Suspense>
     </div>
   );

@@ -1,8 +1,8 @@
 /** Where an answer comes from: each place once, with its best passage. */
 
 import { Button, Group, Text } from "@mantine/core";
-import type { Citation } from "../../model/citation.ts";
-import { grouped } from "../../model/grouped.ts";
+import type { Citation } from "../../core/chat/citation.ts";
+import { grouped } from "../../lib/groupBy.ts";
 import { words } from "../words.ts";
 
 const SHOWN = 6;

@@ -2,19 +2,19 @@
 
 import { Box, Button, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from "@mantine/core";
 import { memo, Suspense, useState } from "react";
-import { QUOTES, type Citation } from "../../model/citation.ts";
-import type { SyncKind } from "../../model/headline.ts";
-import { inWords } from "../../model/inWords.ts";
-import type { EpisodeDoc } from "../../model/rows.ts";
-import type { AssistantState, Writing } from "../../services/ask.ts";
-import { Bounded } from "../Bounded.tsx";
-import { useDesk } from "../desk.tsx";
+import { QUOTES, type Citation } from "../../core/chat/citation.ts";
+import type { SyncKind } from "../../core/sync/syncStatus.ts";
+import { inWords } from "../../core/chat/answerDisplayText.ts";
+import type { EpisodeDoc } from "../../core/schema/rows.ts";
+import type { AssistantState, Writing } from "../../backend/chat/answerQuestion.ts";
+import { ErrorBoundary } from "../components/ErrorBoundary.tsx";
+import { useDesk } from "../../client/backendClient.tsx";
 import { words } from "../words.ts";
-import { Actions } from "./Actions.tsx";
-import { Edit } from "./Edit.tsx";
-import { Note } from "./Note.tsx";
+import { AnswerActions } from "./AnswerActions.tsx";
+import { EditQuestion } from "./EditQuestion.tsx";
+import { AnswerStatus } from "./AnswerStatus.tsx";
 import { Sources } from "./Sources.tsx";
-import { part } from "../part.ts";
+import { part } from "../lazyComponent.ts";
 
 const Answer = part(() => import("./Answer.tsx").then(({ Answer }) => ({ default: Answer })));
 
@@ -46,7 +46,7 @@ export const Turn = memo(function Turn({
   return (
     <Stack component="article" id={turn.id} gap="sm">
       {editing ? (
-        <Edit turn={turn} onDone={() => setEditing(false)} />
+        <EditQuestion turn={turn} onDone={() => setEditing(false)} />
       ) : (
         <Paper bg="var(--mantine-primary-color-light)" px="md" py="xs" ms="auto" maw="85%">
           <VisuallyHidden component="h3">{words.conversation.question}</VisuallyHidden>
@@ -66,19 +66,19 @@ export const Turn = memo(function Turn({
           </Text>
         )}
         {aiResponse ? (
-          <Bounded of={aiResponse} instead={<AsWritten text={aiResponse} />}>
+          <ErrorBoundary of={aiResponse} instead={<AsWritten text={aiResponse} />}>
             <Suspense fallback={<AsWritten text={aiResponse} />}>
               <Answer text={aiResponse} citations={citations} isQuotes={isQuotes} onCitation={onCitation} />
             </Suspense>
-          </Bounded>
+          </ErrorBoundary>
         ) : (
           writing && <Thinking turn={turn} awaits={awaits} waitsS={waitsS} />
         )}
         {!isQuotes && <Sources citations={citations} onCitation={onCitation} />}
-        <Note turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
+        <AnswerStatus turn={turn} writing={writing} assistant={assistant} kind={kind} isLast={isLast} />
         {!writing && (
           <Group mt={4} display={editing ? "none" : "flex"} /* it gets the focus back */>
-            <Actions
+            <AnswerActions
               turn={turn}
               isLast={isLast}
               onEdit={() => setEditing(true)}

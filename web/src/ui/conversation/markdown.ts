@@ -221,7 +221,7 @@ function citationButton(source: string, index: number): Node {
 
 /**
  * Formulas stay as they came, to be read as code and copied to where they are set. In quotations the same marks stand
- * for brackets of the text (see model/verbatim.ts), and around a number alone for a citation.
+ * for brackets of the text (see core/text/escapeMarkdown.ts), and around a number alone for a citation.
  */
 function formulas(): MarkedExtension {
   return {

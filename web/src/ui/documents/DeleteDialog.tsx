@@ -2,9 +2,9 @@
 
 import { List, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import type { DocumentDoc } from "../../model/rows.ts";
-import { ConfirmDialog } from "../ConfirmDialog.tsx";
-import { useDesk } from "../desk.tsx";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
+import { useDesk } from "../../client/backendClient.tsx";
 import { documents as words } from "../words/documents.ts";
 
 interface DeleteDialogProps {

@@ -3,18 +3,18 @@
 import { Button, Container, FileButton, Group, Stack, Text, Title } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useMemo, useState } from "react";
-import { matching, ordered, type Order } from "../../model/library.ts";
-import { suggested } from "../../model/suggest.ts";
-import { useDesk, useSync } from "../desk.tsx";
-import { PlainList } from "../PlainList.tsx";
+import { matching, ordered, type Order } from "../../core/documents/documentList.ts";
+import { suggested } from "../../core/documents/cleanup_candidates.ts";
+import { useDesk, useSync } from "../../client/backendClient.tsx";
+import { PlainList } from "../components/PlainList.tsx";
 import { documents as words } from "../words/documents.ts";
-import { Controls } from "./Controls.tsx";
+import { DocumentListControls } from "./DocumentListControls.tsx";
 import { DeleteDialog } from "./DeleteDialog.tsx";
 import { DocumentRow } from "./DocumentRow.tsx";
-import { Loading } from "./Loading.tsx";
-import { Meter, SUGGESTED } from "./Meter.tsx";
+import { DocumentListSkeleton } from "./DocumentListSkeleton.tsx";
+import { QuotaMeter, SUGGESTED } from "./QuotaMeter.tsx";
 import { SelectionBar } from "./SelectionBar.tsx";
-import Tries from "./Tries.tsx";
+import GettingStarted from "./GettingStarted.tsx";
 import { useLibrary, type Library } from "./useLibrary.ts";
 import { useSelection } from "./useSelection.ts";
 
@@ -35,11 +35,11 @@ export function DocumentList() {
             )}
           </FileButton>
         </Group>
-        {!library && <Loading />}
+        {!library && <DocumentListSkeleton />}
         {library?.documents.length === 0 && (
           <div>
             <Title order={3}>{words.empty.title}</Title>
-            <Tries add={add} />
+            <GettingStarted add={add} />
           </div>
         )}
         {library && library.documents.length > 0 && <Listed library={library} />}
@@ -70,8 +70,8 @@ function Listed({ library: { documents, progress, titles } }: { library: Library
 
   return (
     <>
-      <Meter documents={documents} onChoose={choose} />
-      <Controls query={query} onQuery={setQuery} order={order} onOrder={setOrder} />
+      <QuotaMeter documents={documents} onChoose={choose} />
+      <DocumentListControls query={query} onQuery={setQuery} order={order} onOrder={setOrder} />
       <SelectionBar shown={shown} selection={selection} onDelete={setDeleting} />
       {shown.length === 0 && <Text c="dimmed">{words.nothingNamed}</Text>}
       <PlainList gap={0} aria-label={words.title}>

@@ -3,18 +3,18 @@
 import { Anchor, Button, Container, Group, Stack, Text, Title } from "@mantine/core";
 import { useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
-import { stateOf } from "../../model/library.ts";
-import type { DocumentDoc } from "../../model/rows.ts";
-import { useSync } from "../desk.tsx";
+import { stateOf } from "../../core/documents/documentList.ts";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { useSync } from "../../client/backendClient.tsx";
 import { documents as words } from "../words/documents.ts";
 import { refused } from "../words/refusals.ts";
 import { reading } from "../words/reading.ts";
-import { About } from "./About.tsx";
-import { Borrowing } from "./Borrowing.tsx";
+import { DocumentDetails } from "./DocumentDetails.tsx";
+import { UsedInEditor } from "./UsedInEditor.tsx";
 import { DeleteDialog } from "./DeleteDialog.tsx";
-import { Loading } from "./Loading.tsx";
+import { DocumentListSkeleton } from "./DocumentListSkeleton.tsx";
 import { passageIn } from "./passageLink.ts";
-import { Reading } from "./Reading.tsx";
+import { Reader } from "./Reader.tsx";
 import { StateBadge } from "./StateBadge.tsx";
 import { useLibrary, type Library } from "./useLibrary.ts";
 
@@ -27,7 +27,7 @@ export function DocumentPage({ id }: { id: string }) {
         <Anchor component={Link} href="/documents" size="sm" py="xs">
           {reading.back}
         </Anchor>
-        {!library && <Loading />}
+        {!library && <DocumentListSkeleton />}
         {library && !document && <Text>{reading.gone}</Text>}
         {library && document && <Opened document={document} library={library} />}
       </Stack>
@@ -51,7 +51,7 @@ function Opened({ document, library }: { document: DocumentDoc; library: Library
           <Group gap="xs">
             <StateBadge state={state} />
           </Group>
-          <About document={document} sync={sync} />
+          <DocumentDetails document={document} sync={sync} />
           {state.kind === "refused" && <Text size="sm">{refused(state)}</Text>}
           {state.kind === "failed" && <Text size="sm">{state.detail || words.failedWithout}</Text>}
         </Stack>
@@ -59,8 +59,8 @@ function Opened({ document, library }: { document: DocumentDoc; library: Library
           {words.remove}
         </Button>
       </Group>
-      <Borrowing document={document} titles={library.titles} />
-      <Reading document={document} passage={passage} />
+      <UsedInEditor document={document} titles={library.titles} />
+      <Reader document={document} passage={passage} />
       <DeleteDialog
         documents={library.documents}
         ids={deleting ? [document.id] : []}

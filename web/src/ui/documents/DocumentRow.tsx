@@ -4,15 +4,15 @@ import { ActionIcon, Alert, Anchor, Box, Button, Checkbox, Group, Text } from "@
 import { IconTrash } from "@tabler/icons-react";
 import { memo } from "react";
 import { Link } from "wouter";
-import { needsRoom, stateOf, type Progress } from "../../model/library.ts";
-import type { DocumentDoc } from "../../model/rows.ts";
-import type { SyncSummary } from "../../services/sync.ts";
-import { useDesk } from "../desk.tsx";
-import { useKept } from "../sync/useKept.ts";
+import { needsRoom, stateOf, type Progress } from "../../core/documents/documentList.ts";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { useDismissed } from "../sync/useDismissed.ts";
 import { documents as words } from "../words/documents.ts";
 import { refused } from "../words/refusals.ts";
-import { About } from "./About.tsx";
-import { BorrowedIn } from "./BorrowedIn.tsx";
+import { DocumentDetails } from "./DocumentDetails.tsx";
+import { UsedIn } from "./UsedIn.tsx";
 import classes from "./documents.module.css";
 import { StateBadge } from "./StateBadge.tsx";
 
@@ -50,8 +50,8 @@ export const DocumentRow = memo(function DocumentRow(props: DocumentRowProps) {
           </Anchor>
           <StateBadge state={state} />
         </Group>
-        <About document={document} sync={sync} />
-        <BorrowedIn ids={document.activeSessions} titles={titles} />
+        <DocumentDetails document={document} sync={sync} />
+        <UsedIn ids={document.activeSessions} titles={titles} />
         {state.kind === "failed" && (
           <Text size="sm" c="red">
             {state.detail || words.failedWithout}
@@ -82,7 +82,7 @@ interface RefusedProps {
 function Refused({ document, state, onChoose }: RefusedProps) {
   const { desk } = useDesk();
   const { id, filename, syncError } = document;
-  const [isKept, keep] = useKept(`documents/${id}`, syncError?.at);
+  const [isKept, keep] = useDismissed(`documents/${id}`, syncError?.at);
   const asks = needsRoom(state) && !isKept;
   return (
     <Alert variant="default" mt="xs" p="sm">

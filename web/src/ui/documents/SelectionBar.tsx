@@ -1,7 +1,7 @@
 /** How many are listed or selected, and what can be done with those. */
 
 import { Button, Group, Text } from "@mantine/core";
-import type { DocumentDoc } from "../../model/rows.ts";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
 import { documents as words } from "../words/documents.ts";
 import type { Selection } from "./useSelection.ts";
 

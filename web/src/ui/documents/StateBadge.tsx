@@ -1,7 +1,7 @@
 /** How far a document is. One that is ready needs no word. */
 
 import { Badge, Progress } from "@mantine/core";
-import type { DocumentState } from "../../model/library.ts";
+import type { DocumentState } from "../../core/documents/documentList.ts";
 import { documents as words } from "../words/documents.ts";
 
 const COLORS = { reading: "gray", embedding: "gray", failed: "red", refused: "orange" } as const;

@@ -1,6 +1,6 @@
 /** The address of a passage: its document, and in the query `passage=<block>/<chunk>`. */
 
-import type { Citation } from "../../model/citation.ts";
+import type { Citation } from "../../core/chat/citation.ts";
 
 export function passageLink({ documentId, block, chunkIndex }: Citation): string {
   const passage = block === undefined || chunkIndex === undefined ? "" : `?passage=${block}/${chunkIndex}`;

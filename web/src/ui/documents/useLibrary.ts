@@ -1,7 +1,7 @@
 import { useMemo } from "react";
-import type { Progress } from "../../model/library.ts";
-import type { DocumentDoc } from "../../model/rows.ts";
-import { useEmbedding, useRows, useUploads } from "../desk.tsx";
+import type { Progress } from "../../core/documents/documentList.ts";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { useEmbedding, useRows, useUploads } from "../../client/backendClient.tsx";
 
 export interface Library {
   documents: DocumentDoc[];

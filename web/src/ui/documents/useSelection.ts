@@ -1,5 +1,5 @@
 import { useState } from "react";
-import type { DocumentDoc } from "../../model/rows.ts";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
 
 export interface Selection {
   ids: string[];

@@ -4,7 +4,7 @@ import { NativeSelect, Skeleton, Stack, Text } from "@mantine/core";
 import { useState } from "react";
 import { useProjects } from "../projects/useProjects.ts";
 import { entities as words } from "../words/entities.ts";
-import { EntitiesOf } from "./EntitiesOf.tsx";
+import { ProjectEntities } from "./ProjectEntities.tsx";
 
 export function Entities() {
   const projects = useProjects();
@@ -22,7 +22,7 @@ export function Entities() {
         onChange={(event) => setChosen(event.currentTarget.value)}
         data={projects.map(({ id, name }) => ({ value: id, label: name }))}
       />
-      <EntitiesOf key={projectId} projectId={projectId} />
+      <ProjectEntities key={projectId} projectId={projectId} />
     </Stack>
   );
 }

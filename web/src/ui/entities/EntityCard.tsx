@@ -2,10 +2,10 @@
 
 import { Badge, Button, CloseButton, Group, Paper, Text } from "@mantine/core";
 import { useState } from "react";
-import type { EntityDoc, RelationshipDoc } from "../../model/rows.ts";
-import { useDesk } from "../desk.tsx";
-import { Long } from "../Long.tsx";
-import { PlainList } from "../PlainList.tsx";
+import type { EntityDoc, RelationshipDoc } from "../../core/schema/rows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { ExpandableText } from "../components/ExpandableText.tsx";
+import { PlainList } from "../components/PlainList.tsx";
 import { useUndoable } from "../useUndoable.tsx";
 import { entities as words } from "../words/entities.ts";
 import { NotesForm } from "./NotesForm.tsx";
@@ -31,7 +31,7 @@ export function EntityCard({ entity, known }: { entity: EntityDoc; known: Known 
       {editing ? (
         <NotesForm entity={entity} onDone={() => setEditing(false)} />
       ) : (
-        <Long text={notes || words.noNotes} size="sm" {...(notes ? {} : { c: "dimmed" })} />
+        <ExpandableText text={notes || words.noNotes} size="sm" {...(notes ? {} : { c: "dimmed" })} />
       )}
       <Connections entity={entity} known={known} />
       {!editing && (

@@ -3,8 +3,8 @@
 import { Box, Flex, Paper, Stack, Text } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { useMemo, useState, type KeyboardEvent } from "react";
-import { best } from "../../model/graph.ts";
-import { layout } from "../../model/layout.ts";
+import { best } from "../../core/memory/mostConnected.ts";
+import { layout } from "../../core/memory/graphLayout.ts";
 import { entities as words } from "../words/entities.ts";
 import { EntityCard } from "./EntityCard.tsx";
 import classes from "./EntityGraph.module.css";

@@ -1,9 +1,9 @@
 /** People, places and things by their type: what the graph shows, in words. */
 
 import { Stack, Title } from "@mantine/core";
-import { grouped } from "../../model/grouped.ts";
-import type { EntityDoc } from "../../model/rows.ts";
-import { PlainList } from "../PlainList.tsx";
+import { grouped } from "../../lib/groupBy.ts";
+import type { EntityDoc } from "../../core/schema/rows.ts";
+import { PlainList } from "../components/PlainList.tsx";
 import { entities as words } from "../words/entities.ts";
 import { EntityCard } from "./EntityCard.tsx";
 import type { Known } from "./useEntities.ts";

@@ -1,4 +1,4 @@
-import type { Point } from "../../model/layout.ts";
+import type { Point } from "../../core/memory/graphLayout.ts";
 import classes from "./EntityGraph.module.css";
 
 interface Props {

@@ -1,6 +1,6 @@
 import type { KeyboardEvent } from "react";
-import type { Point } from "../../model/layout.ts";
-import type { EntityDoc } from "../../model/rows.ts";
+import type { Point } from "../../core/memory/graphLayout.ts";
+import type { EntityDoc } from "../../core/schema/rows.ts";
 import { entities as words } from "../words/entities.ts";
 import classes from "./EntityGraph.module.css";
 

@@ -1,10 +1,10 @@
 /** What is noted of a person, place or thing, by hand. */
 
 import { Textarea } from "@mantine/core";
-import type { EntityDoc } from "../../model/rows.ts";
-import { Form } from "../Form.tsx";
-import { stored } from "../tell.ts";
-import { useMemoryDesk } from "../useMemoryDesk.ts";
+import type { EntityDoc } from "../../core/schema/rows.ts";
+import { Form } from "../components/Form.tsx";
+import { stored } from "../notify.ts";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { entities as words } from "../words/entities.ts";
 
 interface Props {
@@ -13,7 +13,7 @@ interface Props {
 }
 
 export function NotesForm({ entity: { id, name, notes }, onDone }: Props) {
-  const memory = useMemoryDesk();
+  const memory = useMemoryApi();
   const save = (given: string) =>
     void stored(
       memory((desk) => desk.noteEntity(id, given)),

@@ -1,6 +1,6 @@
-import type { EntityDoc, RelationshipDoc } from "../../model/rows.ts";
-import { useRows } from "../desk.tsx";
-import { usePending } from "../pending.ts";
+import type { EntityDoc, RelationshipDoc } from "../../core/schema/rows.ts";
+import { useRows } from "../../client/backendClient.tsx";
+import { usePending } from "../pendingDeletes.ts";
 
 /** Whom and what a project knows, by name, and the connections between them. */
 export interface Known {

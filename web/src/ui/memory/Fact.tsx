@@ -1,10 +1,10 @@
 /** One fact: confirm it, edit it, delete it. */
 
 import { Badge, Button, Group, Paper, Text } from "@mantine/core";
-import type { FactDoc } from "../../model/rows.ts";
-import { useDesk } from "../desk.tsx";
-import { Long } from "../Long.tsx";
-import { stored } from "../tell.ts";
+import type { FactDoc } from "../../core/schema/rows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { ExpandableText } from "../components/ExpandableText.tsx";
+import { stored } from "../notify.ts";
 import { useUndoable } from "../useUndoable.tsx";
 import { memory as words } from "../words/memory.ts";
 import { FactForm } from "./FactForm.tsx";
@@ -34,7 +34,7 @@ export function Fact({ fact, source }: { fact: FactDoc; source: string | undefin
       <Text size="sm" c="dimmed">
         {key}
       </Text>
-      <Long text={value} />
+      <ExpandableText text={value} />
       <Group gap="xs" mt={4}>
         {confirmed ? (
           <Badge variant="light">{words.confirmed}</Badge>

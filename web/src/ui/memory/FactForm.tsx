@@ -1,9 +1,9 @@
 /** A fact by hand: a new one, or another wording of one. */
 
 import { Paper, Text, Textarea, TextInput } from "@mantine/core";
-import type { FactDoc } from "../../model/rows.ts";
-import { useDraft } from "../draft.ts";
-import { Form } from "../Form.tsx";
+import type { FactDoc } from "../../core/schema/rows.ts";
+import { useDraft } from "../drafts.ts";
+import { Form } from "../components/Form.tsx";
 import { memory as words } from "../words/memory.ts";
 import { draftOf } from "./useFactForm.ts";
 

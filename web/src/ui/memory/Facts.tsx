@@ -1,11 +1,11 @@
 /** Facts: what the assistant takes as given. */
 
 import { Button, Group, Skeleton, Text } from "@mantine/core";
-import { useDesk, useRows } from "../desk.tsx";
-import { usePending } from "../pending.ts";
-import { PlainList } from "../PlainList.tsx";
-import { Section } from "../Section.tsx";
-import { stored } from "../tell.ts";
+import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { usePending } from "../pendingDeletes.ts";
+import { PlainList } from "../components/PlainList.tsx";
+import { Section } from "../components/Section.tsx";
+import { stored } from "../notify.ts";
 import { memory as words } from "../words/memory.ts";
 import { Fact } from "./Fact.tsx";
 import { FactForm } from "./FactForm.tsx";

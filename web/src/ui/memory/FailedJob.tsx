@@ -1,9 +1,9 @@
 /** One job that failed, for now or for good: what it was about, why, and trying it again. */
 
 import { Button, Group, Paper, Stack, Text } from "@mantine/core";
-import { nameOf } from "../../model/rowText.ts";
-import type { Job } from "../../services/jobs.ts";
-import { useRows } from "../desk.tsx";
+import { nameOf } from "../../core/schema/rowText.ts";
+import type { Job } from "../../backend/memory/jobs.ts";
+import { useRows } from "../../client/backendClient.tsx";
 import { jobs as words } from "../words/jobs.ts";
 
 export function FailedJob({ job, onRetry }: { job: Job; onRetry: () => void }) {

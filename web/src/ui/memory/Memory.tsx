@@ -2,11 +2,11 @@
 
 import { Container, Divider, Stack, Title } from "@mantine/core";
 import { Entities } from "../entities/Entities.tsx";
-import { SubNav } from "../SubNav.tsx";
+import { SubNav } from "../components/SubNav.tsx";
 import { memory as words } from "../words/memory.ts";
-import { Background } from "./Background.tsx";
+import { BackgroundJobs } from "./BackgroundJobs.tsx";
 import { Facts } from "./Facts.tsx";
-import { Forget } from "./Forget.tsx";
+import { ForgetEverything } from "./ForgetEverything.tsx";
 import { Statements } from "./Statements.tsx";
 import { Timeline } from "./Timeline.tsx";
 
@@ -19,7 +19,7 @@ const PARTS = [
 const PAGES = new Map([
   ["entities", Entities],
   ["timeline", Timeline],
-  ["background", Background],
+  ["background", BackgroundJobs],
 ]);
 
 export default function Memory({ params: { part = "" } }: { params: { part?: string } }) {
@@ -43,7 +43,7 @@ function Remembered() {
       <Facts />
       <Statements />
       <Divider />
-      <Forget />
+      <ForgetEverything />
     </>
   );
 }

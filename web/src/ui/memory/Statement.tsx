@@ -3,17 +3,17 @@
 import { Button, Group, Paper, Text } from "@mantine/core";
 import { IconPinFilled } from "@tabler/icons-react";
 import { useState } from "react";
-import { fading } from "../../model/fading.ts";
-import type { Remembered } from "../../model/history.ts";
-import type { MemoryDoc } from "../../model/rows.ts";
-import { Long } from "../Long.tsx";
+import { fading } from "../../core/memory/recency.ts";
+import type { Remembered } from "../../core/memory/memoryHistory.ts";
+import type { MemoryDoc } from "../../core/schema/rows.ts";
+import { ExpandableText } from "../components/ExpandableText.tsx";
 import { useUndoable } from "../useUndoable.tsx";
-import { stored } from "../tell.ts";
-import { useMemoryDesk } from "../useMemoryDesk.ts";
+import { stored } from "../notify.ts";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { since } from "../words/measures.ts";
 import { memory as words } from "../words/memory.ts";
-import { Earlier } from "./Earlier.tsx";
-import { Source } from "./Source.tsx";
+import { EarlierVersions } from "./EarlierVersions.tsx";
+import { StatementSource } from "./StatementSource.tsx";
 import { StatementForm } from "./StatementForm.tsx";
 
 interface Props {
@@ -24,7 +24,7 @@ interface Props {
 }
 
 export function Statement({ remembered: { current, earlier }, now, placed }: Props) {
-  const memory = useMemoryDesk();
+  const memory = useMemoryApi();
   const [editing, setEditing] = useState(false);
   const [opened, setOpened] = useState(false);
   const { id, text, projectId = null } = current;
@@ -47,8 +47,8 @@ export function Statement({ remembered: { current, earlier }, now, placed }: Pro
   }
   return (
     <Paper component="li" withBorder p="sm" data-memory={id}>
-      <Long text={text} />
-      <Source memory={current} placed={placed} />
+      <ExpandableText text={text} />
+      <StatementSource memory={current} placed={placed} />
       <Fading memory={current} now={now} />
       <Group gap={4} justify="space-between" mt={4}>
         {earlier.length > 0 && (
@@ -64,7 +64,7 @@ export function Statement({ remembered: { current, earlier }, now, placed }: Pro
         )}
         <Actions memory={current} onEdit={() => setEditing(true)} />
       </Group>
-      {opened && <Earlier earlier={earlier} />}
+      {opened && <EarlierVersions earlier={earlier} />}
     </Paper>
   );
 }
@@ -87,7 +87,7 @@ function Fading({ memory, now }: { memory: MemoryDoc; now: number }) {
 }
 
 function Actions({ memory: { id, text, pinned }, onEdit }: { memory: MemoryDoc; onEdit: () => void }) {
-  const memory = useMemoryDesk();
+  const memory = useMemoryApi();
   const deleteSoon = useUndoable();
   const remove = () =>
     deleteSoon({

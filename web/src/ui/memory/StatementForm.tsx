@@ -2,9 +2,9 @@
 
 import { Paper, Textarea } from "@mantine/core";
 import { useState } from "react";
-import { Form } from "../Form.tsx";
-import type { Where } from "../../services/timeline.ts";
-import { WhereSelect } from "../WhereSelect.tsx";
+import { Form } from "../components/Form.tsx";
+import type { Where } from "../../backend/memory/timeline.ts";
+import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { memory as words } from "../words/memory.ts";
 
 interface Props {
@@ -36,7 +36,7 @@ export function StatementForm({ text, where, choose = false, onSave, onCancel }:
           autoFocus
           required
         />
-        {choose && <WhereSelect label={words.statementWhere} value={chosen} onChange={setChosen} />}
+        {choose && <ScopeSelect label={words.statementWhere} value={chosen} onChange={setChosen} />}
       </Form>
     </Paper>
   );

@@ -2,16 +2,16 @@
 
 import { Group, TextInput } from "@mantine/core";
 import { useState } from "react";
-import type { Where } from "../../services/timeline.ts";
-import { WhereSelect } from "../WhereSelect.tsx";
+import type { Where } from "../../backend/memory/timeline.ts";
+import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { memory as words } from "../words/memory.ts";
-import { StatementsOf } from "./StatementsOf.tsx";
+import { StatementList } from "./StatementList.tsx";
 
 export function Statements() {
   const [query, setQuery] = useState("");
   const [where, setWhere] = useState<Where>("*");
   return (
-    <StatementsOf
+    <StatementList
       query={query}
       {...(where === "*" ? {} : { projectId: where })}
       filter={
@@ -22,7 +22,7 @@ export function Statements() {
             value={query}
             onChange={(event) => setQuery(event.currentTarget.value)}
           />
-          <WhereSelect label={words.where} value={where} onChange={setWhere} everywhere />
+          <ScopeSelect label={words.where} value={where} onChange={setWhere} everywhere />
         </Group>
       }
     />

@@ -3,15 +3,15 @@
 import { Button, Group, Skeleton, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
-import { grouped } from "../../model/grouped.ts";
-import type { Said, Where } from "../../services/timeline.ts";
-import { useRows } from "../desk.tsx";
-import { PlainList } from "../PlainList.tsx";
-import { Section } from "../Section.tsx";
-import { WhereSelect } from "../WhereSelect.tsx";
+import { grouped } from "../../lib/groupBy.ts";
+import type { Said, Where } from "../../backend/memory/timeline.ts";
+import { useRows } from "../../client/backendClient.tsx";
+import { PlainList } from "../components/PlainList.tsx";
+import { Section } from "../components/Section.tsx";
+import { ScopeSelect } from "../components/ScopeSelect.tsx";
 import { date } from "../words/measures.ts";
 import { timeline as words } from "../words/timeline.ts";
-import { SaidTurn } from "./SaidTurn.tsx";
+import { TimelineItem } from "./TimelineItem.tsx";
 import { useTimeline } from "./useTimeline.ts";
 
 const PAGE = 50;
@@ -32,7 +32,7 @@ export function Timeline() {
           value={query}
           onChange={(event) => setQuery(event.currentTarget.value)}
         />
-        <WhereSelect label={words.where} value={where} onChange={setWhere} everywhere />
+        <ScopeSelect label={words.where} value={where} onChange={setWhere} everywhere />
       </Group>
       <Text size="sm" c="dimmed" role="status">
         {found && asked && found.turns.length > 0 && (
@@ -69,7 +69,7 @@ function Turns({ turns, dated = false }: { turns: readonly Said[]; dated?: boole
   return (
     <PlainList>
       {turns.map((turn) => (
-        <SaidTurn
+        <TimelineItem
           key={turn.id}
           turn={turn}
           title={titles.get(turn.sessionId) ?? words.untitled}

@@ -1,8 +1,8 @@
 /** Whether the form of a fact, or of a new one, is open: from the beginning where somebody was writing in it. */
 
 import { useState } from "react";
-import { useDesk } from "../desk.tsx";
-import { forgetDraft, hasDraft } from "../draft.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { forgetDraft, hasDraft } from "../drafts.ts";
 
 export const draftOf = (factId = "new") => `fact ${factId}`;
 

@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useState } from "react";
-import type { Jobs } from "../../services/jobs.ts";
-import { useMemoryDesk } from "../useMemoryDesk.ts";
+import type { Jobs } from "../../backend/memory/jobs.ts";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
 
 const EVERY_MS = 5_000;
 
 /** What the server does in the background, looked at anew while the page is open; null: it does not answer. */
 export function useJobs() {
-  const memory = useMemoryDesk();
+  const memory = useMemoryApi();
   const [jobs, setJobs] = useState<Jobs | null>();
   const look = useCallback(() => memory((desk) => desk.jobs()).then(setJobs, () => setJobs(null)), [memory]);
   useEffect(() => {

@@ -1,10 +1,10 @@
 import { useEffect, useState } from "react";
-import type { Timeline, Where } from "../../services/timeline.ts";
-import { useMemoryDesk } from "../useMemoryDesk.ts";
+import type { Timeline, Where } from "../../backend/memory/timeline.ts";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
 
 /** What was said that fits; an answer that comes late is dropped, and the last one stays until the next. */
 export function useTimeline(query: string, where: Where, most: number): Timeline | undefined {
-  const memory = useMemoryDesk();
+  const memory = useMemoryApi();
   const [found, setFound] = useState<Timeline>();
   useEffect(() => {
     let late = false;

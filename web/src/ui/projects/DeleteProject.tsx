@@ -2,9 +2,9 @@
 
 import { Radio, Stack, Text } from "@mantine/core";
 import { useState } from "react";
-import type { ProjectDoc } from "../../model/rows.ts";
-import { ConfirmDialog } from "../ConfirmDialog.tsx";
-import { useDesk, useRows } from "../desk.tsx";
+import type { ProjectDoc } from "../../core/schema/rows.ts";
+import { ConfirmDialog } from "../components/ConfirmDialog.tsx";
+import { useDesk, useRows } from "../../client/backendClient.tsx";
 import { useUndoable } from "../useUndoable.tsx";
 import { projects } from "../words/projects.ts";
 

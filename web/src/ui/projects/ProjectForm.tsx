@@ -1,8 +1,8 @@
 /** A project by hand: a new one, or another name for one. */
 
 import { Paper, Textarea, TextInput } from "@mantine/core";
-import type { ProjectDoc } from "../../model/rows.ts";
-import { Form } from "../Form.tsx";
+import type { ProjectDoc } from "../../core/schema/rows.ts";
+import { Form } from "../components/Form.tsx";
 import { projects as words } from "../words/projects.ts";
 
 interface Props {

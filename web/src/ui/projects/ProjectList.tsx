@@ -16,14 +16,14 @@ import {
 import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
-import { grouped } from "../../model/grouped.ts";
-import type { ProjectDoc } from "../../model/rows.ts";
-import type { AgentProject } from "../../services/observations.ts";
-import { useAgentProjects } from "../agents/useAgentWork.ts";
-import { useRows } from "../desk.tsx";
-import { PlainList } from "../PlainList.tsx";
-import { tellError } from "../tell.ts";
-import { useMemoryDesk } from "../useMemoryDesk.ts";
+import { grouped } from "../../lib/groupBy.ts";
+import type { ProjectDoc } from "../../core/schema/rows.ts";
+import type { AgentProject } from "../../backend/memory/observations.ts";
+import { useAgentProjects } from "../agents/useAgentActivity.ts";
+import { useRows } from "../../client/backendClient.tsx";
+import { PlainList } from "../components/PlainList.tsx";
+import { tellError } from "../notify.ts";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { useNow } from "../useNow.ts";
 import { agents } from "../words/agents.ts";
 import { projects as words } from "../words/projects.ts";
@@ -31,7 +31,7 @@ import { ProjectForm } from "./ProjectForm.tsx";
 import { useProjects } from "./useProjects.ts";
 
 export function ProjectList() {
-  const memory = useMemoryDesk();
+  const memory = useMemoryApi();
   const [, go] = useLocation();
   const [adding, setAdding] = useState(false);
 

@@ -3,15 +3,15 @@
 import { Anchor, Container, Skeleton, Stack, Text } from "@mantine/core";
 import { Suspense } from "react";
 import { Link } from "wouter";
-import { useRows } from "../desk.tsx";
-import { EntitiesOf } from "../entities/EntitiesOf.tsx";
-import { StatementsOf } from "../memory/StatementsOf.tsx";
-import { SubNav } from "../SubNav.tsx";
+import { useRows } from "../../client/backendClient.tsx";
+import { ProjectEntities } from "../entities/ProjectEntities.tsx";
+import { StatementList } from "../memory/StatementList.tsx";
+import { SubNav } from "../components/SubNav.tsx";
 import { projects as words } from "../words/projects.ts";
-import { Overview } from "./Overview.tsx";
-import { ProjectHead } from "./ProjectHead.tsx";
+import { ProjectOverview } from "./ProjectOverview.tsx";
+import { ProjectHeader } from "./ProjectHeader.tsx";
 import { ProjectSessions } from "./ProjectSessions.tsx";
-import { part } from "../part.ts";
+import { part } from "../lazyComponent.ts";
 
 const AgentSteps = part(() => import("../agents/AgentSteps.tsx"));
 
@@ -34,12 +34,12 @@ export function ProjectPage({ id, part }: { id: string; part: string | undefined
         {found && !project && <Text>{words.gone}</Text>}
         {project && (
           <>
-            <ProjectHead project={project} brief={part !== undefined} />
+            <ProjectHeader project={project} brief={part !== undefined} />
             <SubNav label={words.parts} parts={parts} />
-            {part === undefined && <Overview projectId={id} />}
+            {part === undefined && <ProjectOverview projectId={id} />}
             {part === undefined && <ProjectSessions project={project} />}
-            {part === "remembered" && <StatementsOf projectId={id} />}
-            {part === "entities" && <EntitiesOf projectId={id} />}
+            {part === "remembered" && <StatementList projectId={id} />}
+            {part === "entities" && <ProjectEntities projectId={id} />}
             {part === "agents" && (
               <Suspense fallback={<Skeleton h={120} />}>
                 <AgentSteps projectId={id} />

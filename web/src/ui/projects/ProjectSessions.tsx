@@ -2,20 +2,20 @@
 
 import { Anchor, Button, Group, Paper, Select, Stack, Text } from "@mantine/core";
 import { Link } from "wouter";
-import { latestFirst } from "../../model/latestFirst.ts";
-import type { ProjectDoc, SessionDoc } from "../../model/rows.ts";
-import { useRows } from "../desk.tsx";
-import { usePending } from "../pending.ts";
-import { PlainList } from "../PlainList.tsx";
-import { Section } from "../Section.tsx";
-import { useMemoryDesk } from "../useMemoryDesk.ts";
+import { latestFirst } from "../../core/chat/sortByLastUse.ts";
+import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
+import { useRows } from "../../client/backendClient.tsx";
+import { usePending } from "../pendingDeletes.ts";
+import { PlainList } from "../components/PlainList.tsx";
+import { Section } from "../components/Section.tsx";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
 import { date } from "../words/measures.ts";
 import { projects as words } from "../words/projects.ts";
 
 const OFFERED = 50;
 
 export function ProjectSessions({ project: { id } }: { project: ProjectDoc }) {
-  const memory = useMemoryDesk();
+  const memory = useMemoryApi();
   const pending = usePending();
   const found = useRows("sessions");
   const all = found && latestFirst(found).filter((one) => !pending.has(one.id));

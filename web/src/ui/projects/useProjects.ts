@@ -1,6 +1,6 @@
-import type { ProjectDoc } from "../../model/rows.ts";
-import { useRows } from "../desk.tsx";
-import { usePending } from "../pending.ts";
+import type { ProjectDoc } from "../../core/schema/rows.ts";
+import { useRows } from "../../client/backendClient.tsx";
+import { usePending } from "../pendingDeletes.ts";
 
 /** The projects by name, without those that are being deleted. */
 export function useProjects(): ProjectDoc[] | undefined {

@@ -1,5 +1,5 @@
 import { Anchor, Group, Text } from "@mantine/core";
-import { Section } from "../Section.tsx";
+import { Section } from "../components/Section.tsx";
 import { settings as words } from "../words/settings.ts";
 
 export function About() {

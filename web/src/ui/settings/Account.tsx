@@ -3,9 +3,9 @@
 import { Badge, Button, Group, Progress, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useEffect, useState } from "react";
-import type { Profile } from "../../services/account.ts";
-import { useDesk, useSync } from "../desk.tsx";
-import { Section } from "../Section.tsx";
+import type { Profile } from "../../backend/account/accounts.ts";
+import { useDesk, useSync } from "../../client/backendClient.tsx";
+import { Section } from "../components/Section.tsx";
 import { settings as words } from "../words/settings.ts";
 import { SignOut } from "./SignOut.tsx";
 

@@ -1,5 +1,5 @@
 import { SegmentedControl, useMantineColorScheme, type MantineColorScheme } from "@mantine/core";
-import { Section } from "../Section.tsx";
+import { Section } from "../components/Section.tsx";
 import { settings as words } from "../words/settings.ts";
 
 const SCHEMES: { value: MantineColorScheme; label: string }[] = [

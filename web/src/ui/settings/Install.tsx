@@ -1,6 +1,6 @@
 import { Button, Group, Text } from "@mantine/core";
-import { useInstall } from "../install.ts";
-import { Section } from "../Section.tsx";
+import { useInstall } from "../appInstall.ts";
+import { Section } from "../components/Section.tsx";
 import { settings as words } from "../words/settings.ts";
 
 export function Install() {

@@ -1,11 +1,11 @@
-import { Section } from "../Section.tsx";
-import { ModelLine } from "../sync/ModelLine.tsx";
+import { Section } from "../components/Section.tsx";
+import { ModelStatus } from "../sync/ModelStatus.tsx";
 import { model as words } from "../words/model.ts";
 
 export function Model() {
   return (
     <Section title={words.title}>
-      <ModelLine />
+      <ModelStatus />
     </Section>
   );
 }

@@ -2,9 +2,9 @@
 
 import { Alert, Button, Group, PasswordInput } from "@mantine/core";
 import { useState, type FormEvent } from "react";
-import { useDesk } from "../desk.tsx";
-import { said } from "../said.ts";
-import { Section } from "../Section.tsx";
+import { useDesk } from "../../client/backendClient.tsx";
+import { said } from "../errorMessage.ts";
+import { Section } from "../components/Section.tsx";
 import { settings as words } from "../words/settings.ts";
 
 const LEAST = 10;

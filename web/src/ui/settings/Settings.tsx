@@ -6,11 +6,11 @@ import { About } from "./About.tsx";
 import { Account } from "./Account.tsx";
 import { Appearance } from "./Appearance.tsx";
 import { Install } from "./Install.tsx";
-import { KeptAccounts } from "./KeptAccounts.tsx";
+import { DeviceAccounts } from "./DeviceAccounts.tsx";
 import { Model } from "./Model.tsx";
 import { Password } from "./Password.tsx";
 import { Storage } from "./Storage.tsx";
-import { Takeout } from "./Takeout.tsx";
+import { ExportImport } from "./ExportImport.tsx";
 
 export default function Settings() {
   return (
@@ -19,11 +19,11 @@ export default function Settings() {
         <Title order={2}>{words.title}</Title>
         <Account />
         <Password />
-        <KeptAccounts />
+        <DeviceAccounts />
         <Appearance />
         <Model />
         <Storage />
-        <Takeout />
+        <ExportImport />
         <Install />
         <About />
       </Stack>

@@ -2,9 +2,9 @@
 
 import { Alert, Button, Group, Modal, Radio, Stack } from "@mantine/core";
 import { useState } from "react";
-import { useDesk, useFiles, useLost, useRefused, useSync } from "../desk.tsx";
-import { leaveTo, wipe } from "../leaving.ts";
-import { said } from "../said.ts";
+import { useDesk, useFiles, useLost, useRefused, useSync } from "../../client/backendClient.tsx";
+import { leaveTo, wipe } from "../leaveAccount.ts";
+import { said } from "../errorMessage.ts";
 import { settings as words } from "../words/settings.ts";
 
 const AFTERWARDS = "/sign-in";

@@ -2,9 +2,9 @@
 
 import { Button, Group, Progress, Text } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { useDesk } from "../desk.tsx";
-import { Section } from "../Section.tsx";
-import { askToKeep, useStorage } from "../storage.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { Section } from "../components/Section.tsx";
+import { askToKeep, useStorage } from "../browserStorage.ts";
 import { settings as words } from "../words/settings.ts";
 
 export function Storage() {

@@ -2,8 +2,8 @@
 
 import { Anchor, Button, PasswordInput, Stack, Text } from "@mantine/core";
 import { useState, type FormEvent } from "react";
-import { useDesk } from "../desk.tsx";
-import { said } from "../said.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { said } from "../errorMessage.ts";
 import { words } from "../words.ts";
 import { signIn } from "../words/signIn.ts";
 

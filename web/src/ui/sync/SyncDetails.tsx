@@ -2,18 +2,18 @@
 
 import { Box, Button, Divider, List, Popover, ScrollArea, Stack, Text, Title } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
-import type { LostText } from "../../engines/device/device.ts";
-import type { Said } from "../../model/headline.ts";
-import type { RefusedRow } from "../../services/refused.ts";
-import type { SyncSummary } from "../../services/sync.ts";
-import { useDesk } from "../desk.tsx";
+import type { LostText } from "../../storage/deviceDatabase.ts";
+import type { Said } from "../../core/sync/syncStatus.ts";
+import type { RefusedRow } from "../../backend/sync/rejectedRows.ts";
+import type { SyncSummary } from "../../backend/sync/syncCoordinator.ts";
+import { useDesk } from "../../client/backendClient.tsx";
 import { words } from "../words.ts";
 import { moment } from "../words/count.ts";
 import { rows } from "../words/rows.ts";
-import { LostTexts } from "./LostTexts.tsx";
-import { ModelLine } from "./ModelLine.tsx";
-import { NewVersion } from "./NewVersion.tsx";
-import { RefusedRows } from "./RefusedRows.tsx";
+import { ConflictLosers } from "./ConflictLosers.tsx";
+import { ModelStatus } from "./ModelStatus.tsx";
+import { UpdateRequired } from "./UpdateRequired.tsx";
+import { RejectedRows } from "./RejectedRows.tsx";
 import { SignInAgain } from "./SignInAgain.tsx";
 
 interface Props {
@@ -45,12 +45,12 @@ export default function SyncDetails({ sync, refused, lost, said, onClose }: Prop
           <Stack p="md" gap="md">
             <Text size="sm">{words.sync.said[said]}</Text>
             {sync.kind === "signed-out" && <SignInAgain />}
-            {sync.kind === "outdated" && <NewVersion />}
+            {sync.kind === "outdated" && <UpdateRequired />}
             <Waiting waitingOf={sync.waitingOf} />
-            {refused.length > 0 && <RefusedRows rows={refused} onGo={onClose} />}
-            {lost.length > 0 && <LostTexts lost={lost} />}
+            {refused.length > 0 && <RejectedRows rows={refused} onGo={onClose} />}
+            {lost.length > 0 && <ConflictLosers lost={lost} />}
             <Divider />
-            <ModelLine />
+            <ModelStatus />
             {sync.syncedAt && (
               <Text size="sm" c="dimmed">
                 {words.sync.lastSynced(moment(sync.syncedAt))}

@@ -1,6 +1,6 @@
 /** Sentences of what coding agents did. */
 
-import type { ObservationKind } from "../../model/observations.ts";
+import type { ObservationKind } from "../../core/agents/observations.ts";
 import { ago, count, moment } from "./count.ts";
 import { date } from "./measures.ts";
 

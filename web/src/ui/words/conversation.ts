@@ -1,7 +1,7 @@
 /** Sentences of a conversation. Short and concrete: what happened, what is safe, what to do. */
 
-import type { Citation } from "../../model/citation.ts";
-import type { SyncKind } from "../../model/headline.ts";
+import type { Citation } from "../../core/chat/citation.ts";
+import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import { count } from "./count.ts";
 import { kept } from "./kept.ts";
 import { LOCALE } from "./locale.ts";

@@ -1,6 +1,6 @@
 /** Sentences of people, places and things, and how they are connected. */
 
-import type { EntityDoc } from "../../model/rows.ts";
+import type { EntityDoc } from "../../core/schema/rows.ts";
 import { count } from "./count.ts";
 import { LOCALE } from "./locale.ts";
 

@@ -1,6 +1,6 @@
 /** Sentences of what the assistant's model does behind the answers. */
 
-import type { SyncKind } from "../../model/headline.ts";
+import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import { count, moment } from "./count.ts";
 import { LOCALE } from "./locale.ts";
 

@@ -1,6 +1,6 @@
 /** Sentences of what is remembered. Short and concrete: what happened, what is safe, what to do. */
 
-import type { SyncKind } from "../../model/headline.ts";
+import type { SyncKind } from "../../core/sync/syncStatus.ts";
 import { count, moment } from "./count.ts";
 import { bytes } from "./measures.ts";
 import { LOCALE } from "./locale.ts";

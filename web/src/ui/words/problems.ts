@@ -1,6 +1,6 @@
 /** Sentences of what the app itself refuses, by their codes. Short and concrete. */
 
-import type { Code } from "../../model/coded.ts";
+import type { Code } from "../../core/errors.ts";
 import { places } from "./places.ts";
 
 export const problems: Record<Code, string> = {

@@ -1,6 +1,6 @@
 /** What the server refused, for people: by its code, where its own words are meant for who writes programs. */
 
-import { written } from "../../model/written.ts";
+import { written } from "../../core/chat/storedSentences.ts";
 
 const DUPLICATE =
   "You already have a conversation that another program knows by the same number. This one stays on this device: delete the other one and try again, or delete this one.";

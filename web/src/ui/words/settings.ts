@@ -1,6 +1,6 @@
 /** Sentences of the settings. Short and concrete: what happened, what is safe, what to do. */
 
-import type { ExportCode } from "../../model/coded.ts";
+import type { ExportCode } from "../../core/errors.ts";
 import { count } from "./count.ts";
 import { bytes, date } from "./measures.ts";
 import { LOCALE } from "./locale.ts";

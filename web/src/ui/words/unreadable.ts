@@ -1,6 +1,6 @@
 /** Why a file cannot be read: the server's sentences (server/vademecum/engines/files/parsed.py). */
 
-import type { Code } from "../../engines/files/parsed.ts";
+import type { Code } from "../../parsers/result.ts";
 
 export const unreadable: Record<Exclude<Code, "NEEDS_SERVER">, string> = {
   UNSUPPORTED_TYPE:

@@ -1,7 +1,7 @@
 /** Sentences of the uploads. Short and concrete: what happened, what is safe, what to do. */
 
-import { beginning } from "../../model/beginning.ts";
-import { isComing, type Task } from "../../model/task.ts";
+import { beginning } from "../../lib/truncate.ts";
+import { isComing, type Task } from "../../core/documents/uploadTask.ts";
 import { count } from "./count.ts";
 import { bytes } from "./measures.ts";
 import { unreadable } from "./unreadable.ts";

@@ -1,8 +1,0 @@
-/** Which answers enter prompts: the same cases as the server's. */
-
-import cases from "../conformance/answers.json";
-import { entersPrompts } from "../../web/src/model/answers.ts";
-
-test.each(cases)("$model: $aiResponse", ({ model, aiResponse, entersPrompts: expected }) => {
-  expect(entersPrompts({ aiResponse, ...(model === null ? {} : { model }) })).toBe(expected);
-});

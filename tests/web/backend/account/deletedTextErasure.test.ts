@@ -1,0 +1,44 @@
+/** The pages are asked to reload for an erasure that does not happen: ever less often. */
+
+import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import { ERASE_NOW } from "../../../../web/src/core/schema/storedSchemaVersion.ts";
+import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { Leftovers } from "../../../../web/src/backend/account/deletedTextErasure.ts";
+import type { Syncing } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import { openRows } from "../../device.ts";
+
+const HOUR_MS = 3_600_000;
+
+test("pages reload less and less often while an erasure fails", async () => {
+  const row = {
+    leftover: { since: "", deletes: 0, storages: ["*"], atOnce: true },
+  } as unknown as KnownAccount;
+  const accounts = {
+    get: async () => structuredClone(row),
+    where: () => ({ modify: async (change: (row: KnownAccount) => void) => change(row) }),
+  };
+  const house = new House(
+    { userId: "u" } as KnownAccount,
+    await openRows(),
+    { accounts } as unknown as Device,
+    { base: "" },
+  );
+  const syncing = { running: {}, summary$: { value: { kind: "live", waiting: 0 } } } as unknown as Syncing;
+  const asked = vi.spyOn(BroadcastChannel.prototype, "postMessage");
+  const timesAsked = () => asked.mock.calls.filter(([message]) => message === ERASE_NOW).length;
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
+  vi.stubGlobal("navigator", { locks: { query: async () => ({ held: [] }) } }); // this version of Node.js has none
+  onTestFinished(() => {
+    vi.useRealTimers();
+    vi.unstubAllGlobals();
+    asked.mockRestore();
+  });
+  const leftovers = new Leftovers(house, syncing);
+  onTestFinished(() => leftovers.stop());
+
+  await vi.advanceTimersByTimeAsync(HOUR_MS / 30);
+  expect(timesAsked()).toBeGreaterThanOrEqual(1);
+  await vi.advanceTimersByTimeAsync(12 * HOUR_MS);
+  expect(timesAsked()).toBeGreaterThanOrEqual(8);
+  expect(timesAsked()).toBeLessThanOrEqual(12);
+});

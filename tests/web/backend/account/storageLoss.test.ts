@@ -1,0 +1,100 @@
+/** What the browser took from under the app is told as what it is, although it may look otherwise for a moment. */
+
+import type { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { watchTaken, type Loss } from "../../../../web/src/backend/account/storageLoss.ts";
+
+/**
+ * What a device shows at each look: whether it knows the account, and whether its rows can be read; and whether it can be
+ * opened, if that failed before and nobody has asked for it since, or breaks again; whether it answers, and lists its
+ * rows at all.
+ */
+type Look = {
+  knows: boolean;
+  reads: boolean;
+  opens?: boolean;
+  breaks?: boolean;
+  answers?: boolean;
+  there?: boolean;
+};
+
+let told: Loss[];
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+async function closed(...looks: Look[]): Promise<void> {
+  told = [];
+  let shown: Look = looks[0]!;
+  let close!: () => void;
+  let isShut = false;
+  const house = {
+    account: { userId: "ada" },
+    device: {
+      watchClosed: (listener: () => void) => (close = listener),
+      accounts: {
+        get: async () => {
+          if (shown.answers === false) return new Promise(() => {});
+          if (isShut) throw new Error("not open");
+          return shown.knows ? {} : undefined;
+        },
+      },
+      open: async () => {
+        isShut = !!shown.breaks;
+      },
+    },
+    records: {
+      closed: false,
+      documents: {
+        storageInstance: {
+          findDocumentsById: async () => {
+            if (!shown.reads) throw new Error("closed");
+          },
+        },
+      },
+    },
+  };
+  const isThere = async () => {
+    shown = looks.shift()!;
+    isShut ||= shown.opens === false;
+    return shown.there ?? true;
+  };
+  watchTaken(house as unknown as House, (loss) => told.push(loss), isThere);
+  close();
+  await vi.advanceTimersByTimeAsync(60_000);
+}
+
+test("what opens again by itself is no loss", async () => {
+  await closed(...Array<Look>(4).fill({ knows: true, reads: true }));
+  expect(told).toEqual([]);
+});
+
+test("rows that stay closed are called closed", async () => {
+  await closed({ knows: true, reads: true }, ...Array<Look>(3).fill({ knows: true, reads: false }));
+  expect([...new Set(told)]).toEqual(["closed"]);
+});
+
+test("what a browser still shows while it clears is called cleared when it is gone", async () => {
+  await closed({ knows: true, reads: false }, { knows: false, reads: false });
+  expect(told).toEqual(["closed", "cleared"]);
+});
+
+test("what cannot be opened while a browser clears it is opened anew to be looked at", async () => {
+  await closed({ knows: false, reads: false, opens: false });
+  expect(told).toEqual(["cleared"]);
+});
+
+test("what does not answer while a browser clears it is looked at again", async () => {
+  const silent = { knows: true, reads: false, answers: false };
+  await closed({ knows: true, reads: false }, silent, silent, { knows: false, reads: false });
+  expect(told).toEqual(["closed", "cleared"]);
+});
+
+test("rows that are not on the device any more are cleared, whatever else is still shown", async () => {
+  await closed({ knows: true, reads: false }, { knows: true, reads: false, there: false });
+  expect(told).toEqual(["closed", "cleared"]);
+});
+
+test("what breaks again while it is looked at is looked at once more", async () => {
+  const broken = { knows: true, reads: false, opens: false, breaks: true };
+  await closed(broken, broken, { knows: false, reads: false, opens: false });
+  expect(told).toEqual(["closed", "closed", "cleared"]);
+});

@@ -1,0 +1,98 @@
+/** What a device remembers beside its quotations: of the session's scope alone, and said to be remembered. */
+
+import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
+import { inWords } from "../../../../web/src/core/chat/answerDisplayText.ts";
+import { reminder } from "../../../../web/src/core/chat/memorySection.ts";
+import type { EpisodeDoc } from "../../../../web/src/core/schema/rows.ts";
+import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import { remind } from "../../../../web/src/backend/chat/answerMemory.ts";
+import { houseOf, insert, openRows, row } from "../../device.ts";
+
+let records: Records;
+
+beforeEach(async () => {
+  records = await openRows();
+  await insert(records, "projects", { id: "mill", name: "Mill" });
+  await insert(
+    records,
+    "sessions",
+    { id: "loose", title: "Loose" },
+    { id: "other", title: "Other" },
+    { id: "in", title: "In the mill", projectId: "mill" },
+    { id: "strict", title: "Strict", mode: "authoritative" },
+  );
+});
+
+const asked = (sessionId: string, userMessage = "Where does the canary sing?") =>
+  row("episodes", {
+    id: "now",
+    sessionId,
+    userMessage,
+    aiResponse: "",
+    status: "queued",
+  }) as never as EpisodeDoc;
+const remembers = (sessionId: string) => remind(houseOf(records), asked(sessionId));
+
+test("each conversation is reminded of its own scope, and an authoritative one of nothing", async () => {
+  await insert(
+    records,
+    "memories",
+    { id: "m0", text: "The canary sings at home.", sessionIds: ["other"] },
+    { id: "m1", text: "The canary sings in the mill.", projectId: "mill" },
+    { id: "m2", text: "The canary sang in a cage.", supersededBy: "m0" },
+  );
+  await insert(records, "entities", { id: "n", name: "canary", type: "concept", projectId: "mill" });
+  const loose = await remembers("loose");
+  expect(loose).toContain('The canary sings at home.\n> — 2026-01-01, session "Other"');
+  const read = inWords({ aiResponse: `${loose}\n> of 2026-01-01, session "B"`, model: QUOTES });
+  expect(read).toContain('The canary sings at home.\n> — 2026-01-01, conversation "Other"');
+  expect(read).toContain('> of 2026-01-01, session "B"'); // that was quoted
+  expect(inWords({ aiResponse: loose, model: "scripted" })).toBe(loose);
+  expect(loose).not.toMatch(/mill|cage|concept/u);
+  const mill = await remembers("in");
+  expect(mill).toContain('The canary sings in the mill.\n> — 2026-01-01, project "Mill"');
+  expect(mill).toContain("canary (concept)");
+  expect(mill).not.toMatch(/home|cage/u);
+  expect(await remembers("strict")).toBe("");
+  expect(await remembers("gone")).toBe("");
+});
+
+test("what stands in the conversation and what was quoted elsewhere is not told again", async () => {
+  const said = (id: string, sessionId: string, more: object = {}) => ({
+    ...{ id, sessionId, userMessage: `The canary is ${id}.`, aiResponse: "Yes.", ...more },
+  });
+  await insert(
+    records,
+    "episodes",
+    said("mine", "loose"),
+    said("quoted", "other", { model: "quotes" }),
+    said("yellow", "other", { model: "scripted" }),
+    said("private", "in"),
+  );
+  const told = await remembers("loose");
+  expect(told).toContain("The canary is yellow. Yes.");
+  expect(told).not.toMatch(/mine|quoted|private/u);
+});
+
+test("nothing is said of nothing, and whatever is remembered stays within its quotation", () => {
+  expect(reminder("canary", [])).toBe("");
+  const text = "A canary.\n\n# Heading\n\n[1]";
+  const markdown = reminder("canary", [
+    { id: "memories/m", date: "2026-01-01", session: 'session "A\n\n# B"', text },
+  ]);
+  const [label, ...rest] = markdown.split("\n");
+  expect(label).toBe("**Remembered, not from your documents:**");
+  expect(rest.filter((line) => line && !line.startsWith("> "))).toEqual([]);
+  expect(rest).toHaveLength(3);
+});
+
+test("a line that holds what looks like a secret is not told again", () => {
+  const said = (id: string, text: string) => ({ id, date: "2026-01-01", session: "memory", text });
+  const told = reminder("canary", [
+    said("a", "The canary's password: tweet"),
+    said("b", "A **[1]** canary."),
+  ]);
+  expect(told).not.toContain("tweet");
+  expect(told).toContain("> A \\*\\*\\[1\\]\\*\\* canary.");
+  expect(reminder("canary", [said("a", "password: tweet")])).toBe("");
+});

@@ -1,0 +1,280 @@
+/** Questions that wait for the assistant, with the real database and over real HTTP. */
+
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { BehaviorSubject } from "rxjs";
+import type { Device, KnownAccount, LaterQuestion } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import { QUOTES } from "../../../../web/src/core/chat/citation.ts";
+import type { Task } from "../../../../web/src/core/documents/uploadTask.ts";
+import { Asking } from "../../../../web/src/backend/chat/answerQuestion.ts";
+import { borrow, include } from "../../../../web/src/backend/library/documents.ts";
+import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
+import type { Syncing, SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import { insert, openRows, T } from "../../device.ts";
+import { soon } from "../../../soon.ts";
+
+const NO_FILES = { tasks$: new BehaviorSubject<Task[]>([]), chosen: async () => {} };
+const ACCOUNT = { userId: "u", limits: { searchesDocuments: true } } as KnownAccount;
+
+let server: Server;
+/** How the assistant answers each question; undefined: it says "Yes." */
+let refuses: () => number | undefined;
+/** Called when it is asked, before it answers. */
+let whenAsked: () => Promise<void>;
+/** Called when it is looked whether there is one, before that is said. */
+let whenLooked: () => Promise<void>;
+let asked: number;
+let records: Records;
+let wishes: Map<string, LaterQuestion>;
+let summary$: BehaviorSubject<SyncSummary>;
+let asking: Asking;
+let says: string;
+
+const refusal = (code: string) => JSON.stringify({ code, detail: "It does not answer." });
+const YES = 'event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: {"finish":"stop"}\n\n';
+const summary = (kind: SyncSummary["kind"]): SyncSummary => ({
+  ...{ kind, waiting: 0, waitingOf: {}, syncedAt: null },
+});
+
+/** Node has no locks; one tab needs none but those that make it wait for itself. */
+function locks() {
+  const last = new Map<string, Promise<unknown>>();
+  const request = (name: string, work: () => Promise<unknown>) => {
+    const done = (last.get(name) ?? Promise.resolve()).catch(() => {}).then(work);
+    last.set(name, done);
+    return done;
+  };
+  return { request };
+}
+
+beforeEach(async () => {
+  [refuses, whenAsked, whenLooked, asked] = [() => undefined, async () => {}, async () => {}, 0];
+  says = YES;
+  server = createServer(async ({ url }, response) => {
+    if (url === "/v1/assistant") await whenLooked();
+    if (url === "/v1/assistant") return void response.end('{"available":true,"model":"scripted"}');
+    asked++;
+    await whenAsked();
+    const status = refuses();
+    response.writeHead(status ?? 200, {});
+    if (status) return void response.end(refusal(status === 429 ? "RATE_LIMITED" : "ASSISTANT"));
+    response.end(says);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  vi.stubGlobal("navigator", { locks: locks() });
+
+  records = await openRows();
+  await insert(records, "documents", { id: "d", activeSessions: ["s"] });
+  const chunks = [{ index: 0, start: 0, text: "The rent is due in May.", tokens: 6 }];
+  await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0, chunks });
+  wishes = new Map();
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const house = new House(ACCOUNT, records, deviceOf(wishes), { base });
+  summary$ = new BehaviorSubject(summary("offline"));
+  const syncing = { summary$, sent: async () => true } as unknown as Syncing;
+  const searcher = new Searcher(house, new Embedding(house));
+  asking = new Asking(house, syncing, async () => searcher, NO_FILES);
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  server.closeAllConnections();
+  server.close();
+});
+
+/** What the app keeps beside the rows, in memory. */
+function deviceOf(wishes: Map<string, LaterQuestion>): Device {
+  const all = { first: async () => [...wishes.values()][0], toArray: async () => [...wishes.values()] };
+  const later = {
+    where: () => all,
+    put: async (wish: LaterQuestion) => void wishes.set(wish.episodeId, wish),
+    delete: async (id: string) => void wishes.delete(id),
+  };
+  const accounts = { get: async () => ACCOUNT, update: async () => 0 };
+  const asked = { put: async () => {}, delete: async () => {} };
+  return { accounts, later, asked } as unknown as Device;
+}
+
+const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();
+const wished = () => [...wishes.keys()];
+
+/** A turn that was answered by quotations, and shall be answered by the assistant. */
+async function quoted(message: string): Promise<string> {
+  const id = await asking.ask("s", message);
+  await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
+  await asking.later(id, true);
+  return id;
+}
+
+test("who wished for the assistant gets it, at the second time that the server is back if not at the first", async () => {
+  const [first, second] = [await quoted("When is the rent due?"), await quoted("Which rent?")];
+  refuses = () => 502;
+  summary$.next(summary("live"));
+  await soon(() => expect(asked).toBeGreaterThan(0)); // once, or twice: the wish itself asks, too
+  await soon(async () => expect(await turn(first)).toMatchObject({ status: "done", model: QUOTES }));
+  expect(wished()).toEqual([first, second]);
+  expect(asking.assistant$.value.later).toEqual([first, second]);
+
+  summary$.next(summary("offline"));
+  refuses = () => undefined;
+  summary$.next(summary("live"));
+  await soon(() => expect(wished()).toEqual([]));
+  for (const id of [first, second])
+    expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
+});
+
+test("what fails while the server is there is asked again by itself", async () => {
+  const id = await quoted("When is the rent due?");
+  refuses = () => 502;
+  summary$.next(summary("live"));
+  await soon(() => expect(asked).toBeGreaterThan(0));
+  await soon(async () => expect(await turn(id)).toMatchObject({ status: "done", model: QUOTES }));
+  expect(wished()).toEqual([id]);
+  refuses = () => undefined;
+  await soon(() => expect(wished()).toEqual([]));
+  expect(await turn(id)).toMatchObject({ aiResponse: "Yes.", status: "done" });
+});
+
+test("a wish for a turn that is gone is gone with it", async () => {
+  const id = await quoted("When is the rent due?");
+  await (await records.episodes.findOne(id).exec())!.remove();
+  summary$.next(summary("live"));
+  await soon(() => expect(wished()).toEqual([]));
+  expect(asked).toBe(0);
+});
+
+test("a turn that is asked again keeps what it has until it is answered, should the page close now", async () => {
+  const id = await quoted("When is the rent due?");
+  const before = await turn(id);
+  let meanwhile: object = {};
+  whenAsked = async () => void (meanwhile = await turn(id));
+  summary$.next(summary("live"));
+  await soon(async () => expect((await turn(id)).aiResponse).toBe("Yes."));
+  expect(meanwhile).toEqual(before);
+  expect(await turn(id)).not.toHaveProperty("model"); // it is no quotation any more
+});
+
+test.each([
+  ["the server is away", undefined, ""],
+  ["the assistant is away", 502, ""],
+  ["it is refused", 403, "It does not answer."],
+])("a model's answer gives way to another only: %s", async (_, status, why) => {
+  summary$.next(summary("live"));
+  const id = await asking.ask("s", "When is the rent due?");
+  await soon(async () => expect((await turn(id)).status).toBe("done"));
+  const before = await turn(id);
+  refuses = () => status;
+  if (!status) summary$.next(summary("offline"));
+  await asking.again(id);
+  await soon(() => expect(asking.assistant$.value.kept).toEqual({ [id]: why }));
+  expect(await turn(id)).toEqual(before);
+
+  refuses = () => undefined;
+  summary$.next(summary("live"));
+  await asking.again(id);
+  await soon(async () => expect((await turn(id)).updatedAt).not.toBe(before.updatedAt));
+  await soon(() => expect(asking.assistant$.value.kept).toEqual({}));
+});
+
+test("a question is answered here from its first moment, and Stop is heard whatever is waited for", async () => {
+  summary$.next(summary("live"));
+  let goOn = () => {};
+  whenLooked = whenAsked = () => new Promise((resolve) => (goOn = resolve));
+  const writes = () => Object.keys(asking.writing$.value);
+  const id = await asking.ask("s", "When is the rent due?");
+  expect(writes()).toEqual([id]);
+  asking.stop(id);
+  await soon(() => expect(writes()).toEqual([]));
+  expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
+
+  whenLooked = async () => goOn();
+  await asking.again(id, "Which rent?");
+  await soon(() => expect(asked).toBe(1));
+  expect(await turn(id)).toMatchObject({ status: "queued", userMessage: "Which rent?" });
+  asking.stop(id);
+  await soon(() => expect(writes()).toEqual([]));
+  expect((await turn(id)).status).toBe("stopped");
+
+  whenAsked = async () => {};
+  says = ["It ", "goes on."].map((text) => `event: delta\ndata: ${JSON.stringify({ text })}\n\n`).join("");
+  const stopping = asking.writing$.subscribe((all) => all[id]?.aiResponse && asking.stop(id));
+  await asking.again(id);
+  await soon(() => expect(writes()).toEqual([]));
+  stopping.unsubscribe();
+  expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "It " });
+});
+
+test("who waits for an assistant that takes no question now sees it, and Stop is heard", async () => {
+  summary$.next(summary("live"));
+  let times = 0;
+  refuses = () => (times++, 429);
+  const id = await asking.ask("s", "When is the rent due?");
+  await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
+  await vi.waitFor(() => expect(times).toBeGreaterThan(1), 20_000);
+  await soon(() => expect(asking.writing$.value[id]?.waitsS).toBe(5));
+  expect((await turn(id)).status).toBe("queued"); // were the app closed now, it would be asked again
+  asking.stop(id);
+  await soon(() => expect(asking.writing$.value).toEqual({}));
+  expect(await turn(id)).toMatchObject({ status: "stopped", aiResponse: "" });
+});
+
+test("a model's answer outlives one that is stopped, and one that breaks off", async () => {
+  summary$.next(summary("live"));
+  const id = await asking.ask("s", "When is the rent due?");
+  await soon(async () => expect((await turn(id)).status).toBe("done"));
+  const before = await turn(id);
+  whenAsked = async () => asking.stop(id);
+  await asking.again(id);
+  await soon(() => expect(asking.writing$.value).toEqual({}));
+  expect(await turn(id)).toEqual(before);
+  expect(asking.assistant$.value.kept).toEqual({}); // who stopped it knows
+  says = 'event: delta\ndata: {"text":"No, "}\n\n';
+  whenAsked = async () => {};
+  await asking.again(id);
+  await soon(() => expect(asking.assistant$.value.kept).toHaveProperty(id));
+  expect(await turn(id)).toEqual(before);
+});
+
+test("what is remembered stands beside the quotations, and is said to be no document", async () => {
+  await insert(records, "sessions", { id: "s", title: "Flat" });
+  await insert(records, "memories", { id: "m", text: "The rent went up in spring." });
+  const id = await quoted("When is the rent due?");
+  const { aiResponse, citations } = await turn(id);
+  const [fromDocuments, remembered] = aiResponse.split("**Remembered, not from your documents:**");
+  expect(fromDocuments).toContain("The rent is due in May.");
+  expect(remembered).toContain("The rent went up in spring.");
+  expect(fromDocuments).toContain("Searched by words alone"); // this device has no model
+  expect(citations).toHaveLength(1);
+});
+
+test("a document that is quoted counts as used, once a turn, and one that is borrowed does not", async () => {
+  await insert(records, "documents", { id: "other" });
+  const house = new House(ACCOUNT, records, deviceOf(wishes), { base: "" });
+  await borrow(house, "other", "s");
+  const uses = async (id: string) => {
+    const { accessCount, lastAccessedAt } = (await records.documents.findOne(id).exec())!;
+    return [accessCount, lastAccessedAt > T];
+  };
+  const done = async (id: string) =>
+    soon(async () => {
+      const turn = (await records.episodes.findOne(id).exec())!;
+      expect([turn.status, asking.writing$.value]).toEqual(["done", {}]);
+      return turn;
+    });
+  const first = await asking.ask("s", "When is the rent due?");
+  expect((await done(first)).citations.map(({ documentId }) => documentId)).toEqual(["d"]);
+  expect([await uses("d"), await uses("other")]).toEqual([
+    [1, true],
+    [0, false],
+  ]);
+  await asking.again(first);
+  await done(first);
+  expect(await uses("d")).toEqual([1, true]);
+  await done(await asking.ask("s", "And what of the rent in May?"));
+  expect(await uses("d")).toEqual([2, true]);
+  await include(house, "other", "s");
+  expect(await uses("other")).toEqual([0, true]);
+});

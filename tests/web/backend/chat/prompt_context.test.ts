@@ -1,0 +1,99 @@
+/** What an assistant would be told before a question is put together on a device, of what its conversation sees. */
+
+import type { KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
+import { NOT_FOUND } from "../../../../web/src/core/chat/notFoundAnswer.ts";
+import type { Found } from "../../../../web/src/core/documents/passageIndex.ts";
+import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import type { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { context } from "../../../../web/src/backend/chat/prompt_context.ts";
+import type { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
+import { houseOf, insert, openRows } from "../../device.ts";
+
+const countTokens = async (texts: readonly string[]) => texts.map((text) => text.length / 4);
+const embedding = { ifHere: async () => ({ countTokens }) as unknown as Embedder } as Embedding;
+const place = { documentId: "d", block: 0, chunkIndex: 0, page: 3, section: null };
+const passage = { ...place, filename: "canaries.pdf", text: "Canaries sing at dawn.", score: 1, also: [] };
+const search = async (): Promise<Found> => ({ results: [passage], searched: [], byMeaning: true });
+const searcher = { search } as unknown as Searcher;
+
+let records: Records;
+beforeEach(async () => {
+  records = await openRows();
+  const turn = { status: "done", aiResponse: "Yes.", sessionId: "s" };
+  await insert(records, "sessions", { id: "s", title: "Birds" }, { id: "other", title: "Other" });
+  await insert(
+    records,
+    "episodes",
+    { ...turn, id: "a", userMessage: "Is it yellow?" },
+    { ...turn, id: "b", userMessage: "When does the canary sing?", model: "quotes" },
+    { ...turn, id: "c", userMessage: "And the canary in winter?" },
+    { ...turn, id: "o", userMessage: "A canary elsewhere?", sessionId: "other" },
+  );
+  const fact = { sourceRemoved: false, confidence: 1, confirmed: true };
+  await insert(
+    records,
+    "facts",
+    { ...fact, id: "f1", key: "canary.name", value: "Piet" },
+    { ...fact, id: "f2", key: "rent", value: "940" },
+  );
+});
+
+function house(searchesDocuments: boolean) {
+  const made = houseOf(records);
+  const limits = { searchesDocuments, authoritative: true };
+  const tier = searchesDocuments ? "JIGGA" : "FREE";
+  made.account$.next({ ...made.account, tier, limits } as unknown as KnownAccount);
+  return made;
+}
+
+test("facts on the topic, what was said before, what is remembered, and passages, within the tier's room", async () => {
+  const { prompt, budget, dropped } = (await context(house(true), embedding, searcher, "b"))!;
+  expect(prompt).toContain("- canary.name: Piet\n");
+  expect(prompt).not.toContain("940");
+  expect(prompt).toContain("[CONVERSATION CONTEXT]\nUser: Is it yellow?\nAssistant: Yes.\n");
+  expect(prompt).toMatch(/\[MEMORY CONTEXT\]\n.*A canary elsewhere\?/u);
+  expect(prompt).not.toMatch(/When does|winter/u); // the question itself, and what came after it
+  expect(prompt).toContain('Source: canaries.pdf (page 3)\n"Canaries sing at dawn."');
+  expect(budget.rag).toBe(6000);
+  expect(Object.values(dropped).flat()).toEqual([]);
+});
+
+test("quotation and not-found answers enter no prompt", async () => {
+  const untold = [
+    { model: "quotes", aiResponse: "> The canary sings in the quokka vault." },
+    { model: "scripted", aiResponse: `${NOT_FOUND} Searched: quokka.pdf.` },
+  ];
+  const asked = { status: "done", userMessage: "Does the canary sing?" };
+  await insert(
+    records,
+    "episodes",
+    ...untold.map((turn, n) => ({ ...asked, ...turn, id: `a${n}`, sessionId: "s" })),
+    ...untold.map((turn, n) => ({ ...asked, ...turn, id: `o${n}`, sessionId: "other" })),
+  );
+  const { prompt } = (await context(house(true), embedding, searcher, "b"))!;
+  expect(prompt).not.toContain("quokka");
+  expect(prompt).toContain("User: Does the canary sing?\nUser: Does the canary sing?\n"); // said in this chat
+  expect(prompt).toContain("A canary elsewhere? Yes.");
+});
+
+test("a FREE account's has no document section; without what counts there is none at all", async () => {
+  const made = await context(house(false), embedding, searcher, "b");
+  expect(made!.prompt).not.toContain("DOCUMENT CONTEXT");
+  const none = { ifHere: async () => null } as unknown as Embedding;
+  expect(await context(house(true), none, searcher, "b")).toBeNull();
+  expect(await context(house(true), embedding, searcher, "gone")).toBeNull();
+});
+
+test("a model that is gone when it is to count is started anew by who asks next", async () => {
+  const gone = new Error("The embedder failed: out of memory");
+  const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
+  let lost: unknown[] = [];
+  const losing = {
+    ifHere: async () => (lost.length ? { countTokens } : dead),
+    lost: (...given: unknown[]) => ((lost = given), null),
+  } as unknown as Embedding;
+  expect(await context(house(true), losing, searcher, "b")).toBeNull();
+  expect(lost).toEqual([dead, gone]);
+  expect((await context(house(true), losing, searcher, "b"))!.prompt).toContain("Canaries sing at dawn.");
+});

@@ -1,0 +1,215 @@
+/** Of an export: names, lines, rows that fit, rows under other ids, and which of its rows are taken in as what. */
+
+import { strToU8, zipSync, type Zippable } from "fflate";
+import type { ImportedTurn } from "../../../../web/src/storage/deviceDatabase.ts";
+import { fits, type Schema } from "../../../../web/src/core/schema/jsonSchemaValidator.ts";
+import { importedId } from "../../../../web/src/core/export/importedTurnId.ts";
+import { matcher } from "../../../../web/src/core/text/wordMatch.ts";
+import { references, renamed } from "../../../../web/src/core/schema/rowReferences.ts";
+import { Lines, textFile, waitingFile } from "../../../../web/src/core/export/exportLayout.ts";
+import { encode } from "../../../../web/src/core/schema/vector_codec.ts";
+import { bringIn } from "../../../../web/src/backend/export/importAccount.ts";
+import facts from "../../../../schemas/facts.v0.json";
+import { houseOf, insert, openRows, row, stored } from "../../device.ts";
+
+const fact = {
+  id: "f",
+  createdAt: "2026-01-01T00:00:00.000Z",
+  updatedAt: "2026-01-01T00:00:00.000Z",
+  key: "user.name",
+  value: "Ada",
+  sourceRemoved: false,
+  confidence: 0.5,
+  confirmed: true,
+};
+const fitting = (change: object) => fits({ ...fact, ...change }, facts as Schema);
+
+test("a row fits its schema", () => {
+  expect(fitting({})).toBe(true);
+  expect(fitting({ sourceDocumentId: "d" })).toBe(true);
+});
+
+test.each([
+  ["a wrong type", { value: 3 }],
+  ["a number beyond its bounds", { confidence: 1.5 }],
+  ["a number that is none", { confidence: null }],
+  ["a text that is too long", { key: "k".repeat(256) }],
+  ["a field that nobody knows", { extra: 1 }],
+  ["a prototype's name", JSON.parse('{"constructor": 1}')],
+])("%s does not fit", (_, change) => {
+  expect(fitting(change)).toBe(false);
+});
+
+test("what is required must be there", () => {
+  const { value: _, ...rest } = fact;
+  expect(fits(rest, facts as Schema)).toBe(false);
+});
+
+test("a file of text is named as the server names it, and leads nowhere else", () => {
+  expect(textFile("lease 2.pdf", "d1")).toBe("documents/lease 2.pdf (d1).txt");
+  expect(textFile("../../etc/passwd", "d")).toBe("documents/.._.._etc_passwd (d).txt");
+  expect(waitingFile("../passwd", 1)).toBe("files/1 .._passwd");
+  expect(new TextEncoder().encode(textFile("ä".repeat(255), "")).length).toBeLessThanOrEqual(120 + 17);
+});
+
+test("lines come out whole, however the pieces are cut", () => {
+  const lines = new Lines(10);
+  expect(lines.feed("ab\nc")).toEqual(["ab"]);
+  expect(lines.feed("d\n\ne")).toEqual(["cd", ""]);
+  expect(lines.end()).toEqual(["e"]);
+  expect(() => lines.feed("x".repeat(20))).toThrow(RangeError);
+});
+
+test("another id goes wherever a row is named", () => {
+  const rename = (target: string, id: string) => (`${target}/${id}` === "documents/d" ? "d~2" : id);
+  const block = { id: "d.3", documentId: "d", block: 3 };
+  expect(renamed("vectorEmbeddings", block, rename)).toMatchObject({ id: "d~2.3", documentId: "d~2" });
+  const episode = { id: "d", sessionId: "d", citations: [{ documentId: "d", filename: "x" }] };
+  const changed = renamed("episodes", episode, rename);
+  expect(changed).toMatchObject({ id: "d", sessionId: "d", citations: [{ documentId: "d~2" }] });
+  expect(references("episodes", episode)).toContainEqual(["documents", "d"]);
+  expect(references("memories", { id: "m", sessionIds: ["s"] })).toEqual([
+    ["memories", "m"],
+    ["sessions", "s"],
+  ]);
+});
+
+test("words are found without case and accents, in any order", () => {
+  expect(matcher("MULLER kundigung")("Kündigung an Herrn Müller.pdf")).toBe(true);
+  expect(matcher("müller rent")("Müller.pdf")).toBe(false);
+  expect(matcher("  ")("anything")).toBe(true);
+});
+
+/** An export with these rows of a collection. */
+function zipOf(name: string, ...rows: object[]): Blob {
+  const lines = rows.map((said) => JSON.stringify(row(name, said)));
+  return new Blob([zipSync({ [`${name}.jsonl`]: strToU8(lines.join("\n")) })]);
+}
+
+test("vectors that cannot be read, or are not as many as the chunks, are not taken in", async () => {
+  const records = await openRows();
+  const block = { documentId: "d", model: "m", dims: 2 };
+  const embedding = (...numbers: number[]) => encode(Float32Array.from(numbers));
+  const zip = zipOf(
+    "vectorEmbeddings",
+    { ...block, id: "d.0", block: 0, embedding: embedding(1, 0) },
+    { ...block, id: "d.1", block: 1, embedding: "###" },
+    { ...block, id: "d.2", block: 2, embedding: embedding(1, 0, 0, 1) },
+    { ...block, id: "d.3", block: 3, embedding: null },
+  );
+  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 2, existing: 0, leftOut: 2 });
+  expect((await records.vectorEmbeddings.find().exec()).map(({ id }) => id)).toEqual(["d.0", "d.3"]);
+});
+
+async function cut(zip: Blob, size: number): Promise<Blob> {
+  return new Blob([await zip.slice(0, size).arrayBuffer()]);
+}
+
+test("a ZIP without its end is not taken for a whole one, wherever it was cut", async () => {
+  const records = await openRows();
+  const inner = new Uint8Array(await zipOf("facts", { id: "inner" }).arrayBuffer());
+  const line = (id: string) => strToU8(JSON.stringify(row("facts", { id })));
+  const files: Zippable = { "facts.jsonl": line("a"), "files/1 other.zip": [inner, { level: 0 }] };
+  const whole = new Blob([zipSync(files)]);
+  const bytes = Buffer.from(await whole.arrayBuffer());
+  const end = bytes.indexOf("504b0304", 1, "hex"); // of the first entry
+  const entries = bytes.lastIndexOf(Buffer.from("0000504b0102", "hex")) + 2; // of all: the ZIP in it ends right there
+  for (const size of [10, end, entries, whole.size - 22, whole.size - 1]) {
+    await expect(bringIn(houseOf(records), await cut(whole, size)), `${size}`).rejects.toThrow("ZIP_CUT_OFF");
+  }
+  expect(await records.facts.find().exec()).toEqual([]);
+  const longer = new Blob([whole, new Uint8Array(9)]); // as some send files on
+  expect((await bringIn(houseOf(records), longer)).added).toBe(1);
+  await expect(bringIn(houseOf(records), new Blob([new Uint8Array(100)]))).rejects.toThrow("NOT_AN_EXPORT");
+});
+
+/** Where a byte is changed: in a row as it is stored, and in what the table says that packed rows sum up to. */
+test.each([
+  [0, (zip: Buffer) => zip.indexOf("of mine")],
+  [6, (zip: Buffer) => zip.lastIndexOf(Buffer.from("504b0102", "hex")) + 16],
+] as const)("of a ZIP with a changed byte nothing is taken in: level %i", async (level, place) => {
+  const house = houseOf(await openRows());
+  const rows = ["a", "b", "c"].map((id) => JSON.stringify(row("facts", { id, value: "a word of mine" })));
+  const projects = Array.from({ length: 800 }, (_, n) => JSON.stringify(row("projects", { id: `p${n}` })));
+  const bytes = zipSync({
+    "projects.jsonl": [strToU8(projects.join("\n")), { level: 0 }], // more than is read at a time
+    "facts.jsonl": [strToU8(rows.join("\n")), { level }],
+  });
+  const damaged = bytes.slice();
+  damaged[place(Buffer.from(bytes))]! ^= 1; // else all of it is sound
+  await expect(bringIn(house, new Blob([damaged]))).rejects.toThrow("ZIP_DAMAGED");
+  expect(await house.records.projects.find().exec()).toEqual([]);
+  expect((await bringIn(house, new Blob([bytes]))).added).toBe(803);
+});
+
+test("what is older than a forgetting is made anew after it, because the server would refuse it", async () => {
+  const house = houseOf(await openRows());
+  const forgottenAt = "2026-02-01T00:00:00.000Z";
+  const later = "2026-02-02T00:00:00.000Z";
+  house.account$.next({ ...house.account, forgottenAt });
+  await bringIn(house, zipOf("facts", { id: "old" }, { id: "new", createdAt: later, updatedAt: later }));
+  const { createdAt, updatedAt } = await stored(house.records, "facts", "old");
+  expect(createdAt).toBe(updatedAt);
+  expect(String(createdAt) > forgottenAt).toBe(true);
+  expect(await stored(house.records, "facts", "new")).toMatchObject({ createdAt: later, updatedAt: later });
+});
+
+test("a row that comes from elsewhere while an export is taken in is here already", async () => {
+  const records = await openRows();
+  const { findByIds } = records.facts;
+  records.facts.findByIds = function (ids) {
+    const found = findByIds.call(this, ids);
+    const exec = async () => {
+      const alive = await found.exec();
+      await insert(records, "facts", { id: "f" });
+      return alive;
+    };
+    return { exec } as typeof found;
+  };
+  const zip = zipOf("facts", { id: "f" }, { id: "g" });
+  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 1, existing: 1, leftOut: 0 });
+});
+
+test("a row of a day that there is not is not taken in", async () => {
+  const records = await openRows();
+  const project = { name: "Flat" };
+  const zip = zipOf(
+    "projects",
+    { ...project, id: "p1" },
+    { ...project, id: "p2", updatedAt: "2026-02-30T00:00:00.000Z" },
+  );
+  expect(await bringIn(houseOf(records), zip)).toEqual({ added: 1, existing: 0, leftOut: 1 });
+});
+
+test("of the turns that are brought in the device knows those that are over, before they are there", async () => {
+  const house = houseOf(await openRows());
+  const noted: string[] = [];
+  const bulkPut = async (turns: ImportedTurn[]) => {
+    expect(await house.records.episodes.find({ selector: { id: { $ne: "here" } } }).exec()).toEqual([]);
+    noted.push(...turns.map(({ id }) => id));
+  };
+  Object.assign(house.device, { imported: { bulkPut } });
+  const turn = (id: string, status: string) => ({ id, sessionId: "s", userMessage: "four", status });
+  await insert(house.records, "episodes", turn("here", "done"));
+  const zip = zipOf(
+    "episodes",
+    ...["done", "stopped", "queued", "streaming", "failed", "here"].map((id) =>
+      turn(id, id === "here" ? "done" : id),
+    ),
+  );
+  expect(await bringIn(house, zip)).toEqual({ added: 5, existing: 1, leftOut: 0 });
+  const words = async (id: string) => importedId("u", (await house.records.episodes.findOne(id).exec())!);
+  expect(noted).toEqual([await words("done"), await words("stopped")]);
+});
+
+test("a turn in other words, or of another account, is another one", () => {
+  const turn = { id: "e", userMessage: "four", aiResponse: "words" };
+  const other = [
+    importedId("v", turn),
+    importedId("u", { ...turn, id: "f" }),
+    importedId("u", { ...turn, userMessage: "five, or" }),
+    importedId("u", { ...turn, aiResponse: "" }),
+  ];
+  expect(new Set([importedId("u", turn), ...other]).size).toBe(5);
+  expect(importedId("u", { ...turn, updatedAt: "later", syncError: {} })).toBe(importedId("u", turn));
+});

@@ -1,0 +1,74 @@
+/** What a delete on this device takes along, with the real database and no server: the cases the server is held to. */
+
+import type { RxCollection } from "rxdb/plugins/core";
+import cases from "../../../conformance/cascade.json";
+import { kill } from "../../../../web/src/backend/library/cascade.ts";
+import { deleteDocuments, deleteProject } from "../../../../web/src/backend/library/deletion.ts";
+import type { House } from "../../../../web/src/backend/account/accountContext.ts";
+import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import { insert, openRows, row, stored, T } from "../../device.ts";
+
+const WORLD: Record<string, { id: string }[]> = cases.world;
+const ALL = Object.entries(WORLD).flatMap(([name, rows]) => rows.map((said) => ({ name, said })));
+
+async function world(): Promise<Records> {
+  const records = await openRows();
+  for (const [name, rows] of Object.entries(WORLD)) await insert(records, name, ...rows);
+  return records;
+}
+
+async function expectDone(records: Records, { dead, changed }: (typeof cases.cases)[number]): Promise<void> {
+  for (const { name, said } of ALL) {
+    const key = `${name}/${said.id}`;
+    const now = await stored(records, name, said.id);
+    if (dead.includes(key)) {
+      expect(now["_deleted"], `${key} lives`).toBe(true);
+      expect(JSON.stringify(now), `${key} kept its content`).not.toContain("secret");
+      continue;
+    }
+    const whole = row(name, { ...said, ...(changed as Record<string, object>)[key] });
+    expect(now, key).toEqual({ ...whole, _deleted: false }); // `updatedAt`, too: nobody edited it
+  }
+}
+
+test.each(cases.cases)("$name", async (one) => {
+  const records = await world();
+  const keys: Record<string, string[]> = {};
+  for (const key of one.delete) {
+    const [name, id] = key.split("/") as [string, string];
+    (keys[name] ??= []).push(id);
+  }
+  await kill(records, keys);
+  await expectDone(records, one);
+});
+
+test.each([
+  ["delete a project", false],
+  ["delete a project with its sessions", true],
+])("%s, as the app asks for it", async (name, withSessions) => {
+  const records = await world();
+  await deleteProject({ records } as House, "p", withSessions);
+  await expectDone(
+    records,
+    cases.cases.find((one) => one.name === name)!,
+  );
+});
+
+test("text whose document was never stored goes, too", async () => {
+  const records = await openRows();
+  await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
+  await deleteDocuments({ records } as House, ["d"]);
+  const tombstone = await stored(records, "vectorEmbeddings", "d.0");
+  expect(tombstone).toMatchObject({ _deleted: true, documentId: "d", createdAt: T });
+  expect(JSON.stringify(tombstone)).not.toContain("secret");
+});
+
+test("a page closed in the middle of a delete leaves no text without its document", async () => {
+  const records = await world();
+  const gone: string[] = [];
+  for (const { name, $ } of [records.vectorEmbeddings, records.documents] as RxCollection[]) {
+    $.subscribe(({ operation, documentId }) => operation === "DELETE" && gone.push(`${name}/${documentId}`));
+  }
+  await deleteDocuments({ records } as House, ["d"]);
+  expect(gone).toEqual(["vectorEmbeddings/d.0", "vectorEmbeddings/d.1", "documents/d"]);
+});

@@ -1,0 +1,143 @@
+/** What a device keeps in memory to search, with the real database: no more than it may, and never too little. */
+
+import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
+import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import { deleteDocuments } from "../../../../web/src/backend/library/deletion.ts";
+import { borrow } from "../../../../web/src/backend/library/documents.ts";
+import { edit } from "../../../../web/src/storage/editRow.ts";
+import { Embedding, type Listed } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
+import { counting, houseOf, insert, openRows, type Counted } from "../../device.ts";
+import { soon } from "../../../soon.ts";
+
+const MOST = 5; // chunks: two documents of two each
+
+let records: Records;
+let counted: Counted;
+let searcher: Searcher;
+let model: { hash: string; dims: number } | undefined;
+
+beforeEach(async () => {
+  counted = counting(getRxStorageMemory());
+  records = await openRows(counted.storage);
+  for (const id of ["a", "b", "c"]) {
+    await insert(records, "documents", { id, activeSessions: [`only-${id}`, "all"] });
+    const chunks = [0, 1].map((index) => ({ index, start: 0, text: `fox ${id} ${index}`, tokens: 3 }));
+    await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0, chunks });
+  }
+  model = undefined;
+  const house = houseOf(records, () => ({ model: model as Listed }));
+  searcher = new Searcher(house, new Embedding(house), MOST);
+});
+
+/** What was set free has gone as far as it can. */
+const turns = async () => {
+  for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+/** Where the word was found, and how many blocks were read for it. */
+async function ask(sessionId: string, word = "fox"): Promise<{ in: string[]; read: number }> {
+  const before = counted.read("vectorEmbeddings");
+  const { results } = await searcher.search(word, sessionId, 10);
+  return {
+    in: [...new Set(results.map(({ documentId }) => documentId))].sort(),
+    read: counted.read("vectorEmbeddings") - before,
+  };
+}
+
+test("what was least recently asked about goes first, and is read again when it is asked about", async () => {
+  expect(await ask("only-a")).toEqual({ in: ["a"], read: 1 });
+  expect(await ask("only-b")).toEqual({ in: ["b"], read: 1 });
+  expect(await ask("only-a")).toEqual({ in: ["a"], read: 0 });
+  expect(await ask("only-c")).toEqual({ in: ["c"], read: 1 }); // "b" goes
+  expect(searcher.chunks).toBe(4);
+  await soon(() => expect(records.vectorEmbeddings._queryCache._map.size).toBe(0)); // nor does RxDB keep it
+  expect(await ask("only-a")).toEqual({ in: ["a"], read: 0 });
+  expect(await ask("only-b")).toEqual({ in: ["b"], read: 1 });
+});
+
+test("a conversation with more documents than are kept is answered from all of them", async () => {
+  expect((await ask("all")).in).toEqual(["a", "b", "c"]);
+  expect(searcher.chunks).toBeLessThanOrEqual(MOST);
+  expect((await ask("all")).in).toEqual(["a", "b", "c"]);
+});
+
+test("questions at the same moment take nothing from each other", async () => {
+  const asked = ["only-a", "all", "only-b", "only-c", "all"].map((session) => ask(session));
+  const found = (await Promise.all(asked)).map((one) => one.in.join(""));
+  expect(found).toEqual(["a", "abc", "b", "c", "abc"]);
+  expect(searcher.chunks).toBeLessThanOrEqual(MOST);
+});
+
+test("a text that changed is read again, one that was deleted is gone", async () => {
+  await ask("only-a");
+  const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
+  await edit(block, (held) => ({ ...held, chunks: [{ index: 0, start: 0, text: "hen", tokens: 1 }] }));
+  expect((await ask("only-a", "hen")).in).toEqual(["a"]);
+  expect((await ask("only-a", "fox")).in).toEqual([]);
+  await deleteDocuments(houseOf(records), ["a"]);
+  expect(searcher.chunks).toBe(0);
+  expect((await ask("only-a", "hen")).in).toEqual([]);
+});
+
+test("a conversation sees what it borrows, and nothing else that is in memory", async () => {
+  await ask("all");
+  expect((await ask("another")).in).toEqual([]);
+  await borrow(houseOf(records), "b", "another");
+  expect((await ask("another")).in).toEqual(["b"]);
+});
+
+/** The next reading of blocks ends when what this returns is called, with what there was before. */
+function held(): () => void {
+  const { find } = records.vectorEmbeddings;
+  let release = () => {};
+  const released = new Promise<void>((resolve) => (release = resolve));
+  records.vectorEmbeddings.find = function (query) {
+    records.vectorEmbeddings.find = find;
+    const found = find.call(this, query);
+    const exec = async () => {
+      const rows = await found.exec();
+      await released;
+      return rows;
+    };
+    return { exec } as typeof found;
+  };
+  return release;
+}
+
+test("a question whose reading another one began anew is answered from what that one read", async () => {
+  const endFirst = held();
+  const asked = ask("only-a");
+  await turns();
+  const block = (await records.vectorEmbeddings.findOne("a.0").exec())!;
+  await edit(block, (row) => ({ ...row, chunks: [{ index: 0, start: 0, text: "a fox", tokens: 1 }] }));
+  const endSecond = held();
+  const prepared = searcher.prepare("only-a");
+  await turns();
+  endFirst();
+  await turns();
+  endSecond();
+  expect((await asked).in).toEqual(["a"]);
+  await prepared;
+});
+
+test("a model that changes during a question takes nothing from its answer", async () => {
+  model = { hash: "one", dims: 2 };
+  const end = held();
+  const asked = ask("only-a");
+  await turns();
+  model = { hash: "other", dims: 3 };
+  await searcher.prepare("only-b");
+  end();
+  expect((await asked).in).toEqual(["a"]);
+});
+
+test("a document that could not be read is read at the next question", async () => {
+  const { find } = records.vectorEmbeddings;
+  records.vectorEmbeddings.find = () => {
+    throw new Error("The disk does not answer.");
+  };
+  await expect(ask("only-a")).rejects.toThrow("The disk does not answer.");
+  records.vectorEmbeddings.find = find;
+  expect((await ask("only-a")).in).toEqual(["a"]);
+});

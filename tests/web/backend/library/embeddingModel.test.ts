@@ -1,0 +1,187 @@
+/** The model on a device: what takes its place, what it survives, and when it is fetched. */
+
+import { BehaviorSubject, NEVER, Subject } from "rxjs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Device, KnownAccount } from "../../../../web/src/storage/deviceDatabase.ts";
+import { filesOf, folderOf, keysOf } from "../../../../web/src/embedder/modelFiles.ts";
+import type { Request } from "../../../../web/src/embedder/workerMessages.ts";
+import { Embedding, type Listed } from "../../../../web/src/backend/library/embeddingModel.ts";
+import type { SyncSummary } from "../../../../web/src/backend/sync/syncCoordinator.ts";
+import { House } from "../../../../web/src/backend/account/accountContext.ts";
+import { openRows } from "../../device.ts";
+import { soon } from "../../../soon.ts";
+
+const files = ["model.onnx", "tokenizer.json"].map((path) => ({ path, bytes: 1, sha256: "" }));
+const model = (id: string) =>
+  ({ id, hash: id, dims: 2, prefixes: { query: "", passage: "" }, files }) as unknown as Listed;
+
+/** Node has no workers of the browser's kind: this one has started its model when the test says so. */
+class Starting {
+  static all: Starting[] = [];
+  terminated = false;
+  #request: Request | undefined;
+  #listener = (_: unknown): void => {};
+
+  constructor() {
+    Starting.all.push(this);
+  }
+
+  addEventListener(name: string, listener: (event: unknown) => void): void {
+    if (name === "message") this.#listener = listener;
+  }
+
+  postMessage(request: Request): void {
+    this.#request = request;
+  }
+
+  terminate(): void {
+    this.terminated = true;
+  }
+
+  answer(data: { kind: "answer" } | { kind: "error"; message: string }): void {
+    if (!this.terminated) this.#listener({ data: { ...data, id: this.#request!.id } });
+  }
+}
+
+let current: Listed;
+let server: Server;
+
+beforeEach(async () => {
+  Starting.all = [];
+  vi.stubGlobal("Worker", Starting);
+  server = createServer((_, response) =>
+    response.end(JSON.stringify({ current: current.hash, models: [current] })),
+  );
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+});
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  server.closeAllConnections();
+  server.close();
+});
+
+/** `known`: the server's model when it was last asked. */
+async function opened(known?: Listed) {
+  const account = { userId: "u", ...(known ? { model: known } : {}) } as KnownAccount;
+  const accounts = { get: async () => account, update: async () => 0 };
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const house = new House(account, await openRows(), { accounts } as unknown as Device, { base });
+  return { account, house, base, embedding: new Embedding(house) };
+}
+
+const worker = (n: number) => soon(() => (expect(Starting.all).toHaveLength(n), Starting.all[n - 1]!));
+
+/** The server has been asked, if it was to be. */
+const tick = () => fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+
+/** The first model is being started, and the server has gone over to the second. */
+async function goneOver() {
+  const { account, house, embedding } = await opened();
+  current = model("one");
+  const before = embedding.embedder();
+  await soon(() => expect(Starting.all).toHaveLength(1));
+  current = model("two");
+  house.account$.next({ ...account, model: current });
+  await soon(() => expect(Starting.all).toHaveLength(2));
+  const [first, second] = Starting.all as [Starting, Starting];
+  return { embedding, before, first, second };
+}
+
+test("the one before is not started to its end, and says nothing more", async () => {
+  const { embedding, before, first, second } = await goneOver();
+  second.answer({ kind: "answer" });
+  expect((await embedding.embedder())?.manifest.hash).toBe("two");
+  first.answer({ kind: "answer" });
+  expect(await before).toBeNull();
+  expect(embedding.state$.value).toEqual({ kind: "ready", id: "two" });
+  expect(Starting.all.map(({ terminated }) => terminated)).toEqual([true, false]);
+});
+
+test("that the one before could not be started takes nothing from the one there is", async () => {
+  const { embedding, before, first, second } = await goneOver();
+  first.answer({ kind: "error", message: "No room." });
+  await before;
+  second.answer({ kind: "answer" });
+  expect((await embedding.embedder())?.manifest.hash).toBe("two");
+  expect(embedding.state$.value).toEqual({ kind: "ready", id: "two" });
+  expect(Starting.all).toHaveLength(2);
+});
+
+test("a storage that cannot be looked at once costs neither a search nor the model for good", async () => {
+  current = model("one");
+  const { embedding } = await opened(current);
+  vi.stubGlobal("caches", { open: () => Promise.reject(new Error("The storage is busy.")) });
+  expect(await embedding.ifHere()).toBeNull();
+  await embedding.fetch();
+  expect(await embedding.embedder()).toBeNull();
+  expect(embedding.state$.value).toEqual({ kind: "failed", message: "The storage is busy." });
+  vi.stubGlobal("caches", undefined);
+  const embedder = embedding.embedder();
+  (await worker(1)).answer({ kind: "answer" });
+  expect((await embedder)?.manifest.hash).toBe("one");
+});
+
+/** All of the model is on this device. */
+function keepHere(kept: Listed, base: string): void {
+  vi.stubGlobal("location", { origin: base });
+  const urls = filesOf(kept).flatMap((file) => keysOf(folderOf(kept, base) + file.path, file));
+  vi.stubGlobal("caches", { open: async () => ({ keys: async () => urls.map((url) => ({ url })) }) });
+}
+
+test("a model that was lost is ended, started anew by who asks next, and lost once", async () => {
+  const { embedding, base } = await opened(model("one"));
+  keepHere(model("one"), base);
+  server.close(); // offline
+  const first = embedding.ifHere();
+  (await worker(1)).answer({ kind: "answer" });
+  const lost = (await first)!;
+  embedding.lost(lost, new Error("Out of memory."));
+  expect(Starting.all[0]!.terminated).toBe(true);
+  expect(embedding.state$.value).toEqual({ kind: "failed", message: "Out of memory." });
+  const second = embedding.ifHere();
+  (await worker(2)).answer({ kind: "answer" });
+  const next = await second;
+  embedding.lost(lost, new Error("The embedder is closed.")); // who waited for it as well
+  expect(embedding.state$.value).toEqual({ kind: "ready", id: "one" });
+  expect(await embedding.embedder()).toBe(next);
+  expect(Starting.all[1]!.terminated).toBe(false);
+});
+
+test("a download that failed is tried again: later each time, when the server is back, and never on a full disk", async () => {
+  current = model("one");
+  const { embedding } = await opened();
+  const summary = (kind: SyncSummary["kind"]) => ({ kind }) as SyncSummary;
+  const summary$ = new BehaviorSubject(summary("live"));
+  const back$ = new Subject<void>();
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] }); // by which RxJS waits
+  onTestFinished(() => void vi.useRealTimers());
+  const fail = async (n: number) => {
+    const before = embedding.state$.value;
+    (await worker(n)).answer({ kind: "error", message: "It broke off." });
+    await soon(() => expect(embedding.state$.value).not.toBe(before));
+  };
+  embedding.start({ summary$, isAway$: NEVER, back$ });
+  await worker(1);
+  vi.advanceTimersByTime(2_500); // the sync has settled
+  await fail(1);
+  const failedAt = Date.now();
+  back$.next();
+  await fail(2);
+  expect(Date.now() - failedAt).toBeLessThan(4_000);
+  vi.advanceTimersByTime(7_000);
+  await tick();
+  expect(Starting.all).toHaveLength(2);
+  vi.advanceTimersByTime(4_000);
+  await fail(3);
+  summary$.next(summary("full"));
+  back$.next();
+  vi.advanceTimersByTime(60_000);
+  await tick();
+  expect(Starting.all).toHaveLength(3);
+  summary$.next(summary("live"));
+  vi.advanceTimersByTime(2_500);
+  (await worker(4)).answer({ kind: "answer" });
+  await soon(() => expect(embedding.state$.value.kind).toBe("ready"));
+});

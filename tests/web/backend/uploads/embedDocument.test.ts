@@ -1,0 +1,70 @@
+/** From a file to a document on a device whose model is gone, cannot be had, or leaves the work to a server. */
+
+import type { Embedder } from "../../../../web/src/embedder/embedder.ts";
+import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { T } from "../../device.ts";
+import {
+  insertBrokenOff,
+  MODEL,
+  openUploads,
+  records,
+  slowModels,
+  TEXT,
+  texts,
+  until,
+  withUploads,
+} from "../../uploads.ts";
+
+withUploads();
+
+test("a model that is gone when the words of a file are to be counted costs no file, and is not asked again", async () => {
+  const gone = new Error("The embedder failed: out of memory");
+  const dead = { countTokens: () => Promise.reject(gone) } as unknown as Embedder;
+  const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue(dead);
+  const lost = vi.spyOn(Embedding.prototype, "lost");
+  onTestFinished(() => [ifHere, lost].forEach((spy) => spy.mockRestore()));
+  const desk = openUploads(records);
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  expect(await texts(id)).toBe(TEXT);
+  expect(lost.mock.calls).toEqual([[dead, gone]]);
+});
+
+test("embedding that is gone on with keeps no file waiting", async () => {
+  await insertBrokenOff("a");
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  void desk.uploads.resume();
+  desk.hear("offline");
+  await until(desk, "a", "embedding");
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  await until(desk, desk.uploads.tasks$.value[1]!.id, "embedding");
+  expect(desk.files.rows.size).toBe(0); // its text is safe
+  release();
+});
+
+test("while no model can be had, refused documents do not ask for it one after the other", async () => {
+  const { base, release, asked } = await slowModels();
+  release();
+  const ids = Array.from({ length: 20 }, (_, n) => `d${n}`);
+  await insertBrokenOff(...ids);
+  const desk = openUploads(records, { base, model: MODEL });
+  void desk.uploads.resume();
+  desk.hear("live");
+  const syncError = { code: "DOCUMENT_LIMIT", message: "Full.", at: T };
+  for (const row of await records.documents.find().exec()) await row.incrementalPatch({ syncError });
+  desk.uploads.embedAgain("d0"); // after all that was begun so far
+  await until(desk, "d0", "done");
+  expect(asked()).toBeLessThanOrEqual(3);
+});
+
+test("what a server embeds that is busy at the moment is left to it", async () => {
+  await insertBrokenOff("refused", "pending");
+  const desk = openUploads(records);
+  void desk.uploads.resume();
+  desk.hear("busy");
+  desk.uploads.embedAgain("refused"); // after all that was begun so far
+  await until(desk, "refused", "done");
+  expect(desk.task("pending")).toBeUndefined();
+});

@@ -1,0 +1,145 @@
+/** A file that goes to the server: only what the server itself says of it ends it, and its row says how far it is. */
+
+import { insert, T } from "../../device.ts";
+import {
+  answering,
+  documents,
+  LATER,
+  openUploads,
+  records,
+  TEXT,
+  texts,
+  until,
+  waiting,
+  withUploads,
+} from "../../uploads.ts";
+import { soon } from "../../../soon.ts";
+
+/** Only the server reads UTF-32. */
+const UTF32 = Buffer.from("fffe00004100000042000000", "hex");
+
+withUploads();
+
+test.each([
+  [403, "text/html", "<h1>Blocked</h1>"],
+  [404, "text/plain", "not found"],
+  [413, "text/html", "<h1>Too large</h1>"],
+  [404, "application/json", '{"error":"no route"}'],
+  [200, "text/html", "<h1>Sign in to the train's network</h1>"],
+])("what is not the server's answer (%i %s %s) costs no file", async (status, type, body) => {
+  const base = await answering((_, response) =>
+    response.writeHead(status, { "content-type": type }).end(body),
+  );
+  const desk = openUploads(records, { base });
+  desk.hear("live");
+  desk.files.rows.set("text", waiting("text", TEXT));
+  desk.files.rows.set("utf32", waiting("utf32", UTF32));
+  void desk.uploads.resume();
+  await until(desk, "text", "done");
+  await until(desk, "utf32", "needs-server");
+  expect(await texts("text")).toBe(TEXT);
+  expect([...desk.files.rows.keys()]).toEqual(["utf32"]);
+});
+
+test("a file whose reader cannot be loaded waits, and goes to the server when that is back", async () => {
+  const document = { id: "f", status: "ready" };
+  const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
+  const desk = openUploads(records, { base });
+  const { Worker } = globalThis;
+  class Unloaded extends EventTarget {
+    postMessage = () => queueMicrotask(() => this.dispatchEvent(new Event("error")));
+    terminate(): void {}
+  }
+  vi.stubGlobal("Worker", Unloaded);
+  onTestFinished(() => void vi.stubGlobal("Worker", Worker));
+  desk.files.rows.set("f", waiting("f", TEXT));
+  void desk.uploads.resume();
+  desk.hear("offline");
+  await until(desk, "f", "needs-server");
+  expect([...desk.files.rows.keys()]).toEqual(["f"]);
+  desk.hear("live");
+  await until(desk, "f", "done");
+  expect(desk.files.rows.size).toBe(0);
+});
+
+test("what the server itself refuses is over", async () => {
+  const body = JSON.stringify({ code: "TOO_LARGE", detail: "It is too large." });
+  const base = await answering((_, response) => response.writeHead(413).end(body));
+  const desk = openUploads(records, { base });
+  desk.hear("live");
+  desk.files.rows.set("f", waiting("f", TEXT));
+  void desk.uploads.resume();
+  await until(desk, "f", "failed");
+  expect(desk.task("f")).toMatchObject({ code: "TOO_LARGE", message: "It is too large." });
+  expect(desk.files.rows.size).toBe(0);
+  expect(await documents()).toEqual([]);
+});
+
+/** Timers that run for so long as a server is left alone run when the test says so. */
+function heldTimers() {
+  const held: { ms: number; run: () => void }[] = [];
+  const { setTimeout: real } = globalThis;
+  const hold = (run: () => void, ms = 0) =>
+    [5_000, 10_000, 40_000].includes(ms) ? void held.push({ ms, run }) : real(run, ms);
+  const spy = vi.spyOn(globalThis, "setTimeout").mockImplementation(hold as typeof setTimeout);
+  onTestFinished(() => spy.mockRestore());
+  return held;
+}
+
+test("a file that only the server reads goes there again when it is time, and not sooner", async () => {
+  let sent = 0;
+  const base = await answering((request, response) => {
+    if (request.method !== "POST") return void response.end("{}");
+    sent++;
+    response.writeHead(503, sent === 1 ? { "retry-after": "40" } : {});
+    response.end('{"code":"BUSY","detail":"Later."}');
+  });
+  const desk = openUploads(records, { base });
+  desk.files.rows.set("f", waiting("f", UTF32));
+  const timers = heldTimers();
+  desk.hear("live");
+  void desk.uploads.resume();
+  await until(desk, "f", "needs-server");
+  await desk.uploads.add([new File([TEXT], "a.txt")], null); // stands in the queue behind whatever was begun
+  for (let n = 0; n < 10; n++) desk.hear(n === 5 ? "offline" : "live");
+  await until(desk, desk.uploads.tasks$.value.at(-1)!.id, "done");
+  const ofFile = () => timers.map(({ ms }) => ms);
+  expect([sent, ofFile()]).toEqual([2, [40_000, 5_000]]); // each file once
+  timers[0]!.run();
+  await soon(() => expect(timers).toHaveLength(3));
+  expect([sent, ofFile().at(-1)]).toEqual([3, 10_000]);
+  await until(desk, "f", "needs-server");
+});
+
+/** Sends a file, which the server will embed. */
+async function followed(stage = "embedding") {
+  const document = { id: "f", chunkCount: 3, status: "pending", createdAt: T };
+  const base = await answering((_, response) => response.end(JSON.stringify({ document, existing: false })));
+  const desk = openUploads(records, { base });
+  desk.hear("live");
+  desk.files.rows.set("f", waiting("f", TEXT));
+  void desk.uploads.resume();
+  await until(desk, "f", stage);
+  return desk;
+}
+
+test("what the server embeds is over when it was deleted before its row came", async () => {
+  await insert(records, "documents", { id: "f" });
+  await (await records.documents.findOne("f").exec())!.remove();
+  const desk = await followed("cancelled");
+  expect(desk.task("f")!.documentId).toBeNull();
+});
+
+test("what the server embeds is over when everything is forgotten", async () => {
+  const desk = await followed();
+  desk.house.account$.next({ ...desk.house.account, forgottenAt: LATER });
+  await until(desk, "f", "cancelled");
+});
+
+test("what the server embeds is done when its row says so", async () => {
+  const desk = await followed();
+  desk.syncing.embedding$.next({ f: { done: 2, of: 3 } });
+  expect(desk.task("f")).toMatchObject({ done: 2, of: 3 });
+  await insert(records, "documents", { id: "f", status: "ready" });
+  await until(desk, "f", "done");
+});

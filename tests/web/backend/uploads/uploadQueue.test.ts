@@ -1,0 +1,339 @@
+/** From a file to a document on a device: what a closed page or a failure leaves is never lost. */
+
+import { deleteDocuments, deleteSession } from "../../../../web/src/backend/library/deletion.ts";
+import { isWorthAnotherTry } from "../../../../web/src/core/documents/uploadTask.ts";
+import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { uploads as words } from "../../../../web/src/ui/words/uploads.ts";
+import { insert, stored, T } from "../../device.ts";
+import {
+  answering,
+  documents,
+  insertBrokenOff,
+  LATER,
+  MODEL,
+  openUploads,
+  records,
+  slowModels,
+  TEXT,
+  texts,
+  until,
+  waiting,
+  withUploads,
+} from "../../uploads.ts";
+import { soon } from "../../../soon.ts";
+
+const FAR = "9999-01-01T00:00:00.000Z";
+
+withUploads();
+
+/** What was set free has gone as far as it can. */
+const turns = async () => {
+  for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));
+};
+
+test("a page that closed between a document and its text has lost nothing", async () => {
+  // What the earlier page had written when it closed, as it writes it.
+  const first = openUploads(records);
+  await first.uploads.add([new File([TEXT], "ferry.txt")], "s1");
+  const { id } = first.uploads.tasks$.value[0]!;
+  const file = first.files.rows.get(id)!;
+  await until(first, id, "done");
+  for (const block of await records.vectorEmbeddings.find().exec()) await block.remove();
+  await (await records.documents.findOne(id).exec())!.incrementalPatch({ status: "pending" });
+
+  const second = openUploads(records);
+  second.files.rows.set(id, file);
+  void second.uploads.resume();
+  await until(second, id, "done");
+  expect(await texts(id)).toBe(TEXT);
+  expect(await documents()).toEqual([id]);
+  expect(second.task(id)!.existing).toBe(false);
+  expect(second.files.rows.size).toBe(0);
+});
+
+test("a half document for whose text there is no room keeps its file, says so, and is tried again", async () => {
+  await insert(records, "documents", { id: "f", status: "pending" });
+  const desk = openUploads(records);
+  desk.files.rows.set("f", waiting("f", TEXT));
+  const full = vi.spyOn(records.vectorEmbeddings, "bulkInsert");
+  full.mockRejectedValueOnce(new DOMException("No room.", "QuotaExceededError"));
+  void desk.uploads.resume();
+  await until(desk, "f", "failed");
+  expect(desk.task("f")).toMatchObject({ code: "QUOTA_KEPT", documentId: null });
+  expect(isWorthAnotherTry(desk.task("f")!)).toBe(true);
+  expect(words.stage(desk.task("f")!)).toContain("is kept on this device");
+  expect([...desk.files.rows.keys()]).toEqual(["f"]);
+  await desk.uploads.again("f");
+  await until(desk, "f", "done");
+  expect(await texts("f")).toBe(TEXT);
+});
+
+test("what comes from the server while it is written here, as the answer was lost, stays as it came", async () => {
+  const storage = records.documents.storageInstance;
+  const write = storage.bulkWrite.bind(storage);
+  const late = vi.spyOn(storage, "bulkWrite").mockImplementationOnce(async (rows, context) => {
+    const { id } = rows[0]!.document;
+    late.mockRestore();
+    await insert(records, "documents", { id, status: "ready", filename: "by the server" });
+    await insert(records, "vectorEmbeddings", { id: `${id}.0`, documentId: id, block: 0 });
+    return write(rows, context);
+  });
+  const desk = openUploads(records);
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  expect(await stored(records, "documents", id)).toMatchObject({
+    status: "ready",
+    filename: "by the server",
+  });
+  expect(await texts(id)).toBe("a secret");
+});
+
+test("the same file, added again, gives a document the text that it lacks and is lent as it is", async () => {
+  const desk = openUploads(records);
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  for (const block of await records.vectorEmbeddings.find().exec()) await block.remove();
+  const row = (await records.documents.findOne(id).exec())!;
+  await row.incrementalPatch({ status: "pending", filename: "renamed.txt", activeSessions: ["s1"] });
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s2");
+  await until(desk, desk.uploads.tasks$.value[1]!.id, "done");
+  expect(await texts(id)).toBe(TEXT);
+  expect(await stored(records, "documents", id)).toMatchObject({
+    filename: "renamed.txt",
+    activeSessions: ["s1", "s2"],
+  });
+  expect(await documents()).toEqual([id]);
+});
+
+test("what another tab works at is not waited for by the documents behind it", async () => {
+  await insertBrokenOff("a", "b");
+  void navigator.locks.request("vademecum-file-a", () => new Promise(() => {}));
+  const desk = openUploads(records);
+  desk.uploads.embedAgain("a");
+  desk.uploads.embedAgain("b");
+  await until(desk, "b", "done");
+  expect(desk.task("a")).toBeUndefined();
+});
+
+test("what failed before everything was forgotten is not tried again after it", async () => {
+  const desk = openUploads(records);
+  desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  expect(desk.task(id)).toMatchObject({ stage: "failed", code: "QUOTA" });
+  desk.house.account$.next({ ...desk.house.account, forgottenAt: FAR });
+  await until(desk, id, "cancelled");
+  desk.files.put = async (file) => void desk.files.rows.set(file.id, file);
+  await desk.uploads.again(id);
+  expect(desk.files.rows.size).toBe(0);
+});
+
+test("who cancels embedding that was resumed keeps the document", async () => {
+  await insertBrokenOff("a");
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  void desk.uploads.resume();
+  desk.hear("offline");
+  await until(desk, "a", "embedding");
+  await desk.uploads.cancel("a");
+  expect(desk.task("a")).toMatchObject({ stage: "cancelled", documentId: "a" });
+  desk.uploads.embedAgain("a");
+  release();
+  await until(desk, "a", "done"); // after whatever the cancelling began
+  expect(await documents()).toEqual(["a"]);
+  expect(await texts("a")).toBe("a secret");
+});
+
+test("who cancels what was just added deletes all of it", async () => {
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "embedding");
+  await desk.uploads.cancel(id);
+  release();
+  await soon(async () => expect(await documents()).toEqual([]));
+  expect(desk.task(id)).toMatchObject({ stage: "cancelled", documentId: null });
+  expect(await texts(id)).toBe("");
+});
+
+test("who has chosen too many cancels with one press all that wait, and what is worked on goes on", async () => {
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  const put = desk.files.put;
+  let slow = (_: unknown) => {};
+  desk.files.put = async (file) => {
+    if (file.name === "4.txt") await new Promise((resolve) => (slow = resolve));
+    await put(file);
+  };
+  const names = ["0", "1", "2", "3", "4", "5", "6"];
+  const adding = desk.uploads.add(
+    names.map((name) => new File([TEXT + name], `${name}.txt`)),
+    null,
+  );
+  await soon(() => expect(desk.uploads.tasks$.value.map(({ stage }) => stage)[0]).toBe("embedding"));
+  await soon(() => expect(desk.uploads.tasks$.value.length).toBe(4));
+  const cancelled = desk.uploads.cancelWaiting();
+  const late = desk.uploads.add([new File([`${TEXT} late`], "late.txt")], null);
+  await turns();
+  slow(0);
+  await Promise.all([cancelled, adding, late]);
+  release();
+  const [chosenLate] = desk.uploads.tasks$.value.filter(({ name }) => name === "late.txt");
+  const tasks = desk.uploads.tasks$.value.filter((task) => task !== chosenLate);
+  expect(tasks.map(({ name }) => name)).not.toContain("5.txt"); // nor becomes what was no task by then one
+  await until(desk, tasks[0]!.id, "done");
+  const others = tasks.slice(1).map(({ id }) => desk.task(id)?.stage);
+  expect(others).toEqual(Array(4).fill("cancelled"));
+  await until(desk, chosenLate!.id, "done"); // what was chosen after the press was not meant
+  await soon(async () => expect(await documents()).toEqual([tasks[0]!.id, chosenLate!.id].sort()));
+  expect(desk.files.rows.size).toBe(0);
+});
+
+test("all that failed and may not the next time is tried again with one press", async () => {
+  const desk = openUploads(records);
+  const put = desk.files.put;
+  desk.files.put = async () => Promise.reject(new DOMException("No room.", "QuotaExceededError"));
+  await desk.uploads.add([new File([TEXT], "a.txt"), new File([`${TEXT} Twice.`], "b.txt")], null);
+  desk.files.put = put;
+  await desk.uploads.add([new File([""], "empty.txt")], null);
+  const [a, b, empty] = desk.uploads.tasks$.value.map(({ id }) => id) as [string, string, string];
+  await until(desk, empty, "failed");
+  await desk.uploads.allAgain();
+  await soon(async () => expect(await documents()).toEqual([a, b].sort()));
+  expect(desk.task(empty)).toMatchObject({ stage: "failed", code: "EMPTY" });
+});
+
+test("who cancels while the words of a file are counted, or written, keeps none of them", async () => {
+  let count = (_: number[]) => {};
+  const countTokens = () => new Promise<number[]>((resolve) => (count = resolve));
+  const ifHere = vi.spyOn(Embedding.prototype, "ifHere").mockResolvedValue({ countTokens } as any);
+  onTestFinished(() => ifHere.mockRestore());
+  const desk = openUploads(records);
+  const [counted, written] = ["counted", "written"] as const;
+  await insert(records, "documents", { id: written, status: "pending" }); // as an earlier page began it
+  for (const id of [counted, written]) desk.files.rows.set(id, waiting(id, `${TEXT} ${id}`));
+  void desk.uploads.resume();
+  await soon(() => expect(ifHere).toHaveBeenCalledTimes(1));
+  await turns();
+  await desk.uploads.cancel(counted);
+  count([1]);
+  await soon(() => expect(ifHere).toHaveBeenCalledTimes(2));
+  await turns();
+  expect(await stored(records, "documents", counted).catch(() => null)).toBeNull(); // not even a tombstone
+  const write = records.vectorEmbeddings.bulkInsert.bind(records.vectorEmbeddings);
+  let isWritten = false;
+  vi.spyOn(records.vectorEmbeddings, "bulkInsert").mockImplementation(async (rows) => {
+    await desk.uploads.cancel(written);
+    await soon(async () => expect(await documents()).toEqual([]));
+    return write(rows).finally(() => (isWritten = true));
+  });
+  count([1]);
+  await soon(() => expect(isWritten).toBe(true));
+  await soon(async () => expect(await texts(written)).toBe(""));
+  expect(await texts(counted)).toBe("");
+  expect(await documents()).toEqual([]);
+  for (const id of [counted, written]) expect(desk.task(id)!.stage).toBe("cancelled");
+});
+
+test("a file whose document had failed is read again, also without a server", async () => {
+  const desk = openUploads(records);
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  for (const block of await records.vectorEmbeddings.find().exec()) await block.remove();
+  const row = (await records.documents.findOne(id).exec())!;
+  await row.incrementalPatch({ status: "failed", statusDetail: "A part of it could not be embedded." });
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], null);
+  const again = desk.uploads.tasks$.value[1]!.id;
+  await until(desk, again, "done");
+  expect(desk.task(again)).toMatchObject({ documentId: id, existing: false });
+  expect(await texts(id)).toBe(TEXT);
+  const document = await stored(records, "documents", id);
+  expect(document["status"]).toBe("ready");
+  expect(document["statusDetail"]).toBeUndefined();
+});
+
+test("what is deleted while it embeds is not called done", async () => {
+  await insertBrokenOff("a");
+  const { base, release } = await slowModels();
+  const desk = openUploads(records, { base, model: MODEL });
+  void desk.uploads.resume();
+  desk.hear("offline");
+  await until(desk, "a", "embedding");
+  await deleteDocuments(desk.house, ["a"]);
+  release();
+  await until(desk, "a", "cancelled");
+  expect(desk.task("a")!.documentId).toBeNull();
+});
+
+test("what is still to be looked at when the app is left is not looked for in closed rows", async () => {
+  await insert(records, "documents", { id: "d", status: "pending" });
+  const desk = openUploads(records);
+  const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
+  onTestFinished(() => complaints.mockRestore());
+  await records.close();
+  desk.uploads.embedAgain("d");
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(complaints).not.toHaveBeenCalled();
+});
+
+test("a file that was chosen before everything was forgotten becomes no document from after it", async () => {
+  const desk = openUploads(records);
+  desk.files.rows.set("f", waiting("f", TEXT));
+  desk.house.account$.next({ ...desk.house.account, forgottenAt: LATER });
+  void desk.uploads.resume();
+  await until(desk, "f", "done");
+  for (const [name, id] of [
+    ["documents", "f"],
+    ["vectorEmbeddings", "f.0"],
+  ] as const) {
+    expect((await stored(records, name, id))["createdAt"]).toBe(T);
+  }
+});
+
+test("a failure while one file is put away does not stop those behind it", async () => {
+  const desk = openUploads(records);
+  const remove = desk.files.delete;
+  desk.files.delete = (id) => (id === "bad" ? Promise.reject(new Error("The disk is gone.")) : remove(id));
+  const complaints = vi.spyOn(console, "error").mockImplementation(() => {});
+  desk.files.rows.set("bad", waiting("bad", "")); // there is no text in it, so it goes
+  desk.files.rows.set("good", waiting("good", TEXT));
+  void desk.uploads.resume();
+  await until(desk, "good", "done");
+  expect(desk.task("bad")).toMatchObject({ stage: "failed", code: "EMPTY" });
+  expect(complaints).toHaveBeenCalledOnce();
+  complaints.mockRestore();
+});
+
+/** A server that has deleted the conversation that a file is for; `first` happens before it says so. */
+async function unknowing(first: () => Promise<void>): Promise<string> {
+  return answering((request, response) => {
+    if (request.url !== "/v1/documents") return void response.writeHead(503).end();
+    request.resume().on("end", () => void first().then(refuse));
+    const refuse = () => response.writeHead(404).end('{"code": "NOT_FOUND", "detail": "There is none."}');
+  });
+}
+
+test("a file whose conversation is deleted while it is on its way becomes a document without a loan", async () => {
+  const base = await unknowing(async () => deleteSession(desk.house, "s1"));
+  const desk = openUploads(records, { base });
+  desk.hear("live");
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  expect(await stored(records, "documents", id)).toMatchObject({ originSessionId: "", activeSessions: [] });
+  expect(await texts(id)).toBe(TEXT);
+  expect(await stored(records, "sessions", "s1")).toMatchObject({ _deleted: true }); // it is not begun anew
+});
+
+test("a file keeps its loan when the server knows less of the conversation than this device", async () => {
+  const desk = openUploads(records, { base: await unknowing(async () => {}) });
+  desk.hear("live");
+  await desk.uploads.add([new File([TEXT], "ferry.txt")], "s1");
+  const { id } = desk.uploads.tasks$.value[0]!;
+  await until(desk, id, "done");
+  expect(await stored(records, "documents", id)).toMatchObject({ activeSessions: ["s1"] });
+});

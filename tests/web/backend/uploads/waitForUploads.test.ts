@@ -1,0 +1,146 @@
+/** A question about a file that is on its way: the app's own uploads and answers, with the real database, no server. */
+
+import type { Records } from "../../../../web/src/storage/accountDatabase.ts";
+import { written } from "../../../../web/src/core/chat/storedSentences.ts";
+import { arrived } from "../../../../web/src/backend/uploads/waitForUploads.ts";
+import { Asking } from "../../../../web/src/backend/chat/answerQuestion.ts";
+import { Embedding } from "../../../../web/src/backend/library/embeddingModel.ts";
+import { Searcher } from "../../../../web/src/backend/library/documentSearch.ts";
+import { insert, openRows, row } from "../../device.ts";
+import { answering, openUploads, withBrowserParts, type Desk } from "../../uploads.ts";
+import { soon } from "../../../soon.ts";
+
+const LEASE = new File(["The rent of the flat is 940 euros."], "lease.txt");
+/** Only the server reads UTF-32. */
+const MINUTES = new File([Buffer.from("fffe00004100000042000000", "hex")], "minutes.txt");
+
+let records: Records;
+beforeAll(withBrowserParts);
+beforeEach(async () => void (records = await openRows()));
+
+interface Conversation extends Desk {
+  asking: Asking;
+}
+
+function begin(base?: string): Conversation {
+  const desk = openUploads(records, base === undefined ? {} : { base });
+  const searcher = new Searcher(desk.house, new Embedding(desk.house));
+  const asking = new Asking(desk.house, desk.syncing, async () => searcher, desk.uploads);
+  desk.hear(base === undefined ? "offline" : "live");
+  return { ...desk, asking };
+}
+
+const turn = async (id: string) => (await records.episodes.findOne(id).exec())!.toMutableJSON();
+const answered = (id: string) =>
+  soon(async () => {
+    const row = await turn(id);
+    expect(row.status).not.toBe("queued");
+    return row;
+  });
+/** What is under way would go on in rows that are closed. */
+const cancelAll = ({ uploads }: Desk) =>
+  Promise.all(uploads.tasks$.value.map(({ id }) => uploads.cancel(id)));
+const awaited = ({ asking }: Conversation, id: string) => asking.writing$.value[id]?.awaits;
+
+/** A server that takes files and says nothing more of them; the assistant is none. */
+const silent = () =>
+  answering(({ url }, response) => {
+    if (url === "/v1/assistant") response.end('{"available":false,"model":null}');
+  });
+
+test("who drops a file and asks at once is answered from it", async () => {
+  const { asking, uploads } = begin();
+  void uploads.add([LEASE], "s");
+  const row = await answered(await asking.ask("s", "How much is the rent?"));
+  expect(row).toMatchObject({ status: "done", citations: [{ filename: "lease.txt" }] });
+  expect(row.aiResponse).toContain("940 euros");
+  expect(row.aiResponse).not.toContain("lease.txt"); // there is nothing to be said of it
+});
+
+test("a question waits for the files of its own conversation, is a row meanwhile, and can go without them", async () => {
+  const conversation = begin(await silent());
+  const { asking, uploads } = conversation;
+  await uploads.add([LEASE, MINUTES], "s");
+  const other = await asking.ask("other", "How much is the rent?");
+  expect((await answered(other)).aiResponse).toContain(written.noDocuments);
+  const id = await asking.ask("s", "How much is the rent?");
+  await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt", "minutes.txt"]));
+  expect(await turn(id)).toMatchObject({ status: "queued", aiResponse: "" });
+  asking.answerNow(id);
+  const { aiResponse } = await answered(id);
+  expect(aiResponse).toBe(`${written.noDocuments}\n\n${written.without(["lease.txt", "minutes.txt"])}`);
+  await cancelAll(conversation);
+});
+
+test("a file that is cancelled ends the waiting, and the answer says so", async () => {
+  const conversation = begin(await silent());
+  const { asking, uploads } = conversation;
+  await uploads.add([LEASE], "s");
+  const id = await asking.ask("s", "How much is the rent?");
+  await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
+  await cancelAll(conversation);
+  expect((await answered(id)).aiResponse).toContain(written.without(["lease.txt"]));
+});
+
+test("nobody waits for a file that only the server can read, nor for one that fails", async () => {
+  const { asking, uploads } = begin();
+  void uploads.add([MINUTES, new File([""], "empty.txt")], "s");
+  const { aiResponse } = await answered(await asking.ask("s", "What was agreed?"));
+  expect(aiResponse).toContain(written.without(["minutes.txt", "empty.txt"]));
+});
+
+test("Stop ends the waiting: nothing of it is left", async () => {
+  const conversation = begin(await silent());
+  const { asking, uploads } = conversation;
+  await uploads.add([LEASE], "s");
+  const id = await asking.ask("s", "How much is the rent?");
+  await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
+  asking.stop(id);
+  expect((await answered(id)).status).toBe("stopped");
+  await soon(() => expect(asking.writing$.value).toEqual({}));
+  await cancelAll(conversation);
+  await soon(() => expect(asking.writing$.value).toEqual({}));
+});
+
+test("what the server has read is waited for until it is here", async () => {
+  const told = { activeSessions: ["s"], filename: "lease.txt" };
+  const base = await answering(({ url }, response) => {
+    if (url === "/v1/assistant") response.end('{"available":false,"model":null}');
+    else if (url === "/v1/documents")
+      response.end(JSON.stringify({ document: row("documents", { id: "d", ...told }), existing: true }));
+  });
+  const conversation = begin(base);
+  const { asking, uploads } = conversation;
+  await uploads.add([LEASE], "s");
+  const id = await asking.ask("s", "What is a secret?");
+  await soon(() => expect(uploads.tasks$.value[0]!.stage).toBe("done"));
+  await insert(records, "documents", { id: "d", ...told, activeSessions: [] });
+  await insert(records, "vectorEmbeddings", { id: "d.0", documentId: "d", block: 0 });
+  expect((await turn(id)).status).toBe("queued");
+  await (await records.documents.findOne("d").exec())!.incrementalPatch(told);
+  expect(await answered(id)).toMatchObject({ citations: [{ filename: "lease.txt" }] });
+});
+
+test("a file of which nothing is heard any more is not waited for", async () => {
+  const conversation = begin(await silent());
+  const { house, uploads } = conversation;
+  await uploads.add([LEASE], "s");
+  const missing = await arrived(house, uploads, "s", () => {}, new AbortController().signal, 300);
+  expect(missing).toMatchObject([{ name: "lease.txt" }]);
+  await cancelAll(conversation);
+});
+
+test("a turn that waits is seen to be alive by other tabs and devices", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const conversation = begin(await silent());
+  const { asking, uploads } = conversation;
+  await uploads.add([LEASE], "s");
+  const id = await asking.ask("s", "How much is the rent?");
+  await soon(() => expect(awaited(conversation, id)).toEqual(["lease.txt"]));
+  const { updatedAt } = await turn(id);
+  vi.advanceTimersByTime(30_000);
+  await soon(async () => expect((await turn(id)).updatedAt > updatedAt).toBe(true));
+  await cancelAll(conversation);
+  await answered(id);
+});

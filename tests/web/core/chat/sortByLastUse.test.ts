@@ -1,0 +1,28 @@
+/** Lists in which what was used last comes first, whatever a clock said. */
+
+import { latestFirst } from "../../../../web/src/core/chat/sortByLastUse.ts";
+
+const NOW = Date.parse("2026-05-10T12:00:00.000Z");
+const row = (id: string, createdAt: string, updatedAt: string) => ({ id, createdAt, updatedAt });
+const ids = (rows: ReturnType<typeof row>[]) => latestFirst(rows, NOW).map(({ id }) => id);
+
+test("a time that is far ahead puts nothing on top", () => {
+  const old = row("old", "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z");
+  const today = row("today", "2026-01-01T00:00:00.000Z", "2026-05-10T11:00:00.000Z");
+  const touched = row("touched", "2026-03-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z");
+  const made = row("made", "2999-01-01T00:00:00.000Z", "2999-01-01T00:00:00.000Z");
+  expect(ids([made, touched, old, today])).toEqual(["today", "touched", "old", "made"]);
+});
+
+test("a clock that is a few hours ahead is believed", () => {
+  const ahead = row("ahead", "2026-01-01T00:00:00.000Z", "2026-05-10T20:00:00.000Z");
+  expect(ids([row("now", "2026-01-01T00:00:00.000Z", "2026-05-10T12:00:00.000Z"), ahead])).toEqual([
+    "ahead",
+    "now",
+  ]);
+});
+
+test("the order of rows with the same time stays", () => {
+  const at = "2026-01-01T00:00:00.000Z";
+  expect(ids([row("b", at, at), row("a", at, at)])).toEqual(["b", "a"]);
+});

@@ -1,0 +1,96 @@
+/** The documents as a list: found, ordered, and what is said of each. */
+
+import {
+  counted,
+  matching,
+  ordered,
+  placeOf,
+  stateOf,
+  type Order,
+} from "../../../../web/src/core/documents/documentList.ts";
+import type { DocumentDoc } from "../../../../web/src/core/schema/rows.ts";
+
+const REFUSED = {
+  code: "DOCUMENT_LIMIT",
+  message: "You have 100 documents.",
+  at: "2026-03-01T00:00:00.000Z",
+};
+
+function made(id: string, more: Partial<DocumentDoc> = {}): DocumentDoc {
+  const at = "2026-03-01T00:00:00.000Z";
+  return {
+    id,
+    createdAt: at,
+    updatedAt: at,
+    userId: "u",
+    originSessionId: "",
+    activeSessions: [],
+    accessCount: 0,
+    lastAccessedAt: at,
+    filename: `${id}.txt`,
+    mimeType: "text/plain",
+    size: 1,
+    contentHash: "",
+    chunkCount: 3,
+    status: "ready",
+    ...more,
+  };
+}
+
+const ids = (documents: DocumentDoc[]) => documents.map(({ id }) => id);
+
+test("a state is the first thing that is true", () => {
+  const refused = made("a", { syncError: REFUSED, status: "pending" });
+  expect(stateOf(refused, undefined)).toMatchObject({ kind: "refused", code: "DOCUMENT_LIMIT" });
+  const failed = made("a", { status: "failed", statusDetail: "A part is missing." });
+  expect(stateOf(failed, { done: 1, of: 3 })).toEqual({ kind: "failed", detail: "A part is missing." });
+  const pending = made("a", { status: "pending" });
+  expect(stateOf(pending, { done: 2, of: 3 })).toEqual({ kind: "embedding", done: 2, of: 3 });
+  expect(stateOf(pending, undefined)).toEqual({ kind: "embedding", done: 0, of: 3 });
+  expect(stateOf({ ...pending, chunkCount: 0 }, undefined)).toEqual({ kind: "reading" });
+  expect(stateOf(made("a"), { done: 1, of: 3 })).toEqual({ kind: "ready" });
+});
+
+test("what the server has not answered for is not said to be there", () => {
+  const document = made("a", { createdAt: "2026-03-02T00:00:00.000Z" });
+  const [before, after] = ["2026-03-01T00:00:00.000Z", "2026-03-03T00:00:00.000Z"];
+  expect(placeOf({ ...document, syncError: REFUSED }, { waiting: 0, syncedAt: after })).toBe("here");
+  expect(placeOf(document, { waiting: 1, syncedAt: before })).toBe("not yet there");
+  expect(placeOf(document, { waiting: 1, syncedAt: null })).toBe("not yet there");
+  expect(placeOf(document, { waiting: 1, syncedAt: after })).toBe("both");
+  expect(placeOf(document, { waiting: 0, syncedAt: before })).toBe("both");
+});
+
+test("a document is found by the words of its name, case and accents aside", () => {
+  const held = [made("a", { filename: "Café Lease 2024.pdf" }), made("b", { filename: "lease.pdf" })];
+  expect(ids(matching(held, "lease cafe"))).toEqual(["a"]);
+  expect(ids(matching(held, " LEASE "))).toEqual(["a", "b"]);
+  expect(ids(matching(held, ""))).toEqual(["a", "b"]);
+  expect(matching(held, "will")).toEqual([]);
+});
+
+test.each<[Order, string[]]>([
+  ["added", ["new", "big", "old"]],
+  ["used", ["old", "big", "new"]],
+  ["name", ["old", "new", "big"]],
+  ["pages", ["big", "old", "new"]],
+  ["size", ["big", "new", "old"]],
+  ["missed", ["new", "big", "old"]],
+])("by %s, and the other way round", (by, expected) => {
+  const [first, second, third] = ["2026-01", "2026-02", "2026-03"].map((m) => `${m}-01T00:00:00.000Z`) as [
+    string,
+    string,
+    string,
+  ];
+  const held = [
+    made("old", { createdAt: first, lastAccessedAt: third, filename: "part 2", pageCount: 2, size: 1 }),
+    made("new", { createdAt: third, lastAccessedAt: first, filename: "part 10", size: 5 }),
+    made("big", { createdAt: second, lastAccessedAt: second, filename: "Zoo", pageCount: 10, size: 9 }),
+  ];
+  expect(ids(ordered(held, by))).toEqual(expected);
+  expect(ids(ordered(held, by, true))).toEqual([...expected].reverse());
+});
+
+test("what the server refused does not count there", () => {
+  expect(counted([made("a"), made("b", { syncError: REFUSED })])).toEqual({ held: 1, onlyHere: 1 });
+});

@@ -1,0 +1,154 @@
+/** The chunks in memory: what comes and goes with a document, and what is no vector. */
+
+import { type Block, Passages, toBlock } from "../../../../web/src/core/documents/passageIndex.ts";
+
+const vector = Float32Array.of(1, 0);
+
+function block(number: number, texts: string[], vectors: number[] | null): Block {
+  const chunks = texts.map((text, at) => ({ index: number * 16 + at, text }));
+  return { block: number, chunks, vectors: vectors && Float32Array.from(vectors) };
+}
+
+function document(id: string) {
+  return { id, filename: `${id}.txt` };
+}
+
+function filled(): Passages {
+  const passages = new Passages(2);
+  passages.add(document("a"), [
+    block(0, ["red fox", "blue fox"], [1, 0, 0, 1]),
+    block(1, ["green fox"], [3, 3]),
+  ]);
+  passages.add(document("b"), [block(0, ["red hen"], [2, 0])]);
+  return passages;
+}
+
+test("an empty scope and an unknown document give an empty answer", () => {
+  const passages = filled();
+  for (const scope of [[], ["c"]]) {
+    expect(passages.words("fox", scope, 5)).toEqual([]);
+    expect(passages.meaning(vector, scope, 5)).toEqual([]);
+    expect(passages.search("fox", vector, scope, 5)).toEqual([]);
+  }
+});
+
+test("a document outside the scope is neither found nor counted", () => {
+  const alone = new Passages(2);
+  alone.add(document("b"), [block(0, ["red hen"], [2, 0])]);
+  expect(filled().words("red", ["b"], 5)).toEqual(alone.words("red", ["b"], 5));
+  expect(filled().words("red", ["b"], 5)[0]!.documentId).toBe("b");
+});
+
+test("a removed document is gone from words and meaning", () => {
+  const passages = filled();
+  passages.remove("a");
+  expect(passages.words("fox", ["a", "b"], 5)).toEqual([]);
+  expect(passages.meaning(vector, ["a", "b"], 5).map((hit) => hit.documentId)).toEqual(["b"]);
+});
+
+test("a document added again replaces what it had", () => {
+  const passages = filled();
+  passages.add(document("a"), [block(0, ["brown bear"], null)]);
+  expect(passages.words("fox", ["a"], 5)).toEqual([]);
+  expect(passages.words("bear", ["a"], 5)).toHaveLength(1);
+  expect(passages.meaning(vector, ["a"], 5)).toEqual([]);
+});
+
+test("equal scores stand in the order of their places, whatever order the scope has", () => {
+  const hits = filled().meaning(vector, ["b", "a", "b"], 3);
+  expect(hits.map((hit) => [hit.documentId, hit.chunkIndex, hit.score])).toEqual([
+    ["a", 0, 1],
+    ["b", 0, 1],
+    ["a", 16, 0.707107],
+  ]);
+});
+
+test("what is no vector is found by words only", () => {
+  const passages = new Passages(2);
+  passages.add(document("a"), [
+    block(0, ["fox"], [0, 0]),
+    block(1, ["foxes"], [NaN, 1]),
+    block(2, ["fox!"], [1]),
+  ]);
+  expect(passages.meaning(vector, ["a"], 5)).toEqual([]);
+  expect(passages.words("fox", ["a"], 5)).toHaveLength(3);
+  expect(passages.search("fox", null, ["a"], 2)).toHaveLength(2);
+});
+
+test("a question's vector of another model's size is refused, one that points nowhere finds nothing", () => {
+  expect(() => filled().meaning(Float32Array.of(1), ["a"], 5)).toThrow(RangeError);
+  expect(filled().meaning(Float32Array.of(0, 0), ["a"], 5)).toEqual([]);
+});
+
+test("a passage names its document, page and section, and the other places where it stands", () => {
+  const passages = filled();
+  const chunks = [
+    { index: 3, text: "RED  fóx", page: 2, section: "Foxes" },
+    { index: 4, text: "no fox" },
+  ];
+  passages.add({ id: "c", filename: "notes.pdf" }, [
+    { block: 0, chunks, vectors: Float32Array.of(1, 0, 0, 0) },
+  ]);
+  const place = {
+    documentId: "c",
+    filename: "notes.pdf",
+    block: 0,
+    chunkIndex: 3,
+    page: 2,
+    section: "Foxes",
+  };
+  for (const results of [
+    passages.words("red fox", ["a", "c"], 1),
+    passages.meaning(vector, ["a", "c"], 1),
+    passages.search("red fox", vector, ["a", "c"], 1),
+  ]) {
+    expect(results).toMatchObject([
+      { documentId: "a", page: null, section: null, text: "red fox", also: [place] },
+    ]);
+  }
+  expect(passages.words("red fox", ["c"], 1)).toMatchObject([{ ...place, text: "RED  fóx", also: [] }]);
+});
+
+test("a repeat outside the scope is not named, and repeats leave room for others", () => {
+  const passages = filled();
+  passages.add(document("c"), [block(0, ["Red fox", "red FOX"], null)]);
+  expect(passages.words("red fox", ["a"], 1)[0]!.also).toEqual([]);
+  const found = passages.words("red fox", ["a", "c"], 2);
+  expect(found.map(({ text, also }) => [text, also.length])).toEqual([
+    ["red fox", 2],
+    ["blue fox", 0],
+  ]);
+});
+
+test("a row's vectors are read if they are of this model", () => {
+  const embedding = btoa(String.fromCharCode(...new Uint8Array(Float32Array.of(1, 0.5).buffer)));
+  const row = { block: 4, chunks: [{ index: 64, start: 0, text: "fox", tokens: 1 }], model: "m", dims: 2 };
+  expect(toBlock({ ...row, embedding }, "m").vectors).toEqual(Float32Array.of(1, 0.5));
+  expect(toBlock({ ...row, embedding }, "other").vectors).toBe(null);
+  expect(toBlock({ ...row, embedding: null }, "m").vectors).toBe(null);
+  expect(toBlock({ ...row, embedding: "###" }, "m").vectors).toBe(null); // nor is the question lost with it
+});
+
+test("who names a document asks about it: its passages have every second place", () => {
+  const passages = filled();
+  const found = (query: string) => passages.search(query, vector, ["a", "b"], 4).map(({ text }) => text);
+  expect(found("fox").at(-1)).toBe("red hen");
+  passages.add({ id: "b", filename: "farm book.txt" }, [block(0, ["red hen"], [2, 0])]);
+  expect(found("the fox in the farm book")[0]).toBe("red hen");
+  expect(found("the fox in the farm book")).toHaveLength(4);
+  expect(passages.words("a fox of the farm book", ["a", "b"], 4)).toHaveLength(3); // what fits by no word stays out
+});
+
+test("a name that is a word by chance leaves the first place to what fits far better", () => {
+  const passages = new Passages(2);
+  const answer = "The deposit is paid back within three months after the flat is handed over.";
+  passages.add(document("house"), [block(0, [answer], null)]);
+  const note = "Letter of the association about the summer feast, the garden and who brings cake.";
+  passages.add(document("letter"), [block(0, [`${note} One.`, `${note} Two.`], null)]);
+  const firstTwo = (query: string) =>
+    passages.words(query, ["house", "letter"], 2).map(({ documentId }) => documentId);
+  const asked =
+    "is a letter enough to have the deposit paid back within three months after the flat is handed over";
+  expect(firstTwo(asked)).toEqual(["house", "letter"]);
+  expect(firstTwo(asked.replace("a letter", "letter.txt"))).toEqual(["letter", "house"]);
+});

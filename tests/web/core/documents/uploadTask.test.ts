@@ -1,0 +1,39 @@
+/** What the tray says of many files that are added at once, and in which order it lists them. */
+
+import { inOrder, type Task } from "../../../../web/src/core/documents/uploadTask.ts";
+import { uploads } from "../../../../web/src/ui/words/uploads.ts";
+
+const task = (id: string, stage: Task["stage"]): Task => ({
+  ...{ id, name: `${id}.txt`, size: 1, sessionId: null, stage, done: 0, of: 0 },
+  ...{ documentId: null, existing: false, code: null, message: null },
+});
+const tasks = (...stages: Task["stage"][]) => stages.map((stage, i) => task("abcdefgh"[i]!, stage));
+const listed = (...stages: Task["stage"][]) =>
+  inOrder(tasks(...stages))
+    .map(({ id }) => id)
+    .join("");
+
+test("it says which of how many is being added", () => {
+  expect(uploads.summary(tasks("reading"))).toBe("Adding 1 file");
+  expect(uploads.summary(tasks("sending", "waiting", "waiting"))).toBe("Adding file 1 of 3");
+  expect(uploads.summary(tasks("done", "failed", "reading", "waiting"))).toBe(
+    "Adding file 3 of 4, 1 file could not be added",
+  );
+  expect(uploads.summary(tasks("cancelled", "done", "embedding"))).toBe("Adding file 2 of 2");
+  expect(uploads.summary(tasks("done", "needs-server", "reading"))).toBe("Adding file 2 of 2");
+  expect(uploads.summary(tasks("done", "done"))).toBe("2 files added");
+  const here = { ...task("a", "done"), existing: true };
+  expect(uploads.summary([...tasks("done"), here])).toBe("1 file added, 1 file was here already");
+  expect(uploads.summary(tasks("done", "failed", "done", "cancelled"))).toBe(
+    "1 file could not be added, 2 files added",
+  );
+  expect(uploads.summary([{ ...task("a", "failed"), documentId: "d" }])).toBe(
+    "1 file could not be prepared wholly",
+  );
+});
+
+test("what is worked on stands above what waits, and what is over below, the newest first", () => {
+  expect(listed("reading", "waiting", "waiting")).toBe("abc");
+  expect(listed("done", "embedding", "sending", "waiting", "waiting")).toBe("bcdea");
+  expect(listed("done", "failed", "needs-server", "reading", "waiting")).toBe("decba");
+});

@@ -1,0 +1,43 @@
+/** Memories and what they said before, however broken the links between them are. */
+
+import { chosenAgain, remembered } from "../../../../web/src/core/memory/memoryHistory.ts";
+
+interface Linked {
+  id: string;
+  updatedAt: string;
+  supersedes?: string;
+  supersededBy?: string;
+}
+
+/** `links`: what it supersedes, and what supersedes it. */
+const memory = (id: string, day: number, ...links: [string?, string?]): Linked => ({
+  id,
+  updatedAt: `2026-01-0${day}T00:00:00.000Z`,
+  ...(links[0] ? { supersedes: links[0] } : {}),
+  ...(links[1] ? { supersededBy: links[1] } : {}),
+});
+const told = (memories: Linked[]) =>
+  remembered(memories).map(({ current, earlier }) => [current.id, ...earlier.map(({ id }) => id)]);
+
+test.each<[string, Linked[], string[][]]>([
+  ["a chain", [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")], [["c", "b", "a"]]],
+  ["those last said come first", [memory("a", 1), memory("b", 2)], [["b"], ["a"]]],
+  [
+    "two that gave way to one",
+    [memory("a", 1, "", "c"), memory("b", 2, "", "c"), memory("c", 3)],
+    [["c", "b", "a"]],
+  ],
+  ["what took its place is gone", [memory("a", 1, "", "gone")], [["a"]]],
+  ["a circle", [memory("a", 1, "b", "b"), memory("b", 2, "a", "a")], [["b", "a"]]],
+  ["itself", [memory("a", 1, "a", "a")], [["a"]]],
+])("%s", (_, memories, expected) => {
+  expect(told(memories)).toEqual(expected);
+});
+
+test("an earlier one is used again, and nothing is lost", () => {
+  const chain = [memory("a", 1, "", "b"), memory("b", 2, "a", "c"), memory("c", 3, "b")];
+  const links = new Map(chosenAgain(remembered(chain)[0]!, "a").map((one) => [one.id, one]));
+  const changed = chain.map(({ id, updatedAt }) => ({ ...links.get(id)!, updatedAt }));
+  expect(told(changed)).toEqual([["a", "c", "b"]]);
+  expect(links.get("b")).toEqual({ id: "b", supersededBy: "c" });
+});

@@ -1,0 +1,33 @@
+/** Two versions of a row without a common past, after a restore: nothing that either side has is lost but an older text. */
+
+import { reunite } from "../../../../web/src/core/sync/twoWayMerge.ts";
+
+const [OLD, NEW] = ["2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"];
+const row = { id: "d", updatedAt: OLD, lastAccessedAt: OLD, activeSessions: ["a"], accessCount: 1 };
+
+test("sets are united, and the larger count and the later times are kept", () => {
+  const ours = { ...row, activeSessions: ["a", "ours"], accessCount: 3, lastAccessedAt: NEW };
+  const theirs = { ...row, activeSessions: ["theirs", "a"], accessCount: 2, updatedAt: NEW };
+  const united = reunite(ours, theirs);
+  expect(new Set(united["activeSessions"] as string[])).toEqual(new Set(["a", "ours", "theirs"]));
+  expect(united).toMatchObject({ accessCount: 3, lastAccessedAt: NEW, updatedAt: NEW });
+});
+
+test("other fields come from the newer version, and from the server's of two as old", () => {
+  const [ours, theirs] = [
+    { ...row, filename: "ours" },
+    { ...row, filename: "theirs" },
+  ];
+  expect(reunite({ ...ours, updatedAt: NEW }, theirs)["filename"]).toBe("ours");
+  expect(reunite(ours, { ...theirs, updatedAt: NEW })["filename"]).toBe("theirs");
+  expect(reunite(ours, theirs)["filename"]).toBe("theirs");
+});
+
+test("deletion wins, and a rejected row keeps its mark", () => {
+  const ours = { ...row, updatedAt: NEW };
+  for (const theirs of [
+    { ...row, _deleted: true },
+    { ...row, syncError: { code: "INVALID" } },
+  ])
+    expect(reunite(ours, theirs)).toEqual(theirs);
+});

@@ -1,0 +1,16 @@
+/** What others wrote, as Markdown: read by the same parser it is what they wrote, and nothing of it is a mark. */
+
+import { Marked } from "marked";
+import { verbatim } from "../../../../web/src/core/text/escapeMarkdown.ts";
+
+const marked = new Marked({ gfm: true, breaks: true, async: false });
+
+test.each([
+  ...["**[1]**", "# [1]", "[1]", "* one", "- one", "+ one", "1. one", "2) two", "a\n===", "a\n---", "---"],
+  ...["`code`", "_em_", "~~no~~", "[a](https://a.test)", "![a](b)", "    code", "> quote", "```\ncode\n```"],
+  ...["| a | b |\n|---|---|\n| 1 | 2 |", "a \\* b", "price - 3 + 4 = 7", "www.a_b.test", "&copy;"],
+])("%j is shown as it is", (text) => {
+  const html = marked.parse(verbatim(text)) as string;
+  expect(html.replace(/<br>/gu, "")).toMatch(/^<p>[^<]*<\/p>\n$/u);
+  expect(verbatim(text)).not.toMatch(/(?<!\\)[[\]]/u);
+});

@@ -1,0 +1,15 @@
+/** How long a server is left alone that refused something for now. */
+
+import { retryMs } from "../../../../web/src/lib/backoff/retryDelay.ts";
+
+test.each([
+  [0, undefined, 5_000],
+  [1, undefined, 10_000],
+  [3, undefined, 40_000],
+  [60, undefined, 600_000],
+  [0, 30, 30_000],
+  [4, 30, 80_000],
+  [0, 7_200, 600_000],
+])("after %i tries in vain, asked for %s s: %i ms", (tries, retryAfterS, ms) => {
+  expect(retryMs(tries, retryAfterS)).toBe(ms);
+});

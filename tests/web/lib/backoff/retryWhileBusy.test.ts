@@ -1,0 +1,106 @@
+/** A server that is busy is asked again after the wait it asks for, over real HTTP, and not for ever. */
+
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { answer, type Ending } from "../../../../web/src/backend/chat/assistantClient.ts";
+import { isForNow, patiently } from "../../../../web/src/lib/backoff/retryWhileBusy.ts";
+
+type Refused = [status: number, code: string, retryAfter?: string];
+
+let server: Server;
+let asked: number[] = [];
+let ending: Ending;
+let finish = "stop";
+let waits: number[] = [];
+
+/** A server that refuses so often, and then answers "Yes.". Asks it with a little patience. */
+async function asking(refusals: Refused[], patienceS: number, signal = new AbortController().signal) {
+  [asked, waits] = [[], []];
+  server = createServer((_, response) => {
+    asked.push(performance.now());
+    const refused = refusals[asked.length - 1];
+    if (!refused) {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(
+        'event: delta\ndata: {"text":"Yes."}\n\nevent: done\ndata: ' + JSON.stringify({ finish }) + "\n\n",
+      );
+      return;
+    }
+    const [status, code, wait] = refused;
+    response.writeHead(status, wait === undefined ? {} : { "retry-after": wait });
+    response.end(JSON.stringify({ code, detail: "Later." }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const wire = { base: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, headers: {} };
+  const question = { query: "rent?", sessionId: "s1", episodeId: "e1" };
+  const told: string[] = [];
+  const listener = {
+    context: () => {},
+    delta: (text: string) => void told.push(text),
+    restart: () => void told.splice(0),
+  };
+  const wait = (seconds: number) => void waits.push(seconds);
+  ending = await patiently(() => answer(wire, question, listener, signal), signal, wait, patienceS);
+  return told.join("");
+}
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+test.each([
+  ["stop", "whole"],
+  ["other", "whole"],
+  ["length", "cut"],
+  ["content_filter", "cut"],
+])("an answer that ends with %s is %s", async (why, how) => {
+  finish = why;
+  expect(await asking([], 0)).toBe("Yes.");
+  expect(ending).toBe(how);
+});
+
+test.each<Refused>([
+  [429, "RATE_LIMITED", "1"],
+  [503, "ASSISTANT_BUSY", "1"],
+  [503, "BUSY", "0"],
+])("%i %s is asked again after its wait", async (...refused) => {
+  expect(await asking([refused, refused], 60)).toBe("Yes.");
+  expect(asked).toHaveLength(3);
+  expect(asked[2]! - asked[0]!).toBeGreaterThan(1_900);
+  expect(waits).toEqual([1, 0, 1, 0]); // whoever asked sees that it is waited for
+});
+
+test("without a Retry-After there is a wait all the same", async () => {
+  await expect(asking([[429, "RATE_LIMITED"]], 2)).rejects.toMatchObject({ code: "RATE_LIMITED" });
+  expect(asked).toHaveLength(1);
+});
+
+test("all waits together are bounded, and then the refusal is thrown", async () => {
+  const refused: Refused = [429, "RATE_LIMITED", "1"];
+  const error = await asking(Array(9).fill(refused), 2).catch((thrown: unknown) => thrown);
+  expect([isForNow(error), asked.length]).toEqual([true, 3]);
+});
+
+test("a wait that is too long is not begun", async () => {
+  await expect(asking([[503, "ASSISTANT_BUSY", "3600"]], 60)).rejects.toMatchObject({ status: 503 });
+  expect(asked).toHaveLength(1);
+});
+
+test.each<Refused>([
+  [400, "BAD_REQUEST"],
+  [403, "TIER", "1"],
+  [502, "ASSISTANT_KEY", "1"],
+  [503, "STOPPING", "1"],
+])("%i %s is not asked again", async (...refused) => {
+  const error = await asking([refused], 60).catch((thrown: unknown) => thrown);
+  expect([isForNow(error), asked.length]).toEqual([false, 1]);
+});
+
+test("who stops the answer ends the waiting", { timeout: 10_000 }, async () => {
+  const stop = new AbortController();
+  const waiting = asking([[429, "RATE_LIMITED", "3000"]], 4_000, stop.signal);
+  setTimeout(() => stop.abort(), 300);
+  await expect(waiting).rejects.toMatchObject({ code: "RATE_LIMITED" });
+  expect(asked).toHaveLength(1);
+});

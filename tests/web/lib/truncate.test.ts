@@ -1,0 +1,16 @@
+import { beginning } from "../../../web/src/lib/truncate.ts";
+import { excerpt } from "../../../web/src/core/text/snippet.ts";
+import { titleOf } from "../../../web/src/backend/chat/sessions.ts";
+
+test("a text is cut between two letters", () => {
+  expect(beginning("ab🚢", 3)).toBe("ab");
+  expect(beginning("ab🚢", 4)).toBe("ab🚢");
+  expect(beginning("ab🚢c", 4)).toBe("ab🚢");
+});
+
+test("neither a title nor an excerpt ends within an emoji", () => {
+  for (let before = 0; before < 4; before++) {
+    const text = `${"x".repeat(before)}${"🚢".repeat(200)}`;
+    for (const shown of [titleOf(text), excerpt(text, "ferry", 81)]) encodeURIComponent(shown); // throws over half a letter
+  }
+});

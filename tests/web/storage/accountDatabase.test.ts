@@ -1,0 +1,62 @@
+/** The device's own database: how many collections it has, and how rows of an older schema are opened. */
+
+import { randomUUID } from "node:crypto";
+import { getRxStorageMemory } from "rxdb/plugins/storage-memory";
+import { NON_PREMIUM_COLLECTION_LIMIT } from "rxdb/plugins/core";
+import { open } from "../../../web/src/storage/accountDatabase.ts";
+import { schemas, type Schemas } from "../../../web/src/storage/schemas.ts";
+import { insert, stored } from "../device.ts";
+import { conflictHandler } from "../../../web/src/backend/sync/conflictHandler.ts";
+
+const { properties, ...rest } = schemas.facts;
+const newer = { ...rest, version: 1, properties: { ...properties, colour: { type: "string" } } };
+/** Facts have another form. */
+const coloured = { ...schemas, facts: newer } as unknown as Schemas;
+
+test("there are ten collections, and RxDB opens as many", () => {
+  expect(Object.keys(schemas)).toHaveLength(10);
+  expect(NON_PREMIUM_COLLECTION_LIMIT).toBeGreaterThan(10);
+});
+
+test("rows of an older schema are brought to the new one when the app is opened", async () => {
+  const [user, storage] = [randomUUID(), getRxStorageMemory()];
+  const before = await open(user, () => conflictHandler, { schemas, migrations: {}, storage });
+  const at = "2026-01-01T00:00:00.000Z";
+  const fact = { key: "user.name", value: "Ada", sourceRemoved: false, confidence: 1, confirmed: true };
+  await before.facts.insert({ id: "f1", createdAt: at, updatedAt: at, ...fact });
+  await before.close();
+
+  const migrations = { facts: { 1: (row: object) => ({ ...row, colour: "green" }) } };
+  const after = await open(user, () => conflictHandler, { schemas: coloured, migrations, storage });
+  expect((await after.facts.findOne("f1").exec())?.toJSON()).toMatchObject({ value: "Ada", colour: "green" });
+  await after.close();
+});
+
+test("a migration that fails leaves the rows as they were, and goes on when its cause is gone", async () => {
+  const [user, storage] = [randomUUID(), getRxStorageMemory()];
+  const before = await open(user, () => conflictHandler, { schemas, migrations: {}, storage });
+  const ids = ["f1", "f2", "f3"];
+  await insert(before, "facts", ...ids.map((id) => ({ id, key: id })));
+  const kept = await Promise.all(ids.map((id) => stored(before, "facts", id)));
+  await before.close();
+
+  const carryOver = (colour: (row: { id: string }) => string) => {
+    const migrations = { facts: { 1: (row: { id: string }) => ({ ...row, colour: colour(row) }) } };
+    return open(user, () => conflictHandler, { schemas: coloured, migrations, storage });
+  };
+  for (const _ of ["once", "once more"]) {
+    const failing = carryOver(({ id }) => {
+      if (id === "f2") throw new Error("This row is like no other.");
+      return "red";
+    });
+    await expect(failing).rejects.toThrow("NOT_CARRIED_OVER");
+  }
+  const again = await open(user, () => conflictHandler, { schemas, migrations: {}, storage });
+  expect(await Promise.all(ids.map((id) => stored(again, "facts", id)))).toEqual(kept);
+  await again.close();
+
+  const after = await carryOver(() => "green");
+  const rows = (await after.facts.find().exec()).map((row) => row.toJSON());
+  expect(rows).toMatchObject(ids.map((id) => ({ id, colour: expect.any(String) })));
+  await after.close();
+});

@@ -1,8 +1,0 @@
-/** What to delete when room is short: the shared cases, as tests/unit/test_suggest.py runs them for the server. */
-
-import cases from "../conformance/suggest.json";
-import { suggested } from "../../web/src/model/suggest.ts";
-
-test.each(cases)("$name", ({ documents, count, suggested: expected }) => {
-  expect(suggested(documents, count).map(({ id }) => id)).toEqual(expected);
-});

@@ -1,0 +1,35 @@
+/**
+ * What this device remembers for a question, beside the quotations that answer it without the server. The scope is that
+ * of the session, as on the server (services/remind.py): its project, or what is in none.
+ */
+
+import { entersPrompts } from "../../core/chat/answers.ts";
+import { recall } from "../../core/memory/recall.ts";
+import { reminder } from "../../core/chat/memorySection.ts";
+import type { Collections, EpisodeDoc } from "../../core/schema/rows.ts";
+import { home } from "../../core/memory/scope.ts";
+import { now, type House } from "../account/accountContext.ts";
+
+const MOST = 3;
+
+/** As Markdown; empty: nothing that belongs to the question. */
+export async function remind(house: House, asked: EpisodeDoc): Promise<string> {
+  const session = await house.records.sessions.findOne(asked.sessionId).exec();
+  if (!session || session.mode === "authoritative") return ""; // that answers from documents alone
+  const [projects, sessions, episodes, memories, entities] = await Promise.all([
+    all(house, "projects"),
+    all(house, "sessions"),
+    all(house, "episodes"),
+    all(house, "memories"),
+    all(house, "entities"),
+  ]);
+  // This chat is not recalled to itself, and quotations are in the documents.
+  const others = episodes.filter((row) => row.sessionId !== asked.sessionId && entersPrompts(row));
+  const rows = { projects, sessions, episodes: others, memories, entities };
+  return reminder(asked.userMessage, recall(asked.userMessage, home(session.projectId), rows, now(), MOST));
+}
+
+async function all<Name extends keyof Collections>({ records }: House, name: Name) {
+  const rows = await records.collections[name].find().exec();
+  return rows.map((row) => row.toJSON() as Collections[Name]);
+}

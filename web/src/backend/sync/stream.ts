@@ -1,0 +1,104 @@
+/**
+ * The live stream: all collections on one connection, because a browser allows six to a server.
+ *
+ * It reads with fetch and not with EventSource, which can neither send a token nor tell why it was refused. The
+ * server's comments every 15 s tell a silent stream from a dead one.
+ */
+
+import { Events } from "../../lib/sse.ts";
+import { pause } from "../../lib/sleep.ts";
+import { STREAM_SILENCE_MS, unlessSilent } from "../../lib/idleTimeout.ts";
+import { foreign, open, type Wire } from "../../lib/http.ts";
+
+const BACKOFF_MS = [500, 1_000, 2_000, 5_000, 10_000, 30_000];
+/** What is cut sooner counts as a failure: some proxies let no stream stand, and each new one wakes all that waits. */
+const STEADY_MS = 2_000;
+
+export interface Page {
+  collection: string;
+  documents: unknown[];
+  checkpoint: { lwt: number; id: string };
+  forgottenAt?: string;
+}
+
+/** Of a document that the server embeds: `done` chunks of `of` have vectors. */
+export interface EmbeddingProgress {
+  documentId: string;
+  done: number;
+  of: number;
+}
+
+interface Listener {
+  /** The server has begun to speak: what came before must be pulled. */
+  connected(): void;
+  page(page: Page): void;
+  progress?(progress: EmbeddingProgress): void;
+  /** It broke, or could not be had; it is tried again unless `signal` says otherwise. */
+  broken(error: unknown): void;
+}
+
+interface Manner {
+  /** Ends it. */
+  signal: AbortSignal;
+  /** Asked at each delay for what cuts it short. */
+  impatience: () => AbortSignal;
+  /** Resolves when the server may be asked. */
+  allowed: () => Promise<void>;
+  silenceMs?: number;
+}
+
+/** Follows until it is ended, reconnecting with growing delays. */
+export async function follow(
+  wire: Wire,
+  versions: Record<string, number>,
+  listener: Listener,
+  { signal, impatience, allowed, silenceMs = STREAM_SILENCE_MS }: Manner,
+): Promise<void> {
+  const query = Object.entries(versions).map(([name, version]) => `${name}:${version}`);
+  let failures = 0;
+  const path = `/v1/sync/stream?versions=${query.join(",")}`;
+  let since = Infinity; // by a clock that nobody sets
+  const timing = { ...listener, connected: () => ((since = performance.now()), listener.connected()) };
+  while (!signal.aborted) {
+    await allowed();
+    since = Infinity;
+    try {
+      await unlessSilent(silenceMs, signal, (signal, heard) => listen(wire, path, signal, heard, timing));
+      listener.broken(undefined);
+    } catch (error) {
+      if (signal.aborted) return;
+      listener.broken(error);
+    }
+    if (performance.now() - since > STEADY_MS) failures = 0;
+    await pause(
+      BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)] ?? 0,
+      AbortSignal.any([signal, impatience()]),
+    );
+  }
+}
+
+async function listen(
+  wire: Wire,
+  path: string,
+  signal: AbortSignal,
+  heard: () => void,
+  listener: Listener,
+): Promise<void> {
+  const answer = await open(wire, path, { signal });
+  if (!answer.body || !answer.headers.get("content-type")?.startsWith("text/event-stream")) {
+    void answer.body?.cancel();
+    throw foreign();
+  }
+  let isSilent = true;
+  const text = new TextDecoder();
+  const events = new Events();
+  for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>) {
+    heard();
+    if (isSilent) listener.connected();
+    isSilent = false;
+    for (const { event, data } of events.feed(text.decode(bytes, { stream: true }))) {
+      if (event === "progress") listener.progress?.(JSON.parse(data) as EmbeddingProgress);
+      else if (event === "message") listener.page(JSON.parse(data) as Page);
+    }
+  }
+}

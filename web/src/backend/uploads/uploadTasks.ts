@@ -1,0 +1,39 @@
+/** What the tray of uploads shows: each file that was chosen, and how far it is. */
+
+import { BehaviorSubject } from "rxjs";
+import { isOver, type Task } from "../../core/documents/uploadTask.ts";
+
+export class Tasks {
+  readonly list$ = new BehaviorSubject<Task[]>([]);
+
+  of(id: string): Task | undefined {
+    return this.list$.value.find((task) => task.id === id);
+  }
+
+  begin(file: Pick<Task, "id" | "name" | "size" | "sessionId">, change: Partial<Task> = {}): void {
+    const task: Task = {
+      ...file,
+      stage: "waiting",
+      done: 0,
+      of: 0,
+      documentId: null,
+      existing: false,
+      code: null,
+      message: null,
+      ...change,
+    };
+    this.list$.next([...this.list$.value.filter(({ id }) => id !== file.id), task]);
+  }
+
+  /** What was cancelled stays so, whatever is still heard of it. */
+  tell(id: string, change: Partial<Task>): void {
+    const told = (task: Task) =>
+      task.id === id && task.stage !== "cancelled" ? { ...task, ...change } : task;
+    this.list$.next(this.list$.value.map(told));
+  }
+
+  /** Takes those that are over out of the list. */
+  clear(): void {
+    this.list$.next(this.list$.value.filter((task) => !isOver(task)));
+  }
+}

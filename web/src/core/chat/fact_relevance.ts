@@ -1,0 +1,67 @@
+/**
+ * Which facts belong to a question: those that share a telling word with it, or lie close in meaning. The twin of
+ * server/vademecum/model/topic.py, which says why; shared cases: tests/conformance/prompt.json.
+ */
+
+import { compare } from "../../lib/compareStrings.ts";
+import type { FactDoc } from "../schema/rows.ts";
+
+type Terms = (text: string) => readonly string[];
+export type Fact = Pick<
+  FactDoc,
+  "id" | "key" | "value" | "updatedAt" | "confirmed" | "confidence" | "sourceRemoved"
+>;
+
+const COMMON = new Set(
+  (
+    "a about after all also am an and any are as at be been before but by can could did do does for from " +
+    "give had has have he her him his how i if in is it its me my no not of on or our she should so tell " +
+    "than that the their them then there these they this those to us was we were what when where which " +
+    "who whom whose why will with would you your aber auch auf aus bei bin bist das dass dem den der des " +
+    "die dir ein eine einem einen einer es fur habe ich ihr im ist kann man mein meine mir mit nach nicht " +
+    "oder sich sie sind und uns von vom wann warum welche wem wen wer wie wir wo zu zum zur au aux avec " +
+    "ce ces dans de du elle en est et il je la le les leur lui ma mes mon ne nous ou par pas pour " +
+    "pourquoi quand que quel quelle qui sa se ses sont sur te tu un une vous al como con cual cuando del " +
+    "donde el ella eres esta este las lo los mas mi para pero por porque quien ser si su sus una uno yo " +
+    "che chi come da di dove e gli ho non nel per piu quale quando sei sono com em eu meu minha na nao o " +
+    "os quem sao tem um uma aan dat deze een het hoe ik met mijn niet op voor waar wat zijn"
+  ).split(" "),
+);
+const HUMP = /([a-z0-9])([A-Z])/gu;
+const PROPOSED = /^f[0-9a-f]{32}$/u;
+
+/** The words of a text that say what it is about. */
+function telling(text: string, terms: Terms): Set<string> {
+  const found = terms(text.replace(HUMP, "$1 $2"));
+  return new Set(found.filter((term) => !COMMON.has(term) && !/^[\x00-\x7f]?$/u.test(term)));
+}
+
+/**
+ * The facts that belong to the question, the most useful first: confirmed ones, then those that share the most words
+ * with it, then the surest, then the newest. `close`: ids of facts whose meaning is near enough.
+ */
+export function onTopic(
+  question: string,
+  facts: readonly Fact[],
+  terms: Terms,
+  close: ReadonlySet<string> = new Set(),
+): Fact[] {
+  const asked = telling(question, terms);
+  return facts
+    .map((fact) => ({ fact, shared: shared(asked, telling(`${fact.key} ${fact.value}`, terms)) }))
+    .filter(({ fact, shared }) => !fact.sourceRemoved && (shared > 0 || close.has(fact.id)))
+    .filter(({ fact }) => fact.confirmed || !PROPOSED.test(fact.id)) // what nobody has confirmed is no more than said
+    .sort(
+      (a, b) =>
+        Number(b.fact.confirmed) - Number(a.fact.confirmed) ||
+        b.shared - a.shared ||
+        b.fact.confidence - a.fact.confidence ||
+        compare(b.fact.updatedAt, a.fact.updatedAt) ||
+        compare(a.fact.id, b.fact.id),
+    )
+    .map(({ fact }) => fact);
+}
+
+function shared(asked: Set<string>, told: Set<string>): number {
+  return [...asked].filter((term) => told.has(term)).length;
+}

@@ -1,0 +1,29 @@
+/**
+ * What to delete when room is short: unborrowed first, then the least recently used, then the least used. The twin of
+ * server/vademecum/model/suggest.py; shared cases: tests/conformance/suggest.json.
+ */
+
+import { compare } from "../../lib/compareStrings.ts";
+import type { DocumentDoc } from "../schema/rows.ts";
+
+/** Live documents of an account from which on it is warned, as server/vademecum/model/limits.py has it. */
+export const WARN_FROM = 90;
+
+type Candidate = Pick<DocumentDoc, "id" | "activeSessions" | "lastAccessedAt" | "accessCount">;
+
+/** The `count` documents that would be missed least, that one first. */
+export function suggested<Document extends Candidate>(
+  documents: readonly Document[],
+  count: number,
+): Document[] {
+  return [...documents].sort(leastMissed).slice(0, count);
+}
+
+export function leastMissed(a: Candidate, b: Candidate): number {
+  return (
+    Number(a.activeSessions.length > 0) - Number(b.activeSessions.length > 0) ||
+    compare(a.lastAccessedAt, b.lastAccessedAt) ||
+    a.accessCount - b.accessCount ||
+    compare(a.id, b.id)
+  );
+}

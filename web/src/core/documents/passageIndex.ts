@@ -1,0 +1,290 @@
+/**
+ * The chunks on this device in memory, so that a question is answered offline as the server would answer it. Rule: a
+ * search sees the documents it is given and no other, and an empty scope gives an empty answer. A document is replaced
+ * or removed whole: it has its own postings and its own matrix of unit vectors, so nothing is ever compacted.
+ */
+
+import { compare } from "../../lib/compareStrings.ts";
+import { askedAbout } from "./filename_match.ts";
+import {
+  best,
+  bm25,
+  byTurns,
+  DEPTH,
+  goesFirst,
+  hybrid,
+  Postings,
+  queryTerms,
+  rounded,
+  sameText,
+} from "../text/ranking.ts";
+import type { DocumentDoc, VectorEmbeddingDoc } from "../schema/rows.ts";
+import { decode } from "../schema/vector_codec.ts";
+
+/** Consecutive chunks of a document. `vectors` is chunks × dims, or null: found by words only. */
+export interface Block {
+  block: number;
+  chunks: readonly Chunk[];
+  vectors: Float32Array | null;
+}
+
+interface Chunk {
+  index: number;
+  text: string;
+  page?: number | undefined;
+  section?: string | undefined;
+}
+
+/** Where a passage stands. */
+export interface Place {
+  documentId: string;
+  filename: string;
+  block: number;
+  chunkIndex: number;
+  page: number | null;
+  section: string | null;
+}
+
+/**
+ * A passage. `also` names the other places where it stands word for word; it is shown once. Scores of `meaning` are
+ * cosines, of `words` BM25, of `search` shares of the best: not comparable with each other.
+ */
+export interface Result extends Place {
+  text: string;
+  score: number;
+  also: Place[];
+}
+
+export interface Found {
+  results: Result[];
+  /** Names of the documents that were searched. */
+  searched: string[];
+  /** By meaning too, or by words alone because the model is not here. */
+  byMeaning: boolean;
+}
+
+type Document = Pick<DocumentDoc, "id" | "filename">;
+
+interface Held {
+  document: Document;
+  rows: readonly { block: number; chunk: Chunk }[];
+  postings: Postings;
+  /** A row of zeros where there is no vector. */
+  matrix: Float32Array;
+  hasVector: readonly boolean[];
+  /** What the rows found so far say, to compare: folding a hundred texts again would take as long as the search. */
+  said: Map<number, string>;
+}
+
+interface Hit {
+  held: Held;
+  row: number;
+  score: number;
+}
+
+/**
+ * A row as a block. Vectors of another model are never compared, and broken ones cannot be: such a row counts as not yet
+ * embedded.
+ */
+export function toBlock(
+  row: Pick<VectorEmbeddingDoc, "block" | "chunks" | "model" | "dims" | "embedding">,
+  model: string,
+): Block {
+  const { block, chunks, dims, embedding } = row;
+  return {
+    block,
+    chunks,
+    vectors: embedding !== null && row.model === model ? decoded(embedding, dims) : null,
+  };
+}
+
+function decoded(embedding: string, dims: number): Float32Array | null {
+  try {
+    return decode(embedding, dims);
+  } catch {
+    return null;
+  }
+}
+
+export class Passages {
+  readonly #held = new Map<string, Held>();
+
+  constructor(private readonly dims: number) {}
+
+  /** All blocks of a document, in place of those it had. */
+  add(document: Document, blocks: readonly Block[]): void {
+    const rows = blocks.flatMap(({ block, chunks }) => chunks.map((chunk) => ({ block, chunk })));
+    const matrix = new Float32Array(rows.length * this.dims);
+    let begin = 0;
+    for (const { chunks, vectors } of blocks) {
+      const size = chunks.length * this.dims;
+      if (vectors?.length === size) matrix.set(vectors, begin);
+      begin += size;
+    }
+    this.#held.set(document.id, {
+      document,
+      rows,
+      postings: Postings.ofTexts(rows.map(({ chunk }) => chunk.text)),
+      matrix,
+      hasVector: rows.map((_, row) => makeUnit(matrix.subarray(row * this.dims, (row + 1) * this.dims))),
+      said: new Map(),
+    });
+  }
+
+  remove(documentId: string): void {
+    this.#held.delete(documentId);
+  }
+
+  /** The k passages that fit a question best, by words and, where it has a vector, by meaning. */
+  search(query: string, vector: Float32Array | null, documentIds: Iterable<string>, k: number): Result[] {
+    if (!vector) return this.words(query, documentIds, k);
+    const depth = Math.max(k, DEPTH);
+    const find = (scope: readonly Held[]) => this.#byBoth(scope, query, vector, depth);
+    return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
+  }
+
+  /** The k passages that a question's words fit best, by BM25. */
+  words(query: string, documentIds: Iterable<string>, k: number): Result[] {
+    const find = (scope: readonly Held[]) => byWords(scope, query, Math.max(k, DEPTH));
+    return shownOnce(namedByTurns(query, this.#within(documentIds), find), k);
+  }
+
+  /** The k passages nearest to a vector, by exact cosine. */
+  meaning(vector: Float32Array, documentIds: Iterable<string>, k: number): Result[] {
+    return shownOnce(this.#byMeaning(this.#within(documentIds), vector, Math.max(k, DEPTH)), k);
+  }
+
+  #byBoth(scope: readonly Held[], query: string, vector: Float32Array, depth: number): Hit[] {
+    const words = byWords(scope, query, depth);
+    const meaning = this.#byMeaning(scope, vector, depth);
+    const hits = new Map([...meaning, ...words].map((hit) => [key(hit), hit]));
+    const scored = (hit: Hit): [string, number] => [key(hit), hit.score];
+    const fused = hybrid(words.map(scored), meaning.map(scored), depth);
+    return fused.map(([key, score]) => ({ ...hits.get(key)!, score }));
+  }
+
+  #byMeaning(scope: readonly Held[], vector: Float32Array, depth: number): Hit[] {
+    if (vector.length !== this.dims) throw new RangeError(`The vector has not ${this.dims} dimensions.`);
+    const unit = vector.slice();
+    if (!makeUnit(unit)) return [];
+    const scores = new Float64Array(scope.reduce((rows, held) => rows + held.rows.length, 0));
+    let begin = 0;
+    for (const { matrix, hasVector } of scope) {
+      for (let row = 0; row < hasVector.length; row++) {
+        scores[begin + row] = hasVector[row] ? dot(matrix, row * this.dims, unit) : -Infinity;
+      }
+      begin += hasVector.length;
+    }
+    return top(scope, scores, depth, -Infinity);
+  }
+
+  #within(documentIds: Iterable<string>): Held[] {
+    return [...new Set(documentIds)].flatMap((documentId) => this.#held.get(documentId) ?? []);
+  }
+}
+
+/**
+ * Who names a document asks about it, but perhaps not about it alone: its best passages have every second place, and the
+ * first one, unless the name may be none and others fit far better.
+ */
+function namedByTurns(query: string, scope: readonly Held[], find: (scope: readonly Held[]) => Hit[]): Hit[] {
+  const all = find(scope);
+  const asked = askedAbout(
+    query,
+    scope.map(({ document }) => document),
+  );
+  if (asked.documents.length === 0 || asked.documents.length === scope.length) return all;
+  const named = new Set(asked.documents);
+  const own = find(scope.filter(({ document }) => named.has(document)));
+  const hits = new Map([...own, ...all].map((hit) => [key(hit), hit]));
+  const every = all.map((hit): [string, number] => [key(hit), hit.score]);
+  const ownFirst = asked.surely || !own[0] || goesFirst(key(own[0]), every);
+  const [first, second] = ownFirst ? [own, all] : [all, own];
+  return byTurns(first.map(key), second.map(key)).map((key) => hits.get(key)!);
+}
+
+function byWords(scope: readonly Held[], query: string, depth: number): Hit[] {
+  const scores = bm25(
+    scope.map((held) => held.postings),
+    queryTerms(query),
+  );
+  return top(scope, scores, depth, 0);
+}
+
+function key(hit: Hit): string {
+  return `${hit.held.document.id}#${hit.row}`;
+}
+
+/** The best rows of a scope, whose documents' rows lie one after another. Where a chunk stands breaks a tie. */
+function top(scope: readonly Held[], scores: Float64Array, depth: number, floor: number): Hit[] {
+  const hits: Hit[] = [];
+  let number = 0;
+  let begin = 0;
+  for (const at of best(scores, depth, floor)) {
+    while (at >= begin + scope[number]!.rows.length) begin += scope[number++]!.rows.length;
+    hits.push({ held: scope[number]!, row: at - begin, score: rounded(scores[at]!) });
+  }
+  return hits.sort(inOrder).slice(0, Math.max(depth, 0));
+}
+
+function inOrder(a: Hit, b: Hit): number {
+  return b.score - a.score || compare(a.held.document.id, b.held.document.id) || comparePlaces(a, b);
+}
+
+function comparePlaces(a: Hit, b: Hit): number {
+  const [one, other] = [a.held.rows[a.row]!, b.held.rows[b.row]!];
+  return one.block - other.block || one.chunk.index - other.chunk.index;
+}
+
+/** Every passage once, where it fits best; where else it stands is named beside it. */
+function shownOnce(hits: readonly Hit[], k: number): Result[] {
+  const groups = new Map<string, [Hit, ...Hit[]]>();
+  for (const hit of hits) {
+    const text = said(hit);
+    const group = groups.get(text);
+    if (group) group.push(hit);
+    else groups.set(text, [hit]);
+  }
+  return [...groups.values()].slice(0, Math.max(k, 0)).map(([first, ...others]) => {
+    const { text } = first.held.rows[first.row]!.chunk;
+    return { ...place(first), text, score: first.score, also: others.map(place) };
+  });
+}
+
+function said({ held, row }: Hit): string {
+  let text = held.said.get(row);
+  if (text === undefined) held.said.set(row, (text = sameText(held.rows[row]!.chunk.text)));
+  return text;
+}
+
+function place({ held, row }: Hit): Place {
+  const { block, chunk } = held.rows[row]!;
+  const { id: documentId, filename } = held.document;
+  const { index: chunkIndex, page = null, section = null } = chunk;
+  return { documentId, filename, block, chunkIndex, page, section };
+}
+
+/** Stretch a vector to length 1; false, and zeros, where it points nowhere. */
+function makeUnit(vector: Float32Array): boolean {
+  const length = Math.sqrt(dot(vector, 0, vector));
+  const points = Number.isFinite(length) && length > 0;
+  for (let at = 0; at < vector.length; at++) vector[at] = points ? vector[at]! / length : 0;
+  return points;
+}
+
+/** Four sums side by side: the processor need not wait for one addition to begin the next. */
+function dot(matrix: Float32Array, begin: number, unit: Float32Array): number {
+  let a = 0;
+  let b = 0;
+  let c = 0;
+  let d = 0;
+  const fours = unit.length - (unit.length % 4);
+  for (let at = 0; at < fours; at += 4) {
+    a += matrix[begin + at]! * unit[at]!;
+    b += matrix[begin + at + 1]! * unit[at + 1]!;
+    c += matrix[begin + at + 2]! * unit[at + 2]!;
+    d += matrix[begin + at + 3]! * unit[at + 3]!;
+  }
+  for (let at = fours; at < unit.length; at++) a += matrix[begin + at]! * unit[at]!;
+  return a + b + c + d;
+}

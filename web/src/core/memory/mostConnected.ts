@@ -1,0 +1,20 @@
+/** What of a graph is drawn when all of it would be too much to read. */
+
+import type { EntityDoc, RelationshipDoc } from "../schema/rows.ts";
+
+type Node = Pick<EntityDoc, "id">;
+type Edge = Pick<RelationshipDoc, "fromId" | "toId">;
+
+/** The `most` best connected, in the order that they came in, and the edges between them. */
+export function best<N extends Node, E extends Edge>(nodes: readonly N[], edges: readonly E[], most: number) {
+  const degree = new Map<string, number>();
+  for (const id of edges.flatMap(({ fromId, toId }) => [fromId, toId])) {
+    degree.set(id, (degree.get(id) ?? 0) + 1);
+  }
+  const ranked = nodes.toSorted((a, b) => (degree.get(b.id) ?? 0) - (degree.get(a.id) ?? 0));
+  const drawn = new Set(ranked.slice(0, most).map(({ id }) => id));
+  return {
+    nodes: nodes.filter(({ id }) => drawn.has(id)),
+    edges: edges.filter(({ fromId, toId }) => drawn.has(fromId) && drawn.has(toId)),
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * What a device recalls for a question without the server: its own rows within one scope, by words and by age. The
+ * server (services/recall.py, remind.py) knows meanings as well; the rules of what is recalled at all are the same.
+ */
+
+import { compare } from "../../lib/compareStrings.ts";
+import { asked, ofMoment } from "../text/dates_in_text.ts";
+import { strength } from "./recency.ts";
+import { normalise } from "../text/normalization.ts";
+import type { Recalled } from "../chat/prompt.ts";
+import { DEPTH, Postings, best, bm25, queryTerms, relative } from "../text/ranking.ts";
+import type { EntityDoc, EpisodeDoc, MemoryDoc, ProjectDoc, SessionDoc } from "../schema/rows.ts";
+import { sees, type MemoryScope } from "./scope.ts";
+
+/** Live rows, in no order. */
+export interface Rows {
+  projects: readonly ProjectDoc[];
+  sessions: readonly SessionDoc[];
+  episodes: readonly EpisodeDoc[];
+  memories: readonly MemoryDoc[];
+  entities: readonly EntityDoc[];
+}
+
+interface Candidate {
+  recalled: Recalled;
+  /** The marks of the day when it was said. */
+  day: string;
+  updatedAt: string;
+  pinned: boolean;
+}
+
+const RELEVANCE = 0.7;
+const RECENCY = 0.3;
+
+/** At most `k` rows that share a word with the question, best first. `now`: a time as rows have it. */
+export function recall(query: string, scope: MemoryScope, rows: Rows, now: string, k: number): Recalled[] {
+  const candidates = within(scope, rows);
+  const postings = Postings.ofTexts(candidates.map(({ recalled, day }) => `${day}\n${recalled.text}`));
+  const scores = bm25([postings], queryTerms(`${query} ${asked(query, now)}`));
+  const hits = best(scores, DEPTH, 0).map((at) => [String(at), scores[at]!] as const);
+  return relative(hits)
+    .map(([at, relevance]) => ({ relevance, candidate: candidates[Number(at)]! }))
+    .map(({ relevance, candidate }) => ({
+      recalled: candidate.recalled,
+      score: RELEVANCE * relevance + RECENCY * strength(candidate, Date.parse(now)),
+    }))
+    .sort((a, b) => b.score - a.score || compare(a.recalled.id, b.recalled.id))
+    .slice(0, k)
+    .map(({ recalled }) => recalled);
+}
+
+function within(scope: MemoryScope, rows: Rows): Candidate[] {
+  const projects = new Map(rows.projects.map(({ id, name }) => [id, `project "${name}"`]));
+  const sessions = new Map(
+    rows.sessions
+      .filter(({ projectId }) => sees(scope, projectId))
+      .map(({ id, title }) => [id, `session "${title}"`]),
+  );
+  const placed = (projectId: string | undefined) => projects.get(projectId ?? "") ?? "memory";
+  const said = (sessionIds: readonly string[]) =>
+    sessionIds.map((id) => sessions.get(id)).findLast((title) => title !== undefined);
+  return [
+    ...rows.episodes
+      .filter(
+        ({ sessionId, status }) => sessions.has(sessionId) && (status === "done" || status === "stopped"),
+      )
+      .map((row) => {
+        const text = `${row.userMessage}\n\n${row.aiResponse}`;
+        return candidate("episodes", row, said([row.sessionId])!, text, row.id);
+      }),
+    ...rows.memories
+      .filter(({ projectId, supersededBy }) => sees(scope, projectId) && !supersededBy)
+      .map((row) => candidate("memories", row, said(row.sessionIds) ?? placed(row.projectId), row.text)),
+    ...rows.entities
+      .filter(({ projectId }) => sees(scope, projectId))
+      .map((row) => {
+        const text = `${row.name} (${row.type})${row.notes ? `: ${row.notes}` : ""}`;
+        return candidate("entities", row, placed(row.projectId), text);
+      }),
+  ];
+}
+
+function candidate(
+  kind: string,
+  row: { id: string; createdAt: string; updatedAt: string; pinned?: boolean },
+  session: string,
+  said: string,
+  turn?: string,
+): Candidate {
+  const { id, createdAt, updatedAt, pinned = false } = row;
+  const day = kind === "entities" ? "" : ofMoment(createdAt);
+  const recalled = {
+    id: `${kind}/${id}`,
+    date: updatedAt.slice(0, 10),
+    session,
+    text: normalise(said).trim(),
+    turn,
+  };
+  return { recalled, day, updatedAt, pinned };
+}

@@ -1,0 +1,29 @@
+/** The schemas of schemas/, with the indexes that this device's own questions need. */
+
+import type { RxJsonSchema } from "rxdb/plugins/core";
+import type { Collections } from "../core/schema/rows.ts";
+import documents from "../../../schemas/documents.v0.json";
+import entities from "../../../schemas/entities.v0.json";
+import episodes from "../../../schemas/episodes.v0.json";
+import facts from "../../../schemas/facts.v0.json";
+import memories from "../../../schemas/memories.v0.json";
+import projects from "../../../schemas/projects.v0.json";
+import relationships from "../../../schemas/relationships.v0.json";
+import sessions from "../../../schemas/sessions.v0.json";
+import summaries from "../../../schemas/summaries.v0.json";
+import vectorEmbeddings from "../../../schemas/vectorEmbeddings.v0.json";
+
+export type Schemas = { [Name in keyof Collections]: RxJsonSchema<Collections[Name]> };
+
+export const schemas = {
+  documents,
+  vectorEmbeddings, // of one document: a range of ids, `{documentId}.` and on
+  projects,
+  sessions: { ...sessions, indexes: ["updatedAt"] },
+  episodes: { ...episodes, indexes: [["sessionId", "createdAt"], "createdAt"] },
+  facts,
+  memories,
+  entities,
+  relationships,
+  summaries,
+} as unknown as Schemas;

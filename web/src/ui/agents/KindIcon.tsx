@@ -1,0 +1,40 @@
+/** What kind of step it was, as a sign and as a word. */
+
+import { Group, Text } from "@mantine/core";
+import {
+  IconAlertTriangle,
+  IconBulb,
+  IconFilePlus,
+  IconFileText,
+  IconMessage,
+  IconPencil,
+  IconPlayerPlay,
+  IconSearch,
+  IconTerminal2,
+} from "@tabler/icons-react";
+import type { ObservationKind } from "../../core/agents/observations.ts";
+import { agents as words } from "../words/agents.ts";
+
+const ICONS = {
+  edit: IconPencil,
+  write: IconFilePlus,
+  read: IconFileText,
+  command: IconTerminal2,
+  search: IconSearch,
+  error: IconAlertTriangle,
+  decision: IconBulb,
+  prompt: IconMessage,
+  session: IconPlayerPlay,
+} satisfies Record<ObservationKind, unknown>;
+
+export function KindIcon({ kind }: { kind: ObservationKind }) {
+  const Icon = ICONS[kind];
+  return (
+    <Group component="span" gap={6} wrap="nowrap" flex="none">
+      <Icon size={16} aria-hidden />
+      <Text span size="sm" fw={600}>
+        {words.kinds[kind]}
+      </Text>
+    </Group>
+  );
+}

@@ -1,0 +1,121 @@
+/** Finds conversations, documents, projects, what is remembered, and commands, by a few letters. */
+
+import { createSpotlight, Spotlight } from "@mantine/spotlight";
+import "@mantine/spotlight/styles.css";
+import {
+  IconBrain,
+  IconChevronRight,
+  IconFile,
+  IconFolder,
+  IconMessage,
+  IconSearch,
+} from "@tabler/icons-react";
+import { useEffect, useState } from "react";
+import { useLocation } from "wouter";
+import { beginning } from "../../lib/truncate.ts";
+import { matcher } from "../../core/text/wordMatch.ts";
+import type { Hit } from "../../backend/library/quickSearch.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { find as words } from "../words/find.ts";
+import { useCloseRequest } from "../useCloseRequest.ts";
+import { useCommands } from "./useCommands.ts";
+
+const [store, spotlight] = createSpotlight();
+const DETAIL_MOST = 200; // a fact may be as long as a book
+const GROUPS = [
+  { kind: "session", label: words.sessions, icon: <IconMessage size={18} />, to: (id: string) => `/s/${id}` },
+  {
+    kind: "document",
+    label: words.documents,
+    icon: <IconFile size={18} />,
+    to: (id: string) => `/documents/${id}`,
+  },
+  {
+    kind: "project",
+    label: words.projects,
+    icon: <IconFolder size={18} />,
+    to: (id: string) => `/projects/${id}`,
+  },
+  { kind: "fact", label: words.facts, icon: <IconBrain size={18} />, to: () => "/memory" },
+  { kind: "memory", label: words.memories, icon: <IconBrain size={18} />, to: () => "/memory" },
+] as const;
+
+export default function CommandPalette({ onClose, onKeys }: { onClose: () => void; onKeys: () => void }) {
+  const [, go] = useLocation();
+  useCloseRequest(true, spotlight.close);
+  const [query, setQuery] = useState("");
+  const hits = useHits(query);
+  const commands = useCommands(onKeys).filter(({ label }) => matcher(query)(label));
+  useEffect(() => spotlight.open(), []);
+  useEffect(markFirst, [hits]);
+  return (
+    <Spotlight.Root
+      store={store}
+      query={query}
+      onQueryChange={setQuery}
+      onSpotlightClose={onClose}
+      shortcut={null}
+      attributes={{ content: { "aria-label": words.placeholder } }}
+      scrollable
+    >
+      <Spotlight.Search
+        placeholder={words.placeholder}
+        aria-label={words.placeholder}
+        leftSection={<IconSearch size={20} />}
+      />
+      <Spotlight.ActionsList>
+        {GROUPS.map(({ kind, label, icon, to }) => {
+          const found = hits.filter((hit) => hit.kind === kind);
+          return (
+            found.length > 0 && (
+              <Spotlight.ActionsGroup key={kind} label={label}>
+                {found.map(({ id, title, detail }) => (
+                  <Spotlight.Action
+                    key={id}
+                    label={title}
+                    description={beginning(detail, DETAIL_MOST)}
+                    leftSection={icon}
+                    onClick={() => go(to(id))}
+                  />
+                ))}
+              </Spotlight.ActionsGroup>
+            )
+          );
+        })}
+        {commands.length > 0 && (
+          <Spotlight.ActionsGroup label={words.commands}>
+            {commands.map(({ label, run }) => (
+              <Spotlight.Action
+                key={label}
+                label={label}
+                leftSection={<IconChevronRight size={18} />}
+                onClick={run}
+              />
+            ))}
+          </Spotlight.ActionsGroup>
+        )}
+        {hits.length + commands.length === 0 && <Spotlight.Empty>{words.nothing}</Spotlight.Empty>}
+      </Spotlight.ActionsList>
+    </Spotlight.Root>
+  );
+}
+
+/** Enter takes the first. The library marks it when the words change, and what is found for them comes later. */
+function markFirst(): void {
+  const { listId } = store.getState();
+  const actions = listId ? [...document.querySelectorAll(`#${listId} [data-action]`)] : [];
+  actions.forEach((action, at) => action.toggleAttribute("data-selected", at === 0));
+  store.updateState((state) => ({ ...state, selected: 0 }));
+}
+
+/** What this device has for the words so far; an answer that comes late is dropped. */
+function useHits(query: string): Hit[] {
+  const { desk } = useDesk();
+  const [hits, setHits] = useState<Hit[]>([]);
+  useEffect(() => {
+    let late = false;
+    void desk.find(query).then((found) => late || setHits(found));
+    return () => void (late = true);
+  }, [desk, query]);
+  return hits;
+}

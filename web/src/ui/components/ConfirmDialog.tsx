@@ -1,0 +1,42 @@
+/** Asks before something goes, and says what goes with it. Whoever only presses Enter deletes nothing. */
+
+import { Button, Group, Modal, Stack } from "@mantine/core";
+import type { ReactNode } from "react";
+import { PanelHeader } from "./PanelHeader.tsx";
+import { useCloseRequest } from "../useCloseRequest.ts";
+
+interface Props {
+  opened: boolean;
+  /** What the title and the buttons say. */
+  title: string;
+  cancel: string;
+  confirm: string;
+  onConfirm: () => void;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export function ConfirmDialog({ opened, title, cancel, confirm, onConfirm, onClose, children }: Props) {
+  useCloseRequest(opened, onClose);
+  return (
+    <Modal.Root opened={opened} onClose={onClose} centered>
+      <Modal.Overlay />
+      <Modal.Content>
+        <PanelHeader part={Modal} title={title} close={cancel} />
+        <Modal.Body>
+          <Stack>
+            {children}
+            <Group justify="end">
+              <Button variant="default" onClick={onClose} data-autofocus>
+                {cancel}
+              </Button>
+              <Button variant="light" color="red" onClick={onConfirm}>
+                {confirm}
+              </Button>
+            </Group>
+          </Stack>
+        </Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
+  );
+}

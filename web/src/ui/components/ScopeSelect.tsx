@@ -1,0 +1,30 @@
+/** Everywhere, in no project, or in one of them. */
+
+import { NativeSelect } from "@mantine/core";
+import type { Where } from "../../backend/memory/timeline.ts";
+import { useProjects } from "../projects/useProjects.ts";
+import { memory as words } from "../words/memory.ts";
+
+interface Props {
+  label: string;
+  value: Where;
+  onChange: (where: Where) => void;
+  /** Whether everywhere can be chosen. */
+  everywhere?: boolean;
+}
+
+export function ScopeSelect({ label, value, onChange, everywhere = false }: Props) {
+  const projects = useProjects();
+  return (
+    <NativeSelect
+      label={label}
+      value={value ?? ""}
+      onChange={(event) => onChange(event.currentTarget.value || null)}
+      data={[
+        ...(everywhere ? [{ value: "*", label: words.everywhere }] : []),
+        { value: "", label: words.inPool },
+        ...(projects ?? []).map(({ id, name }) => ({ value: id, label: words.inProject(name) })),
+      ]}
+    />
+  );
+}

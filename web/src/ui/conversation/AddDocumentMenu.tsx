@@ -1,0 +1,40 @@
+/** Documents of the pool that this conversation does not see yet, to be added with one tap. */
+
+import { Button, Menu, Text } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { words } from "../words.ts";
+
+export default function AddDocumentMenu({
+  sessionId,
+  documents,
+}: {
+  sessionId: string;
+  documents: readonly DocumentDoc[];
+}) {
+  const { desk } = useDesk();
+  const others = documents
+    .filter(({ activeSessions }) => !activeSessions.includes(sessionId))
+    .toSorted((a, b) => a.filename.localeCompare(b.filename));
+  return (
+    <Menu position="bottom-start" defaultOpened>
+      <Menu.Target>
+        {/* It takes the place of the one that was pressed, and has the focus again when the menu is closed. */}
+        <Button size="compact-sm" variant="subtle" leftSection={<IconPlus size={14} />} autoFocus>
+          {words.conversation.borrow}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown mah="50dvh" maw="min(30rem, 100vw - 2rem)" style={{ overflowY: "auto" }}>
+        {others.length === 0 && <Menu.Label>{words.conversation.borrowNone}</Menu.Label>}
+        {others.map(({ id, filename }) => (
+          <Menu.Item key={id} onClick={() => void desk.borrowInto(id, sessionId)}>
+            <Text size="sm" truncate title={filename} dir="auto">
+              {filename}
+            </Text>
+          </Menu.Item>
+        ))}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

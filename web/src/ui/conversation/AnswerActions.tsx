@@ -1,0 +1,54 @@
+/** What can be done with an answer, where the hand already is. */
+
+import { ActionIcon, CopyButton, Group } from "@mantine/core";
+import { IconAdjustments, IconCheck, IconCopy, IconPencil, IconRefresh } from "@tabler/icons-react";
+import type { ReactNode } from "react";
+import { QUOTES } from "../../core/chat/citation.ts";
+import { inWords } from "../../core/chat/answerDisplayText.ts";
+import type { EpisodeDoc } from "../../core/schema/rows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { words } from "../words.ts";
+
+interface Props {
+  turn: EpisodeDoc;
+  isLast: boolean;
+  onEdit(): void;
+  onPrompt(): void;
+}
+
+export function AnswerActions({ turn, isLast, onEdit, onPrompt }: Props) {
+  const { desk } = useDesk();
+  const { actions, again, copied, copy, edit, told, wouldBeTold } = words.conversation;
+  return (
+    <Group gap={2} role="group" aria-label={actions}>
+      <CopyButton value={inWords(turn)}>
+        {({ copied: done, copy: take }) => (
+          <Action label={done ? copied : copy} onClick={take}>
+            {done ? <IconCheck size={16} /> : <IconCopy size={16} />}
+          </Action>
+        )}
+      </CopyButton>
+      {isLast && (
+        <Action label={again} onClick={() => void desk.answerAgain(turn.id)}>
+          <IconRefresh size={16} />
+        </Action>
+      )}
+      {isLast && (
+        <Action label={edit} onClick={onEdit}>
+          <IconPencil size={16} />
+        </Action>
+      )}
+      <Action label={turn.model === QUOTES ? wouldBeTold : told} onClick={onPrompt}>
+        <IconAdjustments size={16} />
+      </Action>
+    </Group>
+  );
+}
+
+function Action({ label, onClick, children }: { label: string; onClick(): void; children: ReactNode }) {
+  return (
+    <ActionIcon variant="subtle" color="gray" size="lg" aria-label={label} title={label} onClick={onClick}>
+      {children}
+    </ActionIcon>
+  );
+}

@@ -1,0 +1,74 @@
+/** What is to be said of an answer: who gave it, why it ended, what comes later. */
+
+import { Alert, Button, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { QUOTES } from "../../core/chat/citation.ts";
+import type { SyncKind } from "../../core/sync/syncStatus.ts";
+import type { EpisodeDoc } from "../../core/schema/rows.ts";
+import type { AssistantState, Writing } from "../../backend/chat/answerQuestion.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { words } from "../words.ts";
+import { refused } from "../words/refusals.ts";
+
+/** After so long without a word, nobody is writing an answer any more. */
+const SILENT_MS = 60_000;
+
+interface Props {
+  turn: EpisodeDoc;
+  writing: Writing | undefined;
+  assistant: AssistantState | undefined;
+  kind: SyncKind | undefined;
+  isLast: boolean;
+}
+
+export function AnswerStatus({ turn, writing, assistant, kind, isLast }: Props) {
+  if (writing) return null;
+  if (turn.syncError) return <Alert color="orange">{refused(turn.syncError)}</Alert>;
+  const kept = assistant?.kept[turn.id];
+  if (kept !== undefined) return <Said text={`${words.conversation.kept} ${kept}`} />;
+  if (turn.status === "failed")
+    return <Alert color="red">{words.conversation.failed(turn.aiResponse)}</Alert>;
+  if (turn.status === "stopped") return <Said text={words.conversation.stopped(turn.aiResponse)} />;
+  if (turn.status === "streaming" || (turn.status === "queued" && !turn.model))
+    return <Unfinished turn={turn} />;
+  if (turn.model !== QUOTES) return null;
+  return <Quoted turn={turn} assistant={assistant} kind={kind} isLast={isLast} />;
+}
+
+function Said({ text }: { text: string }) {
+  return (
+    <Text size="sm" c="dimmed" mt="xs">
+      {text}
+    </Text>
+  );
+}
+
+function Unfinished({ turn }: { turn: EpisodeDoc }) {
+  const [silent, setSilent] = useState(false);
+  useEffect(() => {
+    const left = Date.parse(turn.updatedAt) + SILENT_MS - Date.now();
+    const timer = setTimeout(() => setSilent(true), Math.max(left, 0));
+    return () => clearTimeout(timer);
+  }, [turn.updatedAt]);
+  if (!silent) return <Said text={words.conversation.elsewhere} />;
+  const { interrupted, unanswered } = words.conversation;
+  return <Alert color="orange">{turn.aiResponse ? interrupted : unanswered}</Alert>;
+}
+
+/** The latest quotations say whether an assistant can be asked now; all offer to ask it later. */
+function Quoted({ turn, assistant, kind, isLast }: Omit<Props, "writing">) {
+  const { desk } = useDesk();
+  const waits = assistant?.later.includes(turn.id) ?? false;
+  const available = assistant?.known?.available;
+  const { noAnswer, noAssistant } = words.conversation;
+  const said = [noAnswer(turn.citations.length), isLast ? noAssistant(available, kind) : ""].join(" ").trim();
+  if (!available) return <Said text={said} />;
+  return (
+    <>
+      <Said text={waits ? words.conversation.laterOn : said} />
+      <Button size="compact-sm" variant="subtle" px={0} onClick={() => void desk.askLater(turn.id, !waits)}>
+        {waits ? words.conversation.laterOff : words.conversation.later}
+      </Button>
+    </>
+  );
+}

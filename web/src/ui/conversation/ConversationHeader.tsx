@@ -1,0 +1,118 @@
+/** Above the conversation: its title, how it answers, and the documents it has borrowed. */
+
+import { Box, Button, CloseButton, Group, Pill, Text, Title } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { Suspense, useState } from "react";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { words } from "../words.ts";
+import { part } from "../lazyComponent.ts";
+
+const ProjectLink = part(() => import("../projects/ProjectLink.tsx"));
+const ModeControl = part(() => import("./ModeControl.tsx"));
+const AddDocumentMenu = part(() => import("./AddDocumentMenu.tsx"));
+
+/** So many documents are named on a wide screen; on a narrow one, one. */
+const NAMED = 8;
+
+interface Props {
+  sessionId: string;
+  /** Where it is to be once it is a row. */
+  project: string | null;
+  isDeleted: boolean;
+}
+
+export function ConversationHeader({ sessionId, project, isDeleted }: Props) {
+  const session = useRows("sessions", { selector: { id: sessionId } })?.[0];
+  const projectId = session ? session.projectId : project;
+  return (
+    <Box px="md" py="xs" style={{ borderBottom: "1px solid var(--mantine-color-default-border)" }}>
+      <Box maw="var(--reading-width)" mx="auto">
+        <Suspense>{projectId && <ProjectLink id={projectId} />}</Suspense>
+        <Group justify="space-between">
+          <Title order={2} size="h5" lineClamp={2} dir="auto" flex="1 1 5rem">
+            {session?.title ?? words.conversation.untitled}
+          </Title>
+          <Suspense>{session && <ModeControl sessionId={sessionId} mode={session.mode} />}</Suspense>
+        </Group>
+        {!isDeleted && <Documents sessionId={sessionId} />}
+      </Box>
+    </Box>
+  );
+}
+
+function Documents({ sessionId }: { sessionId: string }) {
+  const { desk, account } = useDesk();
+  const documents = useRows("documents") ?? [];
+  const borrowed = documents.filter(({ activeSessions }) => activeSessions.includes(sessionId));
+  const [open, setOpen] = useState(false);
+  const areMany = borrowed.length > NAMED;
+  const folds = borrowed.length > 1 && !open;
+  return (
+    <Group
+      gap="xs"
+      mt={4}
+      mah="30dvh"
+      style={{ overflowY: "auto" }}
+      role="group"
+      aria-label={words.conversation.borrowed}
+    >
+      {borrowed.length > 1 && (
+        <Button
+          size="compact-sm"
+          variant="subtle"
+          {...(areMany ? {} : { hiddenFrom: "sm" })}
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
+        >
+          {words.conversation.borrowedCount(borrowed.length)}
+        </Button>
+      )}
+      {(folds && areMany ? [] : borrowed).map(({ id, filename }) => (
+        <Pill
+          key={id}
+          size="lg"
+          maw="min(16rem, 100%)"
+          {...(folds ? { visibleFrom: "sm" } : {})}
+          styles={{ label: { display: "flex", alignItems: "center" } }}
+        >
+          <Text size="sm" truncate title={filename} dir="auto">
+            {filename}
+          </Text>
+          <CloseButton
+            size="sm"
+            aria-label={words.conversation.giveBack(filename)}
+            onClick={() => void desk.giveBack(id, sessionId)}
+          />
+        </Pill>
+      ))}
+      {documents.length > 0 && <Add sessionId={sessionId} documents={documents} />}
+      {borrowed.length > 0 && !account.limits.searchesDocuments && (
+        <Text size="sm" c="dimmed">
+          {words.conversation.unread}
+        </Text>
+      )}
+    </Group>
+  );
+}
+
+/** The list comes when it is first wanted. */
+function Add({ sessionId, documents }: { sessionId: string; documents: readonly DocumentDoc[] }) {
+  const [wanted, setWanted] = useState(false);
+  const button = (
+    <Button
+      size="compact-sm"
+      variant="subtle"
+      leftSection={<IconPlus size={14} />}
+      onClick={() => setWanted(true)}
+    >
+      {words.conversation.borrow}
+    </Button>
+  );
+  if (!wanted) return button;
+  return (
+    <Suspense fallback={button}>
+      <AddDocumentMenu sessionId={sessionId} documents={documents} />
+    </Suspense>
+  );
+}

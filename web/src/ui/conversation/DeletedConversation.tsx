@@ -1,0 +1,31 @@
+/** A conversation that is deleted while it is open, here or elsewhere: what was said in it now would make it anew. */
+
+import { Anchor, Stack, Text } from "@mantine/core";
+import { useState } from "react";
+import { Link } from "wouter";
+import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { hasDraft } from "../drafts.ts";
+import { words } from "../words.ts";
+
+/** It was there since it was opened, and is not now. */
+export function useDeleted(sessionId: string): boolean {
+  const found = useRows("sessions", { selector: { id: sessionId } });
+  const [wasThere, setWasThere] = useState(false);
+  const isThere = found?.length === 1;
+  if (isThere && !wasThere) setWasThere(true);
+  return wasThere && found?.length === 0;
+}
+
+export function DeletedConversation({ sessionId }: { sessionId: string }) {
+  const { account } = useDesk();
+  const [isKept] = useState(() => hasDraft(account.userId, sessionId));
+  return (
+    <Stack pt="20dvh" gap="xs" role="status">
+      <Text>{words.conversation.deleted}</Text>
+      {isKept && <Text>{words.conversation.deletedKept}</Text>}
+      <Anchor component={Link} href="/">
+        {words.conversation.untitled}
+      </Anchor>
+    </Stack>
+  );
+}

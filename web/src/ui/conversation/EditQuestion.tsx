@@ -1,0 +1,49 @@
+/** The last question, to be asked in other words. Enter asks and Shift Enter breaks the line, as where one writes. */
+
+import { Button, Group, Stack, Textarea } from "@mantine/core";
+import { useState, type KeyboardEvent } from "react";
+import type { EpisodeDoc } from "../../core/schema/rows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { stored } from "../notify.ts";
+import { words } from "../words.ts";
+
+export function EditQuestion({ turn, onDone }: { turn: EpisodeDoc; onDone(): void }) {
+  const { desk } = useDesk();
+  const [text, setText] = useState(turn.userMessage);
+
+  function send() {
+    if (text.trim()) void stored(desk.answerAgain(turn.id, text.trim()), onDone);
+    else onDone();
+  }
+
+  function onKey(event: KeyboardEvent) {
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === "Escape") onDone();
+    if (event.key !== "Enter" || event.shiftKey) return;
+    event.preventDefault();
+    send();
+  }
+
+  return (
+    <Stack component="form" gap="xs">
+      <Textarea
+        autosize
+        data-autofocus
+        autoFocus
+        aria-label={words.conversation.edit}
+        dir="auto"
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        onKeyDown={onKey}
+      />
+      <Group justify="end" gap="xs">
+        <Button size="xs" variant="subtle" onClick={onDone}>
+          {words.conversation.editCancel}
+        </Button>
+        <Button size="xs" onClick={send}>
+          {words.conversation.editSend}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}

@@ -1,0 +1,29 @@
+/** Before the first question. Who has no document yet is shown what to begin with. */
+
+import { Stack, Text, Title } from "@mantine/core";
+import { Suspense } from "react";
+import { useDesk, useRows, useSync } from "../../client/backendClient.tsx";
+import { part } from "../lazyComponent.ts";
+import { words } from "../words.ts";
+
+const GettingStarted = part(() => import("../documents/GettingStarted.tsx"));
+
+export function EmptyConversation({ sessionId }: { sessionId: string }) {
+  const { desk } = useDesk();
+  const documents = useRows("documents", { limit: 1 });
+  // A new device has none either, until it has heard from the server what there is.
+  const isFirst = useSync()?.syncedAt && documents?.length === 0;
+  return (
+    // On a phone the sample would be out of sight below.
+    <Stack pt={isFirst ? { base: 0, sm: "20dvh" } : "20dvh"} gap="xs">
+      <Title order={2}>{words.conversation.emptyTitle}</Title>
+      {isFirst ? (
+        <Suspense>
+          <GettingStarted add={(files) => void desk.addFiles(files, sessionId)} />
+        </Suspense>
+      ) : (
+        <Text c="dimmed">{words.conversation.empty}</Text>
+      )}
+    </Stack>
+  );
+}

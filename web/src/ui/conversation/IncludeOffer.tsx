@@ -1,0 +1,60 @@
+/** "Found 'lease.pdf' among your documents. Include it?": only a yes borrows it. */
+
+import { Alert, Box, Button, Group } from "@mantine/core";
+import { useEffect, useState } from "react";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import style from "./Conversation.module.css";
+import { words } from "../words.ts";
+
+interface Props {
+  message: string;
+  sessionId: string;
+  /** The turn that named them, to be answered again with them. */
+  episodeId: string | undefined;
+  onDone(): void;
+}
+
+export function IncludeOffer({ message, sessionId, episodeId, onDone }: Props) {
+  const { desk } = useDesk();
+  const [found, setFound] = useState<DocumentDoc[]>([]);
+  useEffect(() => {
+    let gone = false;
+    void desk.named(message, sessionId).then((documents) => gone || setFound(documents));
+    return () => void (gone = true);
+  }, [desk, message, sessionId]);
+  if (found.length === 0) return null;
+
+  async function include(documents: readonly DocumentDoc[]) {
+    for (const { id } of documents) await desk.include(id, sessionId);
+    if (episodeId) await desk.answerAgain(episodeId);
+    onDone();
+  }
+
+  return (
+    // Where one writes, and not at the end of what was said, which is out of sight below the room that an answer has.
+    <Box className={style["offer"]} px="md" pb="xs">
+      <Alert
+        role="status"
+        maw="var(--reading-width)"
+        mx="auto"
+        title={words.conversation.found(found.map(({ filename }) => filename))}
+      >
+        <Group gap="xs">
+          <Button size="xs" onClick={() => void include(found)}>
+            {words.conversation.include}
+          </Button>
+          {found.length > 1 &&
+            found.map((document) => (
+              <Button key={document.id} size="xs" variant="light" onClick={() => void include([document])}>
+                {words.conversation.includeOne(document.filename)}
+              </Button>
+            ))}
+          <Button size="xs" variant="subtle" onClick={onDone}>
+            {words.conversation.notNow}
+          </Button>
+        </Group>
+      </Alert>
+    </Box>
+  );
+}

@@ -1,0 +1,17 @@
+/** Says that no more statements are extracted from this chat. */
+
+import { Text } from "@mantine/core";
+import { SESSION_MEMORIES_MAX } from "../../core/memory/extraction.ts";
+import { useRows } from "../../client/backendClient.tsx";
+import { words } from "../words.ts";
+
+export function MemoryLimitNotice({ sessionId }: { sessionId: string }) {
+  const selector = { source: "extracted", sessionIds: sessionId, supersededBy: { $exists: false } };
+  const found = useRows("memories", { selector, limit: SESSION_MEMORIES_MAX })?.length ?? 0;
+  if (found < SESSION_MEMORIES_MAX) return null;
+  return (
+    <Text size="sm" c="dimmed">
+      {words.conversation.memoryFull(SESSION_MEMORIES_MAX)}
+    </Text>
+  );
+}

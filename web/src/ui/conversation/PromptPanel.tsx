@@ -1,0 +1,100 @@
+/** For the curious: what went into the prompt of an answer, against its budgets, and what was left out. */
+
+import { Blockquote, Button, Code, CopyButton, Progress, Skeleton, Stack, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { QUOTES } from "../../core/chat/citation.ts";
+import { readableOf } from "../../core/text/stripMarkdown.ts";
+import type { Made } from "../../backend/chat/prompt_context.ts";
+import type { Told } from "../../backend/chat/assistantClient.ts";
+import { SidePanel } from "../components/SidePanel.tsx";
+import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { said } from "../errorMessage.ts";
+import { words } from "../words.ts";
+import { prompt } from "../words/prompt.ts";
+
+const PARTS = ["system", "state", "volatile", "rag"] as const;
+
+export default function PromptPanel({ episodeId, onClose }: { episodeId: string; onClose(): void }) {
+  const { desk } = useDesk();
+  const [told, setTold] = useState<Told | null>();
+  useEffect(() => void desk.told(episodeId).then(setTold), [desk, episodeId]);
+  const turn = useRows("episodes", { selector: { id: episodeId } })?.[0];
+  const isQuotes = turn?.model === QUOTES;
+  return (
+    <SidePanel
+      title={isQuotes ? words.conversation.wouldBeTold : prompt.title}
+      close={prompt.close}
+      onClose={onClose}
+    >
+      {isQuotes && <Would episodeId={episodeId} />}
+      {turn && !isQuotes && told === null && <Text>{prompt.gone}</Text>}
+      {told && !isQuotes && <Bars told={told} given={told.citations} />}
+    </SidePanel>
+  );
+}
+
+/** No assistant was asked: what one would be told, to be read, or taken to another. */
+function Would({ episodeId }: { episodeId: string }) {
+  const { desk } = useDesk();
+  const [made, setMade] = useState<Made | null>();
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    void desk.wouldBeTold(episodeId).then(setMade, (error: unknown) => setProblem(said(error)));
+  }, [desk, episodeId]);
+  if (problem) return <Text role="alert">{problem}</Text>;
+  if (made === undefined) return <Skeleton h={240} aria-label={prompt.making} role="status" />;
+  if (made === null) return <Text>{prompt.cannot}</Text>;
+  return (
+    <Stack>
+      <Text size="sm">{prompt.made}</Text>
+      <Bars told={made} />
+      <CopyButton value={made.prompt}>
+        {({ copied, copy }) => (
+          <Button variant="light" me="auto" onClick={copy}>
+            {copied ? prompt.copied : prompt.copy}
+          </Button>
+        )}
+      </CopyButton>
+      <Code block dir="auto" style={{ whiteSpace: "pre-wrap" }}>
+        {made.prompt}
+      </Code>
+    </Stack>
+  );
+}
+
+interface BarsProps {
+  told: Pick<Told, "tokens" | "budget" | "dropped">;
+  given?: Told["citations"];
+}
+
+function Bars({ told, given: passages = [] }: BarsProps) {
+  const { source } = words.conversation;
+  return (
+    <Stack>
+      {PARTS.map((part) => {
+        const [used, budget] = [told.tokens[part], told.budget[part]];
+        const label = `${prompt[part]}: ${prompt.used(used, budget)}`;
+        return (
+          <div key={part}>
+            <Text size="sm">{label}</Text>
+            <Progress value={budget ? (100 * used) / budget : 0} aria-label={label} />
+          </div>
+        );
+      })}
+      <Text size="sm" c="dimmed">
+        {prompt.dropped(told.dropped)} {prompt.hint}
+      </Text>
+      {passages.length > 0 && <Text fw={600}>{prompt.passages}</Text>}
+      {passages.map((given) => (
+        <Blockquote
+          key={`${given.documentId}.${given.block}/${given.chunkIndex}`}
+          p="sm"
+          cite={source(given)}
+          styles={{ root: { fontSize: "var(--mantine-font-size-sm)" } }}
+        >
+          {readableOf(given.filename, given.text)}
+        </Blockquote>
+      ))}
+    </Stack>
+  );
+}

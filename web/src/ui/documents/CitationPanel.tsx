@@ -1,0 +1,50 @@
+/** The passage behind a citation, on its page. Load it lazily. */
+
+import { Anchor, Skeleton, Stack, Text } from "@mantine/core";
+import { Link } from "wouter";
+import { around, marked } from "../../core/documents/documentPages.ts";
+import type { Citation } from "../../core/chat/citation.ts";
+import { SidePanel } from "../components/SidePanel.tsx";
+import { useChunks, useRows } from "../../client/backendClient.tsx";
+import { reading } from "../words/reading.ts";
+import { HighlightedText } from "./HighlightedText.tsx";
+import { passageLink } from "./passageLink.ts";
+
+interface CitationPanelProps {
+  citation: Citation;
+  onClose: () => void;
+}
+
+export default function CitationPanel({ citation, onClose }: CitationPanelProps) {
+  return (
+    <SidePanel title={citation.filename} close={reading.close} onClose={onClose}>
+      <Cited citation={citation} />
+    </SidePanel>
+  );
+}
+
+function Cited({ citation }: { citation: Citation }) {
+  const rows = useRows("documents", { selector: { id: citation.documentId } });
+  const chunks = useChunks(citation.documentId);
+  if (!rows || !chunks) return <Skeleton h={240} aria-label={reading.loading} role="status" />;
+  if (rows.length === 0) return <Text c="dimmed">{reading.gone}</Text>;
+  const index = citation.chunkIndex ?? null;
+  const pieces = index === null ? [] : around(chunks, index);
+  return (
+    <Stack gap="sm">
+      {citation.page !== undefined && (
+        <Text size="sm" c="dimmed">
+          {reading.page(citation.page)}
+        </Text>
+      )}
+      <Anchor component={Link} href={passageLink(citation)} size="sm" py={10}>
+        {reading.open}
+      </Anchor>
+      {pieces.length > 0 ? (
+        <HighlightedText filename={citation.filename} text={marked(pieces, index)} />
+      ) : (
+        <Text c="dimmed">{chunks.length > 0 ? reading.passageGone : reading.textComing}</Text>
+      )}
+    </Stack>
+  );
+}

@@ -1,0 +1,31 @@
+/** Files that are dropped anywhere, and what becomes of those that are on their way. */
+
+import { Center, Portal, Text } from "@mantine/core";
+import { useRoute } from "wouter";
+import { useDesk, useUploads, useWriting } from "../../client/backendClient.tsx";
+import { uploads as words } from "../words/uploads.ts";
+import classes from "./documents.module.css";
+import { UploadTray } from "./UploadTray.tsx";
+import { useFileDrop } from "./useFileDrop.ts";
+
+export default function DropZone() {
+  const { desk } = useDesk();
+  const tasks = useUploads() ?? [];
+  const isAnswering = Object.keys(useWriting() ?? {}).length > 0; // known here before there is a tray
+  const [inSession, session] = useRoute<{ id: string }>("/s/:id");
+  const over = useFileDrop((files) => void desk.addFiles(files, inSession ? session.id : null));
+  return (
+    <>
+      {over && (
+        <Portal>
+          <Center className={classes.drop}>
+            <Text size="xl" fw={600}>
+              {inSession ? words.dropInto : words.drop}
+            </Text>
+          </Center>
+        </Portal>
+      )}
+      {tasks.length > 0 && <UploadTray tasks={tasks} isAnswering={isAnswering} />}
+    </>
+  );
+}

@@ -1,0 +1,27 @@
+/** Text with a passage marked in it, which comes into view. */
+
+import { Text } from "@mantine/core";
+import { useEffect, useRef } from "react";
+import type { Marked } from "../../core/documents/documentPages.ts";
+import { readableOf } from "../../core/text/stripMarkdown.ts";
+import { reading } from "../words/reading.ts";
+import classes from "./documents.module.css";
+
+export function HighlightedText({ filename, text }: { filename: string; text: Marked }) {
+  const [before, passage, after] = readableOf(filename, text.before, text.passage, text.after);
+  const mark = useRef<HTMLElement>(null);
+  useEffect(() => {
+    mark.current?.scrollIntoView({ block: "center" }); // newer browsers return a promise, which is no clean-up
+  }, [passage]);
+  return (
+    <Text component="div" className={classes.text} dir="auto">
+      {before}
+      {passage && (
+        <mark ref={mark} aria-label={reading.passage}>
+          {passage}
+        </mark>
+      )}
+      {after}
+    </Text>
+  );
+}

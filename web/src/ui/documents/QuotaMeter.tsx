@@ -1,0 +1,96 @@
+/** How much room there is: documents of the most, bytes of the tier. From 90 on, what to delete. */
+
+import { Alert, Badge, Button, Group, Progress, Stack, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { counted } from "../../core/documents/documentList.ts";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { suggested, WARN_FROM } from "../../core/documents/cleanup_candidates.ts";
+import type { Usage } from "../../storage/deviceDatabase.ts";
+import { useDesk, useSync } from "../../client/backendClient.tsx";
+import { documents as words } from "../words/documents.ts";
+
+export const SUGGESTED = 5;
+
+interface QuotaMeterProps {
+  documents: readonly DocumentDoc[];
+  onChoose: () => void;
+}
+
+export function QuotaMeter({ documents, onChoose }: QuotaMeterProps) {
+  const { account } = useDesk();
+  const live = useSync()?.kind === "live";
+  const { held, onlyHere } = counted(documents);
+  const usage = useUsage(`${held} ${live}`);
+  const { limits, tier } = account;
+  const said = [
+    words.meter.documents(held, limits.documents),
+    usage && words.meter.bytes(usage.bytes, limits.storageBytes),
+  ].filter(Boolean);
+  return (
+    <Stack gap="xs" component="section" aria-label={words.meter.label}>
+      <Group justify="space-between" gap="xs">
+        <Text size="sm">
+          {said.join(" · ")}
+          {usage && !live && (
+            <Text span c="dimmed">
+              {` (${words.meter.asOf(usage.at)})`}
+            </Text>
+          )}
+        </Text>
+        <Badge variant="default" tt="none">
+          {words.meter.tier(tier)}
+        </Badge>
+      </Group>
+      <Progress
+        size="sm"
+        value={(100 * held) / limits.documents}
+        color={held >= WARN_FROM ? "orange" : "teal"}
+        aria-label={words.meter.documents(held, limits.documents)}
+      />
+      {onlyHere > 0 && (
+        <Text size="sm" c="dimmed">
+          {words.meter.onlyHere(onlyHere)}
+        </Text>
+      )}
+      {held >= WARN_FROM && (
+        <Warning documents={documents} left={limits.documents - held} onChoose={onChoose} />
+      )}
+    </Stack>
+  );
+}
+
+function Warning({ documents, left, onChoose }: QuotaMeterProps & { left: number }) {
+  const unused = suggested(
+    documents.filter(({ syncError }) => !syncError),
+    SUGGESTED,
+  );
+  const latest = unused
+    .map(({ lastAccessedAt }) => lastAccessedAt)
+    .sort()
+    .at(-1);
+  return (
+    <Alert variant="default" p="sm">
+      <Text size="sm">
+        {words.meter.room(left)} {latest && words.meter.suggested(unused.length, latest)}
+      </Text>
+      <Text size="sm" c="dimmed" lineClamp={2}>
+        {unused.map(({ filename }) => filename).join(", ")}
+      </Text>
+      <Button size="sm" variant="default" mt="xs" onClick={onChoose}>
+        {words.meter.choose}
+      </Button>
+    </Alert>
+  );
+}
+
+/** As the server counts; asked again when `key` changes. */
+function useUsage(key: string): Usage | null {
+  const { desk } = useDesk();
+  const [usage, setUsage] = useState<Usage | null>(null);
+  useEffect(() => {
+    let gone = false;
+    void desk.usage().then((answer) => void (gone || setUsage(answer)));
+    return () => void (gone = true);
+  }, [desk, key]);
+  return usage;
+}

@@ -1,0 +1,74 @@
+/** The text of a document. What is out of view is not laid out. */
+
+import { Box, Group, NativeSelect, Skeleton, Stack, Text, Title } from "@mantine/core";
+import { memo, useMemo } from "react";
+import { marked, pageNumbers, stretches, type Stretch } from "../../core/documents/documentPages.ts";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { useChunks } from "../../client/backendClient.tsx";
+import { reading } from "../words/reading.ts";
+import classes from "./documents.module.css";
+import { HighlightedText } from "./HighlightedText.tsx";
+
+interface ReaderProps {
+  document: Pick<DocumentDoc, "id" | "filename">;
+  passage: number | null;
+}
+
+export function Reader({ document: { id, filename }, passage }: ReaderProps) {
+  const chunks = useChunks(id);
+  const parts = useMemo(() => stretches(chunks ?? []), [chunks]);
+  const pages = useMemo(() => pageNumbers(chunks ?? []), [chunks]);
+  if (!chunks) return <Skeleton h="60dvh" aria-label={reading.loading} role="status" />;
+  if (chunks.length === 0) return <Text c="dimmed">{reading.textComing}</Text>;
+  return (
+    <Stack gap="md" component="section" aria-label={reading.text}>
+      {pages.length > 1 && <Jump pages={pages} />}
+      {passage !== null && !chunks.some(({ index }) => index === passage) && (
+        <Text c="dimmed">{reading.passageGone}</Text>
+      )}
+      <Box maw="var(--reading-width)">
+        {parts.map((stretch) => {
+          const here = stretch.pieces.some(({ index }) => index === passage);
+          return <Part key={stretch.key} {...{ filename, stretch }} passage={here ? passage : null} />;
+        })}
+      </Box>
+    </Stack>
+  );
+}
+
+interface PartProps {
+  filename: string;
+  stretch: Stretch;
+  passage: number | null;
+}
+
+const Part = memo(function Part({ filename, stretch, passage }: PartProps) {
+  const { begins, pieces } = stretch;
+  return (
+    <Box className={classes.stretch} pb="md" {...(begins === undefined ? {} : { id: idOf(begins) })}>
+      {begins !== undefined && (
+        <Title order={3} size="sm" c="dimmed" py="sm">
+          {reading.page(begins)}
+        </Title>
+      )}
+      <HighlightedText filename={filename} text={marked(pieces, passage)} />
+    </Box>
+  );
+});
+
+function Jump({ pages }: { pages: readonly number[] }) {
+  return (
+    <Group className={classes.toolbar} gap="xs" py="xs">
+      <NativeSelect
+        size="md"
+        aria-label={reading.jump}
+        data={pages.map((page) => ({ value: String(page), label: reading.page(page) }))}
+        onChange={(event) => {
+          document.getElementById(idOf(Number(event.currentTarget.value)))?.scrollIntoView();
+        }}
+      />
+    </Group>
+  );
+}
+
+const idOf = (page: number) => `page-${page}`;

@@ -1,0 +1,56 @@
+/** One file on its way. */
+
+import { Anchor, Box, Button, CloseButton, Group, Progress, Text } from "@mantine/core";
+import { Link } from "wouter";
+import { isOver, isUnfinished, isWorthAnotherTry, type Task } from "../../core/documents/uploadTask.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { uploads as words } from "../words/uploads.ts";
+
+export function UploadRow({ task }: { task: Task }) {
+  const { desk } = useDesk();
+  const { id, name, stage, done, of, documentId } = task;
+  const said = words.stage(task);
+  return (
+    <Box component="li" py={4}>
+      <Group wrap="nowrap" gap="xs" justify="space-between" mih={44}>
+        <Box miw={0} flex={1}>
+          {stage === "done" && documentId ? (
+            <Anchor
+              component={Link}
+              href={`/documents/${documentId}`}
+              size="sm"
+              dir="auto"
+              truncate
+              display="block"
+            >
+              {name}
+            </Anchor>
+          ) : (
+            <Text size="sm" truncate dir="auto">
+              {name}
+            </Text>
+          )}
+          <Text size="xs" c={stage === "failed" ? "red" : "dimmed"}>
+            {said}
+          </Text>
+        </Box>
+        {(isUnfinished(task) || isWorthAnotherTry(task)) && (
+          <Button
+            size="sm"
+            variant="default"
+            aria-label={words.againWith(name)}
+            onClick={() => void desk.uploadAgain(id)}
+          >
+            {words.again}
+          </Button>
+        )}
+        {!isOver(task) && (
+          <CloseButton size={44} aria-label={words.cancel(name)} onClick={() => void desk.cancelUpload(id)} />
+        )}
+      </Group>
+      {!isOver(task) && of > 0 && (
+        <Progress size="xs" value={(100 * done) / of} aria-label={`${name}: ${said}`} />
+      )}
+    </Box>
+  );
+}

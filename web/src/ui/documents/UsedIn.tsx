@@ -1,0 +1,27 @@
+/** The conversations that use a document, by name. */
+
+import { Anchor, Text } from "@mantine/core";
+import { Fragment } from "react";
+import { Link } from "wouter";
+import { documents as words } from "../words/documents.ts";
+
+const SHOWN = 3;
+
+export function UsedIn({ ids, titles }: { ids: readonly string[]; titles: ReadonlyMap<string, string> }) {
+  const known = ids.filter((id) => titles.has(id));
+  const more = ids.length - Math.min(SHOWN, known.length);
+  return (
+    <Text size="sm" c="dimmed">
+      {ids.length === 0 ? words.unborrowed : `${words.borrowedBy} `}
+      {known.slice(0, SHOWN).map((id, at) => (
+        <Fragment key={id}>
+          {at > 0 && ", "}
+          <Anchor component={Link} href={`/s/${id}`} size="sm" underline="always" dir="auto">
+            {titles.get(id)}
+          </Anchor>
+        </Fragment>
+      ))}
+      {more > 0 && ids.length > 0 && `${known.length > 0 ? ", " : ""}${words.more(more)}`}
+    </Text>
+  );
+}

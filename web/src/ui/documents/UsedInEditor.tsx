@@ -1,0 +1,87 @@
+/** Which conversations use a document: lent and taken back by hand. */
+
+import { ActionIcon, Anchor, Button, Group, NativeSelect, Paper, Stack, Text, Title } from "@mantine/core";
+import { IconX } from "@tabler/icons-react";
+import { useState } from "react";
+import { Link } from "wouter";
+import type { DocumentDoc } from "../../core/schema/rows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { reading } from "../words/reading.ts";
+
+interface UsedInEditorProps {
+  document: DocumentDoc;
+  titles: ReadonlyMap<string, string>;
+}
+
+export function UsedInEditor({ document: { id, activeSessions }, titles }: UsedInEditorProps) {
+  const { desk } = useDesk();
+  return (
+    <Stack gap="xs" component="section" aria-label={reading.sessions}>
+      <Title order={3} size="h5">
+        {reading.sessions}
+      </Title>
+      {activeSessions.length === 0 && (
+        <Text size="sm" c="dimmed">
+          {reading.noSessions}
+        </Text>
+      )}
+      <Group gap="xs">
+        {activeSessions.map((sessionId) => {
+          const title = titles.get(sessionId) ?? reading.unknownSession;
+          return (
+            <Paper key={sessionId} withBorder maw="100%">
+              <Group gap={0} wrap="nowrap">
+                <Anchor component={Link} href={`/s/${sessionId}`} size="sm" ps="sm" dir="auto" truncate>
+                  {title}
+                </Anchor>
+                <ActionIcon
+                  size={44}
+                  variant="transparent"
+                  color="gray"
+                  aria-label={reading.giveBack(title)}
+                  onClick={() => void desk.giveBack(id, sessionId)}
+                >
+                  <IconX size={16} />
+                </ActionIcon>
+              </Group>
+            </Paper>
+          );
+        })}
+      </Group>
+      <Lend documentId={id} borrowed={activeSessions} titles={titles} />
+    </Stack>
+  );
+}
+
+interface LendProps {
+  documentId: string;
+  borrowed: readonly string[];
+  titles: ReadonlyMap<string, string>;
+}
+
+function Lend({ documentId, borrowed, titles }: LendProps) {
+  const { desk } = useDesk();
+  const [chosen, setChosen] = useState("");
+  const others = [...titles].filter(([id]) => !borrowed.includes(id));
+  if (others.length === 0) return null;
+
+  async function lend() {
+    setChosen("");
+    await desk.borrow(documentId, chosen);
+  }
+
+  return (
+    <Group gap="xs">
+      <NativeSelect
+        size="md"
+        aria-label={reading.choose}
+        data={[{ value: "", label: reading.choose }, ...others.map(([value, label]) => ({ value, label }))]}
+        value={chosen}
+        onChange={(event) => setChosen(event.currentTarget.value)}
+      />
+      <Button size="md" variant="light" disabled={!chosen} onClick={() => void lend()}>
+        {reading.lend}
+      </Button>
+    </Group>
+  );
+}

@@ -1,0 +1,33 @@
+/** What a statement said before: each can be used again. */
+
+import { Button, Group, Paper } from "@mantine/core";
+import type { MemoryDoc } from "../../core/schema/rows.ts";
+import { ExpandableText } from "../components/ExpandableText.tsx";
+import { PlainList } from "../components/PlainList.tsx";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { memory as words } from "../words/memory.ts";
+import { StatementSource } from "./StatementSource.tsx";
+
+export function EarlierVersions({ earlier }: { earlier: readonly MemoryDoc[] }) {
+  const memory = useMemoryApi();
+  return (
+    <PlainList mt="xs">
+      {earlier.map((one) => (
+        <Paper key={one.id} component="li" bg="var(--mantine-color-default-hover)" p="sm">
+          <ExpandableText text={one.text} />
+          <StatementSource memory={one} placed={false} />
+          <Group justify="end" mt={4}>
+            <Button
+              size="compact-sm"
+              variant="default"
+              aria-label={words.useEarlierOf(one.text)}
+              onClick={() => void memory((desk) => desk.chooseEarlier(one.id))}
+            >
+              {words.useEarlier}
+            </Button>
+          </Group>
+        </Paper>
+      ))}
+    </PlainList>
+  );
+}

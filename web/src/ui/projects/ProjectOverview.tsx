@@ -1,0 +1,74 @@
+/** What a project came to so far, written by the assistant on demand. */
+
+import { Alert, Button, Group, Loader, Paper, Stack, Text } from "@mantine/core";
+import { Answer } from "../conversation/Answer.tsx";
+import { useRows } from "../../client/backendClient.tsx";
+import { said } from "../errorMessage.ts";
+import { Section } from "../components/Section.tsx";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { useNow } from "../useNow.ts";
+import { ago } from "../words/count.ts";
+import { projects } from "../words/projects.ts";
+import { useProjectOverview } from "./useProjectOverview.ts";
+
+const words = projects.overview;
+const NO_CITATIONS: never[] = [];
+
+export function ProjectOverview({ projectId }: { projectId: string }) {
+  const memory = useMemoryApi();
+  const state = useProjectOverview(projectId);
+  const summaries = useRows("summaries", { selector: { projectId, sessionId: { $exists: false } } });
+  const overview = summaries?.toSorted((a, b) => b.updatedAt.localeCompare(a.updatedAt))[0];
+  const write = () => void memory((desk) => desk.writeOverview(projectId));
+  return (
+    <Section title={words.title} hint={words.hint}>
+      {overview && (
+        <Paper withBorder p="md">
+          <Answer text={overview.content} citations={NO_CITATIONS} onCitation={() => {}} />
+          <Text size="xs" c="dimmed" mt="sm">
+            {words.written(overview.updatedAt)}
+          </Text>
+        </Paper>
+      )}
+      {summaries && !overview && state?.kind !== "writing" && <Text c="dimmed">{words.none}</Text>}
+      <div aria-live="polite">
+        {state?.kind === "writing" && (
+          <Writing since={state.since} onStop={() => void memory((desk) => desk.stopOverview(projectId))} />
+        )}
+        {state?.kind === "failed" && (
+          <Alert color="orange" variant="light" title={words.failed}>
+            {said(state)}
+          </Alert>
+        )}
+      </div>
+      {state?.kind !== "writing" && (
+        <Group>
+          <Button variant="default" onClick={write}>
+            {overview ? words.again : words.write}
+          </Button>
+        </Group>
+      )}
+    </Section>
+  );
+}
+
+function Writing({ since, onStop }: { since: string; onStop: () => void }) {
+  const now = useNow();
+  return (
+    <Paper withBorder p="md">
+      <Stack gap="xs">
+        <Group wrap="nowrap">
+          <Loader type="dots" size="sm" />
+          <Text size="sm">
+            {words.writing} {words.since(ago(since, now))}
+          </Text>
+        </Group>
+        <Group>
+          <Button size="compact-md" variant="default" onClick={onStop}>
+            {words.stop}
+          </Button>
+        </Group>
+      </Stack>
+    </Paper>
+  );
+}

@@ -1,0 +1,83 @@
+/** The accounts that have rows on this device, each in a database of its own. */
+
+import { Alert, Badge, Button, Group, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import type { KnownAccount } from "../../storage/deviceDatabase.ts";
+import { door, useDesk } from "../../client/backendClient.tsx";
+import { forgetDrafts } from "../drafts.ts";
+import { PlainList } from "../components/PlainList.tsx";
+import { said } from "../errorMessage.ts";
+import { Section } from "../components/Section.tsx";
+import { settings as words } from "../words/settings.ts";
+
+export function DeviceAccounts() {
+  const { account } = useDesk();
+  const [accounts, setAccounts] = useState<KnownAccount[]>([]);
+  const look = () => void door.keptAccounts().then(setAccounts);
+  useEffect(look, []);
+  return (
+    <Section title={words.devices} hint={words.switch}>
+      <PlainList gap="sm">
+        {accounts.map((kept) =>
+          kept.userId === account.userId ? (
+            <Group key={kept.userId} component="li" justify="space-between">
+              <Text>{kept.email}</Text>
+              <Badge variant="light">{words.thisOne}</Badge>
+            </Group>
+          ) : (
+            <Kept key={kept.userId} kept={kept} onRemoved={look} />
+          ),
+        )}
+      </PlainList>
+    </Section>
+  );
+}
+
+function Kept({ kept: { email, userId }, onRemoved }: { kept: KnownAccount; onRemoved: () => void }) {
+  const [asking, setAsking] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<string>();
+
+  async function remove() {
+    setBusy(true);
+    setProblem(undefined);
+    try {
+      await door.removeKept(userId);
+      forgetDrafts(userId);
+      onRemoved();
+    } catch (error) {
+      setProblem(said(error));
+      setBusy(false);
+    }
+  }
+
+  return (
+    <li>
+      <Group justify="space-between">
+        <Text>{email}</Text>
+        <Button
+          size="compact-md"
+          variant="subtle"
+          color="red"
+          aria-label={words.removeOf(email)}
+          onClick={() => setAsking(true)}
+        >
+          {words.remove}
+        </Button>
+      </Group>
+      {asking && (
+        <Alert color="red" mt="xs" role="alert">
+          <Text size="sm">{problem ?? words.removeSure(email)}</Text>
+          <Group gap="xs" mt="xs">
+            <Button size="compact-md" color="red" loading={busy} onClick={() => void remove()}>
+              {words.remove}
+            </Button>
+            <Button size="compact-md" variant="default" onClick={() => setAsking(false)} autoFocus>
+              {words.cancel}
+            </Button>
+          </Group>
+        </Alert>
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,59 @@
+/** What can be done with one conversation of the list; loaded when it is first wanted. */
+
+import { Button, Group, NativeSelect } from "@mantine/core";
+import type { SessionDoc } from "../../core/schema/rows.ts";
+import { useRows } from "../../client/backendClient.tsx";
+import { useMemoryApi } from "../../client/useMemoryApi.ts";
+import { words } from "../words.ts";
+import { RenameSession } from "./RenameSession.tsx";
+
+interface Props {
+  session: SessionDoc;
+  doing: "choosing" | "renaming";
+  onRename(): void;
+  onDelete(): void;
+  onDone(): void;
+}
+
+export default function SessionActions({ session, doing, onRename, onDelete, onDone }: Props) {
+  if (doing === "renaming") return <RenameSession session={session} onDone={onDone} />;
+  return (
+    <Group gap="xs" px="sm" pb="xs" onKeyDown={({ key }) => key === "Escape" && onDone()}>
+      <Button size="compact-sm" variant="light" onClick={onRename} autoFocus>
+        {words.places.rename}
+      </Button>
+      <Button size="compact-sm" variant="light" color="red" onClick={onDelete}>
+        {words.places.delete}
+      </Button>
+      <MoveSession session={session} onDone={onDone} />
+    </Group>
+  );
+}
+
+function MoveSession({ session, onDone }: Pick<Props, "session" | "onDone">) {
+  const memory = useMemoryApi();
+  const projects = useRows("projects");
+  if (!projects?.length) return null;
+
+  async function move(projectId: string) {
+    onDone();
+    await memory((desk) => desk.moveSession(session.id, projectId || null));
+  }
+
+  return (
+    <NativeSelect
+      size="xs"
+      w="100%"
+      label={words.places.inProject}
+      aria-label={words.places.projectOf(session.title)}
+      value={session.projectId ?? ""}
+      onChange={(event) => void move(event.currentTarget.value)}
+      data={[
+        { value: "", label: words.places.noProject },
+        ...projects
+          .toSorted((a, b) => a.name.localeCompare(b.name))
+          .map(({ id, name }) => ({ value: id, label: name })),
+      ]}
+    />
+  );
+}

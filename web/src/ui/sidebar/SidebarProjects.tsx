@@ -1,0 +1,75 @@
+/** The projects on the left, each with its conversations when it is opened. */
+
+import { ActionIcon, Group, NavLink } from "@mantine/core";
+import { useState } from "react";
+import { Link, useRoute } from "wouter";
+import { latestFirst } from "../../core/chat/sortByLastUse.ts";
+import type { ProjectDoc, SessionDoc } from "../../core/schema/rows.ts";
+import { Chevron } from "../components/Chevron.tsx";
+import { useRows } from "../../client/backendClient.tsx";
+import { usePending } from "../pendingDeletes.ts";
+import { SessionRow } from "./SessionRow.tsx";
+import { PlainList } from "../components/PlainList.tsx";
+import { projects as words } from "../words/projects.ts";
+import classes from "../projects/projects.module.css";
+import { useProjects } from "../projects/useProjects.ts";
+
+export default function SidebarProjects() {
+  const projects = useProjects();
+  if (!projects?.length) return null;
+  return (
+    <PlainList gap={0} aria-label={words.title}>
+      {projects.map((project) => (
+        <ProjectPlace key={project.id} project={project} />
+      ))}
+    </PlainList>
+  );
+}
+
+function ProjectPlace({ project: { id, name } }: { project: ProjectDoc }) {
+  const [here] = useRoute(`/projects/${id}/:part?`);
+  const [opened, setOpened] = useState(false);
+  return (
+    <li>
+      <Group gap={0} wrap="nowrap">
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size={32}
+          className={classes["touch"]!}
+          aria-label={words.open(name)}
+          aria-expanded={opened}
+          onClick={() => setOpened(!opened)}
+        >
+          <Chevron />
+        </ActionIcon>
+        <NavLink
+          component={Link}
+          href={`/projects/${id}`}
+          label={name}
+          px={6}
+          miw={0}
+          active={here}
+          color="gray"
+          aria-current={here ? "page" : undefined}
+          noWrap
+        />
+      </Group>
+      {opened && <Sessions projectId={id} />}
+    </li>
+  );
+}
+
+function Sessions({ projectId }: { projectId: string }) {
+  const pending = usePending();
+  const sessions: SessionDoc[] | undefined = useRows("sessions", { selector: { projectId } });
+  return (
+    <PlainList gap={0} ps="md">
+      {latestFirst(sessions ?? [])
+        .filter(({ id }) => !pending.has(id))
+        .map((session) => (
+          <SessionRow key={session.id} session={session} />
+        ))}
+    </PlainList>
+  );
+}

@@ -1,0 +1,81 @@
+/** Words that gave way to another device's change or delete. They are kept until somebody has decided. */
+
+import { Blockquote, Box, Button, CopyButton, Group, Text, Title } from "@mantine/core";
+import { useState } from "react";
+import type { LostText } from "../../storage/deviceDatabase.ts";
+import type { Collections } from "../../core/schema/rows.ts";
+import { nameOf } from "../../core/schema/rowText.ts";
+import { useDesk, useRows } from "../../client/backendClient.tsx";
+import { PlainList } from "../components/PlainList.tsx";
+import { said } from "../errorMessage.ts";
+import { words } from "../words.ts";
+import { row as names } from "../words/rows.ts";
+
+export function ConflictLosers({ lost }: { lost: LostText[] }) {
+  return (
+    <Box component="section">
+      <Title order={2} size="h6">
+        {words.sync.lostTitle}
+      </Title>
+      <PlainList gap="md">
+        {lost.map((one) => (
+          <Lost key={one.id} lost={one} />
+        ))}
+      </PlainList>
+    </Box>
+  );
+}
+
+function Lost({ lost }: { lost: LostText }) {
+  const { desk } = useDesk();
+  const [problem, setProblem] = useState<string>();
+  const collection = lost.collection as keyof Collections;
+  const text = Object.values(lost.fields).join("\n\n");
+  // A value or a note alone does not say whose it is: its row does, as it is now.
+  const row = useRows(collection, { selector: { id: lost.rowId } })?.[0];
+  const name = nameOf(collection, lost.fields) || nameOf(collection, { ...row }) || names[collection];
+  return (
+    <li>
+      <Text size="sm">{told(lost, name)}</Text>
+      <Blockquote p="xs" my={4} fz="sm" style={{ whiteSpace: "pre-wrap" }}>
+        <Text size="sm" lineClamp={6}>
+          {text}
+        </Text>
+      </Blockquote>
+      <Group gap="xs">
+        <CopyButton value={text}>
+          {({ copied, copy }) => (
+            <Button size="compact-sm" variant="light" onClick={copy}>
+              {copied ? words.sync.copied : words.sync.copy}
+            </Button>
+          )}
+        </CopyButton>
+        {!lost.gone && (
+          <Button
+            size="compact-sm"
+            variant="light"
+            onClick={() => void desk.restoreLost(lost.id).catch((error: unknown) => setProblem(said(error)))}
+          >
+            {words.sync.useMine}
+          </Button>
+        )}
+        <Button size="compact-sm" variant="subtle" onClick={() => void desk.dismissLost(lost.id)}>
+          {words.sync.dismiss}
+        </Button>
+      </Group>
+      {problem && (
+        <Text role="alert" size="sm">
+          {problem}
+        </Text>
+      )}
+    </li>
+  );
+}
+
+/** Why it is kept here. A question that the server never had was not deleted itself: its conversation was. */
+function told({ gone, collection }: LostText, name: string): string {
+  if (!gone) return words.sync.lost(name);
+  return gone === "unsent" && collection === "episodes"
+    ? words.sync.lostTurn(name)
+    : words.sync.lostGone(name);
+}

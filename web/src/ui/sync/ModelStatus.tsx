@@ -1,0 +1,71 @@
+/** How far the model is that finds by meaning, and what goes on without it. */
+
+import { Box, Button, Progress, Text } from "@mantine/core";
+import { useEffect, useState } from "react";
+import type { ModelState } from "../../backend/library/embeddingModel.ts";
+import { useDesk, useModel } from "../../client/backendClient.tsx";
+import { bytes } from "../words/measures.ts";
+import { model as words } from "../words/model.ts";
+
+const LOOK_MS = 3_000;
+
+export function ModelStatus() {
+  const { desk } = useDesk();
+  const model = useModel();
+  const reembedding = useReembedding();
+  if (!model) return null;
+  return (
+    <Box>
+      <Text size="sm">{told(model)}</Text>
+      {model.kind === "loading" && model.total > 0 && (
+        <>
+          <Progress value={(model.loaded / model.total) * 100} aria-label={words.title} my={4} />
+          <Text size="xs" c="dimmed">
+            {speed(model)}
+          </Text>
+        </>
+      )}
+      {model.kind === "failed" && (
+        <Button size="compact-sm" variant="light" onClick={() => void desk.loadModel()}>
+          {words.again}
+        </Button>
+      )}
+      {reembedding && (
+        <Text size="sm" c="dimmed">
+          {words.reembedding(reembedding.done, reembedding.of)}
+        </Text>
+      )}
+    </Box>
+  );
+}
+
+function told(model: ModelState): string {
+  if (model.kind === "loading") return words.loading(model.loaded, model.total);
+  return model.kind === "ready" ? words.ready(model.id) : words[model.kind];
+}
+
+function speed({ loaded, since }: Extract<ModelState, { kind: "loading" }>): string {
+  const seconds = (Date.now() - since) / 1000;
+  return seconds > 1 ? words.speed(loaded / seconds) : bytes(loaded);
+}
+
+/** While the server changes its model: asked again as long as somebody looks. */
+function useReembedding(): { done: number; of: number } | null {
+  const { desk } = useDesk();
+  const [progress, setProgress] = useState<{ done: number; of: number } | null>(null);
+  useEffect(() => {
+    let gone = false;
+    const look = () =>
+      desk.profile().then(
+        ({ reembedding }) => void (gone || setProgress(reembedding)),
+        () => {}, // offline: what was known last stays
+      );
+    void look();
+    const timer = setInterval(() => void look(), LOOK_MS);
+    return () => {
+      gone = true;
+      clearInterval(timer);
+    };
+  }, [desk]);
+  return progress;
+}

@@ -1,0 +1,71 @@
+/** What the server did not take: why, and what one can do. */
+
+import { Box, Button, Group, Text, Title } from "@mantine/core";
+import { Link } from "wouter";
+import { needsRoom } from "../../core/documents/documentList.ts";
+import type { RefusedRow } from "../../backend/sync/rejectedRows.ts";
+import { useDesk } from "../../client/backendClient.tsx";
+import { PlainList } from "../components/PlainList.tsx";
+import { words } from "../words.ts";
+import { refused } from "../words/refusals.ts";
+import { row as names } from "../words/rows.ts";
+import { useDismissed } from "./useDismissed.ts";
+
+const SHOWN = 20;
+
+export function RejectedRows({ rows, onGo }: { rows: RefusedRow[]; onGo: () => void }) {
+  const { desk } = useDesk();
+  return (
+    <Box component="section">
+      <Group justify="space-between">
+        <Title order={2} size="h6">
+          {words.sync.refusedTitle}
+        </Title>
+        {rows.length > 1 && (
+          <Button size="compact-sm" variant="subtle" onClick={() => void desk.tryRefusedAgain()}>
+            {words.sync.tryAll}
+          </Button>
+        )}
+      </Group>
+      <PlainList gap="sm">
+        {rows.slice(0, SHOWN).map((row) => (
+          <Refused key={`${row.collection}/${row.id}`} row={row} onGo={onGo} />
+        ))}
+      </PlainList>
+    </Box>
+  );
+}
+
+function Refused({ row, onGo }: { row: RefusedRow; onGo: () => void }) {
+  const { desk } = useDesk();
+  const { collection, id } = row;
+  const [isKept, keep] = useDismissed(`${collection}/${id}`, row.at);
+  const asks = needsRoom(row) && !isKept;
+  return (
+    <li>
+      <Text size="sm" fw={600}>
+        {row.name || names[collection]}
+      </Text>
+      {!isKept && <Text size="sm">{refused(row)}</Text>}
+      <Group gap="xs" mt={4}>
+        <Button
+          size="compact-sm"
+          variant="light"
+          onClick={() => void desk.tryRefusedAgain({ collection, id })}
+        >
+          {words.sync.tryAgain}
+        </Button>
+        {asks && (
+          <>
+            <Button size="compact-sm" variant="subtle" component={Link} href="/documents" onClick={onGo}>
+              {words.sync.chooseDelete}
+            </Button>
+            <Button size="compact-sm" variant="subtle" onClick={keep}>
+              {words.sync.keepHere}
+            </Button>
+          </>
+        )}
+      </Group>
+    </li>
+  );
+}

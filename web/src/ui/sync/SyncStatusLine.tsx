@@ -1,0 +1,68 @@
+/** One line of truth about sync, always visible. A tap tells more. */
+
+import { Box, Text, UnstyledButton, VisuallyHidden } from "@mantine/core";
+import { Suspense, useEffect, useState } from "react";
+import { besides, headline, told, type Said, type Told } from "../../core/sync/syncStatus.ts";
+import { useLost, useRefused, useSync } from "../../client/backendClient.tsx";
+import classes from "./SyncStatusLine.module.css";
+import { useNow } from "../useNow.ts";
+import { words } from "../words.ts";
+import { ago } from "../words/count.ts";
+import { part } from "../lazyComponent.ts";
+
+const SyncDetails = part(() => import("./SyncDetails.tsx"));
+/** Who listens need not hear of each change that it is sent, which takes less. */
+const LASTING_MS = 2_000;
+const ATTENTION: Said[] = ["signed-out", "outdated", "full", "only-here", "refused", "lost"];
+
+export function SyncStatusLine() {
+  const sync = useSync();
+  const refused = useRefused() ?? [];
+  const lost = useLost() ?? [];
+  const now = Math.max(useNow(), Date.parse(sync?.syncedAt ?? "") || 0);
+  const [opened, setOpened] = useState(false);
+  if (!sync) return null;
+  const known = { ...sync, refused: refused.map((row) => row.collection), lost: lost.length };
+  const [{ said }, others] = [headline(known), besides(known)];
+  const when = sync.syncedAt ? ago(sync.syncedAt, now) : "";
+  const line = [headline(known), ...others].map(({ said, n }) => words.sync.line[said](n, when)).join(" · ");
+  const isUrgent = [said, ...others.map(({ said }) => said)].some((said) => ATTENTION.includes(said));
+  return (
+    <Box pos="relative" miw={0}>
+      <UnstyledButton
+        className={classes["line"]!}
+        data-attention={isUrgent || undefined}
+        title={line}
+        data-said={said}
+        aria-haspopup="dialog"
+        aria-expanded={opened}
+        onClick={() => setOpened(true)}
+      >
+        <Text span size="sm" lh={1.25} lineClamp={2}>
+          {line}
+        </Text>
+      </UnstyledButton>
+      <Announced said={said} />
+      {opened && (
+        <Suspense>
+          <SyncDetails {...{ sync, refused, lost, said }} onClose={() => setOpened(false)} />
+        </Suspense>
+      )}
+    </Box>
+  );
+}
+
+/** Says nothing other than the line. Ages are left out: who listens need not hear every half minute. */
+function Announced({ said }: { said: Said }) {
+  const [before, setBefore] = useState<Told>({ said, holds: true });
+  const now = told(before, said);
+  if (now !== before) setBefore(now);
+  useEffect(() => {
+    const timer = setTimeout(
+      () => setBefore((before) => (before.said === said ? before : { said, holds: true })),
+      LASTING_MS,
+    );
+    return () => clearTimeout(timer);
+  }, [said]);
+  return <VisuallyHidden role="status">{now.holds && words.sync.said[now.said]}</VisuallyHidden>;
+}
