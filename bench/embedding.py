@@ -29,7 +29,7 @@ from onnx import TensorProto, helper
 from measure import median, percentile
 from targets.base import Unavailable
 from targets.install import sentence_transformers_peer
-from vademecum.engines.onnx import fetch, known
+from vademecum.engines.onnx import download, pinned_models
 from vademecum.engines.onnx.embedder import Embedder
 from weights import offline_folder, texts
 
@@ -228,7 +228,9 @@ def main() -> int:
     source = offline_folder()
     peer = None
     with tempfile.TemporaryDirectory(prefix="vademecum-bench-embedding-") as place:
-        embedder = Embedder(fetch.prepare_from_folder(known.ALL_MINILM, source, Path(place)), workers=CORES)
+        embedder = Embedder(
+            download.prepare_from_folder(pinned_models.ALL_MINILM, source, Path(place)), workers=CORES
+        )
         try:
             if not chosen.alone:
                 peer = SentenceTransformers(sentence_transformers_peer(ROOT), source, CORES)

@@ -406,7 +406,7 @@ def arguments() -> argparse.Namespace:
 
 def main() -> None:
     given = arguments()
-    script = [sys.executable, "-m", "server.endpoint"]
+    script = [sys.executable, "-m", "server.scripted_llm"]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "tests")}
     model = subprocess.Popen(script, env=env, stdout=subprocess.PIPE, text=True)
     try:

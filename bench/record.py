@@ -27,7 +27,7 @@ from threading import Lock
 import httpx
 
 from measure import percentile
-from vademecum.services import local
+from vademecum.services.accounts import local_auth
 
 PROGRAM = str(Path(sys.executable).with_name("vademecum"))
 COMMAND = [PROGRAM, "record"]
@@ -84,14 +84,14 @@ class Server:
                 self._process.kill()
                 self._process.wait()
 
-    def _start(self) -> local.Door:
+    def _start(self) -> local_auth.Door:
         words = [PROGRAM, "serve", "--port", "0", "--data", str(self._data)]
         self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return self._door()
 
-    def _door(self) -> local.Door:
+    def _door(self) -> local_auth.Door:
         assert self._process is not None
-        while (door := local.read(self._data)) is None or door.pid != self._process.pid:
+        while (door := local_auth.read(self._data)) is None or door.pid != self._process.pid:
             assert self._process.poll() is None, "the server ended"
             time.sleep(0.01)
         return door

@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 
 from vademecum.engines.onnx.embedder import QUESTIONS, Embedder
-from vademecum.model import ranking
-from vademecum.model.chunk import chunk
-from vademecum.model.ranking import Postings, best, bm25, lift, query_terms
+from vademecum.model.documents.chunking import chunk
+from vademecum.model.text import ranking
+from vademecum.model.text.ranking import Postings, best, bm25, lift, query_terms
 
 ROOT = Path(__file__).resolve().parent.parent
 SEED = 7

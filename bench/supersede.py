@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.model.supersede import may_repeat, same_form
+from vademecum.model.memory.deduplication import may_repeat, same_form
 
 THRESHOLDS = (0.80, 0.85, 0.88, 0.90, 0.91, 0.92, 0.93, 0.94, 0.96)
 Scored = tuple[float, str, str, float]  # cosine, both texts, what people gave

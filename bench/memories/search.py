@@ -31,10 +31,10 @@ from targets.wire import push_body
 from vademecum.app import open_parts
 from vademecum.engines.lance import Block, Chunk
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.model.collections import Registry
-from vademecum.model.recollection import pieces
-from vademecum.model.scope import Everything, InProject, MemoryScope
-from vademecum.services.parts import Parts
+from vademecum.model.memory.indexable_text import pieces
+from vademecum.model.memory.scope import Everything, InProject, MemoryScope
+from vademecum.model.schema.collections import Registry
+from vademecum.services.runtime.container import Parts
 from vademecum.settings import Settings
 
 PROJECTS = 10

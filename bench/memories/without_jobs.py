@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vademecum.cli.main import main
-from vademecum.services import recall_index
+from vademecum.services.memory import memory_index
 
 if __name__ == "__main__":
-    recall_index.is_news = lambda changes: False
+    memory_index.is_news = lambda changes: False
     main()

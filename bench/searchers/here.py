@@ -10,7 +10,7 @@ import numpy as np
 from searchers.base import Searcher, document_name, document_number
 from searchers.data import DIMS, DOCUMENTS, Vectors
 from vademecum.engines.lance import Block, Chunk, MatrixCache, VectorIndex
-from vademecum.model.collections import BLOCK_CHUNKS
+from vademecum.model.schema.collections import BLOCK_CHUNKS
 
 PAGE = 50  # blocks the indexer writes at a time
 

@@ -1,4 +1,4 @@
-"""The application: its routes, and its life around the parts that `services/open_parts` opens. It alone sees all layers."""
+"""The application: its routes, and its life around the parts that `services/runtime/composition` opens. It alone sees all layers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,46 +12,39 @@ from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
 
 from vademecum.errors import VademecumError
-from vademecum.http import accounts as account_routes
-from vademecum.http import (
-    agents,
-    answer,
-    context,
-    documents,
-    everything,
-    mcp,
+from vademecum.http.auth import Authentication, renew_cookie
+from vademecum.http.head_requests import answer_head
+from vademecum.http.openapi.routes import openapi_config, page_files
+from vademecum.http.parameters import DEPENDENCIES, refuse_packed
+from vademecum.http.problem_details import HANDLERS
+from vademecum.http.request_priority import answering
+from vademecum.http.routes import answer, documents, models, prompt_context, search, sync
+from vademecum.http.routes import llm_jobs as job_routes
+from vademecum.http.routes import model_change as reembed_routes
+from vademecum.http.routes.accounts import accounts as account_routes
+from vademecum.http.routes.accounts import my_data
+from vademecum.http.routes.agents import agents, mcp, observations
+from vademecum.http.routes.memory import (
+    entities,
+    episodes,
     memories,
-    memory_entities,
-    memory_episodes,
-    memory_sessions,
-    memory_summaries,
-    models,
-    observations,
-    operations,
     projects,
     recall,
-    search,
-    summarise,
-    sync,
+    sessions,
+    summaries,
+    summarize,
 )
-from vademecum.http import jobs as job_routes
-from vademecum.http import local as local_routes
-from vademecum.http import reembed as reembed_routes
-from vademecum.http.answering import answering
-from vademecum.http.asked import DEPENDENCIES, refuse_packed
-from vademecum.http.auth import Authentication, renew_cookie
-from vademecum.http.head import answer_head
-from vademecum.http.headers import protect
-from vademecum.http.openapi import openapi_config, page_files
-from vademecum.http.problems import HANDLERS
-from vademecum.http.web_app import page_routes
-from vademecum.model.collections import Registry
-from vademecum.services.accounts import finish_leaving
-from vademecum.services.clock import now_iso
-from vademecum.services.open_parts import open_parts
-from vademecum.services.parts import Parts
-from vademecum.services.places import share_threads
-from vademecum.services.tokens import forgetting_expired
+from vademecum.http.routes.operations import health_metrics
+from vademecum.http.routes.operations import local_admin as local_routes
+from vademecum.http.routes.operations.static_app import page_routes
+from vademecum.http.security_headers import protect
+from vademecum.model.schema.collections import Registry
+from vademecum.services.accounts.accounts import finish_leaving
+from vademecum.services.accounts.tokens import forgetting_expired
+from vademecum.services.runtime.clock import now_iso
+from vademecum.services.runtime.composition import open_parts
+from vademecum.services.runtime.concurrency_limits import share_threads
+from vademecum.services.runtime.container import Parts
 from vademecum.settings import Settings
 
 
@@ -123,26 +116,26 @@ def create_app(
             *documents.ROUTES,
             *search.ROUTES,
             *recall.ROUTES,
-            *context.ROUTES,
+            *prompt_context.ROUTES,
             *answer.ROUTES,
             *job_routes.ROUTES,
-            *summarise.ROUTES,
+            *summarize.ROUTES,
             *models.ROUTES,
-            memory_sessions.delete_by_id_route,
+            sessions.delete_by_id_route,
             projects.delete_route,
-            *everything.ROUTES,
+            *my_data.ROUTES,
             projects.export_route,
             *projects.ROUTES,
-            *memory_sessions.ROUTES,
-            *memory_episodes.ROUTES,
-            *memory_entities.ROUTES,
-            *memory_summaries.ROUTES,
+            *sessions.ROUTES,
+            *episodes.ROUTES,
+            *entities.ROUTES,
+            *summaries.ROUTES,
             *memories.ROUTES,
             *agents.ROUTES,
             projects.merge_route,
             *observations.ROUTES,
             *account_routes.ROUTES,
-            *operations.ROUTES,
+            *health_metrics.ROUTES,
             *reembed_routes.ROUTES,
             *local_routes.ROUTES,
             *mcp.ROUTES,

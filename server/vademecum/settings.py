@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Meta
 
 from vademecum.errors import BadRequest
-from vademecum.model import defaults
-from vademecum.model.collections import ObservationKind
-from vademecum.model.endpoint import base_address
-from vademecum.model.limits import Limits, Tier
-from vademecum.model.observation import KEPT_DAYS
+from vademecum.model.agents.observations import KEPT_DAYS
+from vademecum.model.chat.endpoint_url import base_address
+from vademecum.model.schema import constants
+from vademecum.model.schema.collections import ObservationKind
+from vademecum.model.sync.quotas import Limits, Tier
 
 MB = 2**20
 UPLOAD_MAX = 64 * MB  # of a multipart body
@@ -26,11 +26,11 @@ FILE_MAX = 63 * MB  # of a file in one, whatever a tier allows
 
 
 def default_data() -> Path:
-    return Path(defaults.default_data(os.environ, str(Path.home())))
+    return Path(constants.default_data(os.environ, str(Path.home())))
 
 
 def default_models() -> Path:
-    return Path(defaults.default_models(os.environ, str(Path.home())))
+    return Path(constants.default_models(os.environ, str(Path.home())))
 
 
 def default_tiers() -> dict[Tier, Limits]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.hooked import Agent
+from cli.agents.hooked_agent import Agent
 
 
 @pytest.fixture

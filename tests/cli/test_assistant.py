@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from cli.home import ROOT, Home, upload
+from cli.command_runner import ROOT, Home, upload
 from property.rows import episode, session
-from server.endpoint import MODEL
-from server.extracting import REPLY
+from server.memory.extracting_server import REPLY
+from server.scripted_llm import MODEL
 
 KEY = "sk-canary-0123456789"
 CANARY = "Zanzibarquokka"
@@ -25,7 +25,7 @@ def scripted(folder, *rules):
     script = folder / "rules.json"
     script.write_text(json.dumps(rules))
     process = subprocess.Popen(
-        [sys.executable, "-m", "server.endpoint", str(script)],
+        [sys.executable, "-m", "server.scripted_llm", str(script)],
         env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
         stdout=subprocess.PIPE,
         text=True,

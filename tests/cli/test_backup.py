@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import duckdb
 import pytest
 
-from cli.home import MODELS, Home, live, rows, upload
+from cli.command_runner import MODELS, Home, live, rows, upload
 
 T = "2026-01-01T00:00:00.000Z"
 PATH = "/v1/sync/documents/0/pull"

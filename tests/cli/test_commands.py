@@ -12,9 +12,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.home import COMMAND, TOKEN, Home
-from vademecum.cli.group import main
-from vademecum.services import local
+from cli.command_runner import COMMAND, TOKEN, Home
+from vademecum.cli.commands import main
+from vademecum.services.accounts import local_auth
 
 LEASE = "The lease ends on the thirty-first of March. The tenant gives notice three months before."
 RECIPE = "Beat four eggs with sugar and flour, and bake the cake for forty minutes."
@@ -368,5 +368,5 @@ def test_a_session_name_that_cannot_be_is_refused_in_words_for_a_person(tmp_path
 def test_a_link_leads_to_a_server_that_runs_and_never_to_one_that_a_crash_has_left(tmp_path):
     home = Home(tmp_path / "data")
     home.add("ada@example.org")
-    local.publish(home.data, local.Door("http://127.0.0.1:29999", 1, "secret"))
+    local_auth.publish(home.data, local_auth.Door("http://127.0.0.1:29999", 1, "secret"))
     assert home.ok("user", "link", "ada@example.org").out.startswith("http://127.0.0.1:8787/")

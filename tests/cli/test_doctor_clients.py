@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cli.home import Home
+from cli.command_runner import Home
 
 EMAIL = "ada@example.org"
 

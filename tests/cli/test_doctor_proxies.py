@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from cli.home import Home
-from unlimited import RATES_JSON
+from cli.command_runner import Home
+from no_rate_limits import RATES_JSON
 
 LIMIT = 200  # reads a minute
 

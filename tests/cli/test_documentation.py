@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cli.home import MODELS, ROOT, Home
+from cli.command_runner import MODELS, ROOT, Home
 from vademecum import errors
 from vademecum.app import create_app
 from vademecum.settings import Rates, Settings, default_tiers

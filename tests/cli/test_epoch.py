@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.home import Home
+from cli.command_runner import Home
 
 PULL = "/v1/sync/facts/0/pull"
 

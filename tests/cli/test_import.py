@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.home import COMMAND, MODELS, Home
+from cli.command_runner import COMMAND, MODELS, Home
 from property.rows import document, session
-from server.house import browser, house, run
-from vademecum.cli.door import Desk
+from server.in_process_server import browser, house, run
+from vademecum.cli.api_client import Desk
 from vademecum.cli.import_ import _embedded, _progress, find
 
 WHO = ("--user", "ada@example.org", "--session", "s1")

@@ -9,11 +9,11 @@ from random import Random
 import msgspec
 import pytest
 
-from cli.home import Home
-from unit.onnx.bert import write_source
-from vademecum.engines.onnx import fetch, known
+from cli.command_runner import Home
+from unit.engines.onnx.numpy_bert import write_source
+from vademecum.engines.onnx import download, pinned_models
 
-SMALL, SLOW = known.ALL_MINILM.id, known.E5_SMALL.id
+SMALL, SLOW = pinned_models.ALL_MINILM.id, pinned_models.E5_SMALL.id
 SHAPES = {SMALL: {}, SLOW: {"hidden_size": 192, "num_hidden_layers": 12, "intermediate_size": 768}}
 
 
@@ -22,10 +22,10 @@ def installed(tmp_path_factory):
     """Two models under the names of the known ones: a quick one, and one that is slow enough to be interrupted."""
     folder = tmp_path_factory.mktemp("models")
     for name, shape in SHAPES.items():
-        source, real = tmp_path_factory.mktemp(name), known.get(name)
+        source, real = tmp_path_factory.mktemp(name), pinned_models.get(name)
         made = write_source(source, name, **shape)
         named = msgspec.structs.replace(made, revision=real.revision, prefixes=real.prefixes)
-        fetch.prepare_from_folder(named, source, folder)
+        download.prepare_from_folder(named, source, folder)
     return folder
 
 

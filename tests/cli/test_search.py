@@ -1,6 +1,6 @@
 """What `vademecum search` prints: the part that was found, and what the answer could not know."""
 
-from cli.home import Home
+from cli.command_runner import Home
 from property.rows import block, document
 from vademecum.cli.excerpt import excerpt
 from vademecum.cli.search import notes

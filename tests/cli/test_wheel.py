@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from vademecum.services import local
+from vademecum.services.accounts import local_auth
 
 ROOT = Path(__file__).parents[2]
 START_S = 60
@@ -97,7 +97,7 @@ class Installed:
     def door(self, process):
         """Where the server listens, once it does."""
         until = time.monotonic() + START_S
-        while (door := local.read(self.data)) is None or door.pid != process.pid:
+        while (door := local_auth.read(self.data)) is None or door.pid != process.pid:
             assert process.poll() is None, self.data.with_suffix(".log").read_text()
             assert time.monotonic() < until, "the server does not come up"
             time.sleep(0.05)
@@ -178,5 +178,5 @@ def test_an_installed_wheel_serves_syncs_and_reads_files(installed):
 
 
 def test_an_installed_wheel_knows_the_package_of_the_fallback_model(installed):
-    program = "from vademecum.cli.install import offline_lock; print(offline_lock().read_text())"
+    program = "from vademecum.cli.install_model import offline_lock; print(offline_lock().read_text())"
     assert installed.run("python", "-c", program) == (ROOT / "requirements-offline.lock").read_text().strip()

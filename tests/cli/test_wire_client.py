@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 
-from cli.home import Home
+from cli.command_runner import Home
 from cli.wire_client import Client
-from soon import soon_outside
+from wait_until import soon_outside
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from vademecum.model.chunk import chunk, document_text, utf16_length
-from vademecum.model.normalise import for_tokenizer, normalise
+from vademecum.model.documents.chunking import chunk, document_text, utf16_length
+from vademecum.model.text.normalization import for_tokenizer, normalise
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "unit"))

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { withOwnServer } from "./app.ts";
 
-/** As in tests/server/endpoint.py: the first whose `when` stands in the question answers it. */
+/** As in tests/server/scripted_llm.py: the first whose `when` stands in the question answers it. */
 export interface Rule {
   when: string;
   say: string[];
@@ -27,7 +27,7 @@ export function withAssistant(rules: readonly Rule[], extractionDaily = 0): void
   beforeAll(async () => {
     const file = join(mkdtempSync(join(tmpdir(), "vademecum-rules-")), "rules.json");
     writeFileSync(file, JSON.stringify(rules));
-    model = spawn(".venv/bin/python", ["-m", "server.endpoint", file], {
+    model = spawn(".venv/bin/python", ["-m", "server.scripted_llm", file], {
       env: { ...process.env, PYTHONPATH: "tests:server" },
       stdio: ["ignore", "pipe", "inherit"],
     });

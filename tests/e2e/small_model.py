@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from unit.onnx.bert import write_source
-from vademecum.engines.onnx import fetch
+from unit.engines.onnx.numpy_bert import write_source
+from vademecum.engines.onnx import download
 
 if __name__ == "__main__":
     several = (("e5-small-v2", 2**16), ("before", 2**10))
     for name, words in (("e5-small-v2", 2**10),) if "--smallest" in sys.argv else several:
         with TemporaryDirectory() as source:
             known = write_source(Path(source), name=name, vocab_size=words)
-            fetch.prepare_from_folder(known, Path(source), Path(sys.argv[1]))
+            download.prepare_from_folder(known, Path(source), Path(sys.argv[1]))

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from faults.served import Served
+from faults.server_process import Served
 from faults.test_io_errors import DEPTH, Disk, shim
 
 __all__ = ["shim"]

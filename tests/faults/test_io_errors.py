@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from faults.served import Served
+from faults.server_process import Served
 from property.rows import fact
 
 KINDS = {"fsync": errno.EIO, "write": errno.EIO}

@@ -8,11 +8,11 @@ from random import Random
 
 import httpx
 
-from faults.served import Served
-from faults.slowly import fsync_slowly
+from faults.server_process import Served
+from faults.slow_disk import fsync_slowly
 from property.rows import dead, fact
-from soon import soon
-from vademecum.services.erase import scan
+from vademecum.services.data.erase import scan
+from wait_until import soon
 
 
 def test_kill_during_an_erasure_leaves_no_deleted_byte(tmp_path: Path) -> None:

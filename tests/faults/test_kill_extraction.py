@@ -17,9 +17,9 @@ from typing import Any
 
 import httpx
 
-from faults.served import Served
+from faults.server_process import Served
 from property.rows import episode, project, session
-from server.endpoint import MODEL, Model, Rule, speaking
+from server.scripted_llm import MODEL, Model, Rule, speaking
 
 ROUNDS = 40 if os.environ.get("SOAK") else 6
 TURNS = 5  # a round

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import httpx
 
-from faults.served import Served
-from server.agents.acting import APP, event
+from faults.server_process import Served
+from server.agents.agent_events import APP, event
 
 EMAIL = "ada@example.org"
 EVENTS = 1500

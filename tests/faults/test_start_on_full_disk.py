@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from faults.served import PLAIN, START_S, Served
+from faults.server_process import PLAIN, START_S, Served
 from faults.test_io_errors import live, push, pushed, shim
 from property.rows import fact
-from soon import soon
-from vademecum.services import local
+from vademecum.services.accounts import local_auth
+from wait_until import soon
 
 __all__ = ["shim"]
 NAME = "full-disk"
@@ -66,7 +66,7 @@ def test_server_starts_with_a_full_disk_and_answers_reads(tmp_path: Path, shim: 
         assert await push(client, ada, fact("late")) == 503
         make_room(control)
         await pushed(client, ada, fact("late"))
-        await soon(lambda: local.read(served.data) is not None)
+        await soon(lambda: local_auth.read(served.data) is not None)
         assert served.process is not None and served.process.poll() is None
         await client.aclose()
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.home import MODELS, Home
+from cli.command_runner import MODELS, Home
 from library.fetch import NotFetched, fetch, missing, sources, unpack
 
 SOAK = bool(os.environ.get("SOAK"))

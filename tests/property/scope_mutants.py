@@ -19,7 +19,9 @@ from vademecum import services
 ASKING = {"sees", "is_within", "in_scope", "_is_within", "keys_within", "keys_in", "check_within", "_check_within", "_row_within", "_ids"}  # fmt: skip
 MAKING = {"InProject", "home"}
 MAKERS = ("scope", "agent_scope")  # the modules in which scopes are made
-ALL = ast.parse("__import__('vademecum.model.scope').model.scope.Everything()", mode="eval").body
+ALL = ast.parse(
+    "__import__('vademecum.model.memory.scope').model.memory.scope.Everything()", mode="eval"
+).body
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class Mutant:
 
 
 def mutants() -> list[Mutant]:
-    names = sorted(one.name for one in pkgutil.iter_modules(services.__path__))
-    modules = [importlib.import_module(f"{services.__name__}.{name}") for name in names]
+    found = pkgutil.walk_packages(services.__path__, f"{services.__name__}.")
+    modules = [importlib.import_module(one.name) for one in found if not one.ispkg]
     return [mutant for module in modules for mutant in _of_module(module)]
 
 

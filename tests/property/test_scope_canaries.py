@@ -8,11 +8,11 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from property.books import Books, canaries_in
-from property.canary_readings import read_everywhere
-from property.canary_steps import STEPS, furnish, heard_by_the_model
-from server.extracting import extracting
-from server.house import House, run
+from property.canary_actions import STEPS, furnish, heard_by_the_model
+from property.canary_reads import read_everywhere
+from property.expected_memory import Books, canaries_in
+from server.in_process_server import House, run
+from server.memory.extracting_server import extracting
 
 USERS = 1_000 if os.environ.get("SOAK") else 3
 BATCHES = 2

@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 from random import Random
 
-from property.books import Books
-from property.canary_readings import read_everywhere
-from property.canary_steps import connect, furnish, heard_by_the_model, move, summarise
-from property.canary_tampering import tamper_everywhere
+from property.canary_actions import connect, furnish, heard_by_the_model, move, summarise
+from property.canary_id_probes import tamper_everywhere
+from property.canary_reads import read_everywhere
+from property.expected_memory import Books
 from property.scope_mutants import Mutant, mutants
-from server.endpoint import Model
-from server.extracting import extracting
-from server.house import House, run
+from server.in_process_server import House, run
+from server.memory.extracting_server import extracting
+from server.scripted_llm import Model
 
 ONE_IN = 12
 ALL_ROWS = 1000
@@ -28,9 +28,9 @@ SECOND_LOOKS = {
     "observation_search.search: in_scope 1": "recall has looked",
     "observation_search._among: keys_in 1": "recall looks",
     "observation_search._among: keys_in 2": "recall looks",
-    "observe.read: is_within 1": "looked at again when it has been read",
-    "observe.read: is_within 2": "looked at before it was read",
-    "observe.timeline: is_within 2": "looked at before it was read",
+    "ingest.read: is_within 1": "looked at again when it has been read",
+    "ingest.read: is_within 2": "looked at before it was read",
+    "ingest.timeline: is_within 2": "looked at before it was read",
     "project_merge._are_in: is_within 1": "only where a device has joined entities of two projects",
     "recall.Recall.recall: _ids 1": "what is found is read back",
     "recall.Recall.nearest: _ids 1": "asked with a model alone",

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from unit.onnx.bert import write_source
-from vademecum.engines.onnx import fetch
+from unit.engines.onnx.numpy_bert import write_source
+from vademecum.engines.onnx import download
 
 
 @pytest.fixture(scope="module")
@@ -14,5 +14,5 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     for seed, name in enumerate(("old", "new", "third")):
         source = tmp_path_factory.mktemp(name)
-        fetch.prepare_from_folder(write_source(source, name, seed), source, folder)
+        download.prepare_from_folder(write_source(source, name, seed), source, folder)
     return folder

@@ -1,5 +1,5 @@
 /** What is deleted elsewhere is gone from a device, with all that goes along, and nothing else: each row of the table of
- * deletions, with an unmodified client. The cases are those of tests/server/test_cascade.py. */
+ * deletions, with an unmodified client. The cases are those of tests/server/sync/test_cascade.py. */
 
 import { readFileSync } from "node:fs";
 import { block, Device, document, episode, fact, session, T } from "./device.ts";

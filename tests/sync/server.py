@@ -14,14 +14,14 @@ import uvicorn
 from litestar import Request, get, post
 
 from vademecum.app import create_app
-from vademecum.cli.door import locked
-from vademecum.cli.serve import Server, listening, protocol
-from vademecum.engines.duckdb.accounts import Account, Token
-from vademecum.model.collections import COLLECTIONS, Collection, Registry, Row
-from vademecum.services.accounts import change_tier
-from vademecum.services.ids import new_id
-from vademecum.services.sign_in import hashed, new_link
-from vademecum.services.tokens import digest, issue
+from vademecum.cli.api_client import locked
+from vademecum.cli.serve.serve import Server, listening, protocol
+from vademecum.engines.duckdb.account_store import Account, Token
+from vademecum.model.schema.collections import COLLECTIONS, Collection, Registry, Row
+from vademecum.services.accounts.accounts import change_tier
+from vademecum.services.accounts.sign_in import hashed, new_link
+from vademecum.services.accounts.tokens import digest, issue
+from vademecum.services.runtime.ids import new_id
 from vademecum.settings import Rates, from_environment
 
 os.environ.setdefault("VADEMECUM_RATES", json.dumps(dict.fromkeys(Rates.__struct_fields__, 1_000_000)))

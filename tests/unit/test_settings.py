@@ -3,7 +3,7 @@
 import pytest
 
 from vademecum.errors import BadRequest
-from vademecum.services.rates import DELAY_MAX_S, Limiter
+from vademecum.services.accounts.rate_limiter import DELAY_MAX_S, Limiter
 from vademecum.settings import Rates, default_tiers, from_environment
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from vademecum.cli.door import at_desk
+from vademecum.cli.api_client import at_desk
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 
 

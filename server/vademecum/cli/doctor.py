@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 import msgspec
 
-from vademecum.cli.door import Desk, at_desk
-from vademecum.cli.lock import locked
+from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.data_lock import locked
 from vademecum.cli.options import data_option, json_option, settings_to_begin
 from vademecum.engines.onnx import manifest
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import VademecumError
-from vademecum.model.spool import REJECTED, SPOOL
-from vademecum.services import local, spool_files
-from vademecum.services import models as using
+from vademecum.model.agents.spool_layout import REJECTED, SPOOL
+from vademecum.services.accounts import local_auth
+from vademecum.services.agents import spool_files
+from vademecum.services.models import active_model as using
 from vademecum.settings import Settings
 
 if TYPE_CHECKING:
-    from vademecum.engines.llm.endpoint import Endpoint
+    from vademecum.engines.llm.client import Endpoint
 
 
 OVERDUE_S = 600  # after which an erasure that is due is late
@@ -65,7 +66,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         return
     yield Finding("data folder", os.access(data, os.W_OK), str(data))
     if not (data / "accounts.duckdb").exists():
-        from vademecum.engines.duckdb.folders import without_accounts  # with all that it needs
+        from vademecum.engines.duckdb.paths import without_accounts  # with all that it needs
 
         lost = without_accounts(data)
         yield Finding("accounts", False, lost or "none yet: `vademecum serve` begins this folder")
@@ -77,7 +78,7 @@ def _examine(settings: Settings) -> Iterator[Finding]:
         "privacy", mode == 0, "only you can read it" if mode == 0 else f"others can read it: chmod 700 {data}"
     )
     with locked(data) as mine:
-        door = local.read(data)
+        door = local_auth.read(data)
         running = not mine
     yield Finding("server", True, f"running at {door.url}" if running and door else "not running")
     yield _examine_spool(data, running)  # before what may take it up
@@ -160,7 +161,7 @@ def _examine_rollbacks(data: Path) -> Finding:
 
 def _examine_ledgers(data: Path) -> Finding:
     """Name the damaged lines of the files that say what was erased."""
-    from vademecum.engines.duckdb.ledger import Ledger  # half of the server, for the doctor alone
+    from vademecum.engines.duckdb.erasure_ledger import Ledger  # half of the server, for the doctor alone
 
     damaged = []
     for path in sorted((data / "ledger").glob("*.jsonl")):
@@ -223,7 +224,7 @@ async def _verify_accounts(desk: Desk) -> tuple[int, list[str]]:
 
 
 def _examine_erasures(data: Path) -> Finding:
-    from vademecum.services.erase import room_needed  # half of the server, for the doctor alone
+    from vademecum.services.data.erase import room_needed  # half of the server, for the doctor alone
 
     free = shutil.disk_usage(data).free
     marks = data / "jobs" / "erase"
@@ -239,8 +240,8 @@ def _examine_erasures(data: Path) -> Finding:
 
 
 def _examine_left(data: Path, running: bool) -> Finding:
-    from vademecum.engines.duckdb.folders import user_folder  # half of the server, for the doctor alone
-    from vademecum.services.left import look
+    from vademecum.engines.duckdb.paths import user_folder  # half of the server, for the doctor alone
+    from vademecum.services.accounts.deleted_accounts import look
 
     left = look(data)
     if left.unsure:
@@ -279,7 +280,7 @@ def _examine_model(settings: Settings, running: bool) -> Finding:
 
 def _examine_assistant(settings: Settings) -> Finding:
     """Asks the endpoint itself: its own words are not repeated, nor is the key."""
-    from vademecum.services.answer import endpoint_of  # half of the server, for the doctor alone
+    from vademecum.services.chat.answer import endpoint_of  # half of the server, for the doctor alone
 
     endpoint = endpoint_of(settings)
     if endpoint is None:

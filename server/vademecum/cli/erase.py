@@ -8,7 +8,7 @@ from typing import Any
 import click
 import msgspec
 
-from vademecum.cli.door import Desk, at_desk
+from vademecum.cli.api_client import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.cli.user import find
 

@@ -8,10 +8,10 @@ from typing import Any
 import click
 import msgspec
 
-from vademecum.cli.door import Desk, at_desk
+from vademecum.cli.api_client import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for
 from vademecum.errors import BadRequest, Conflict, NotFound
-from vademecum.model.said import FORGET_EVERYTHING
+from vademecum.model.schema.json_values import FORGET_EVERYTHING
 
 
 async def find_project(desk: Desk, email: str, project: str) -> str:
@@ -24,7 +24,7 @@ async def find_project(desk: Desk, email: str, project: str) -> str:
         cursor = page["next"]
     if any(one["id"] == project for one in projects):
         return project
-    from vademecum.model.ranking import fold  # loads NumPy
+    from vademecum.model.text.ranking import fold  # loads NumPy
 
     found = [one["id"] for one in projects if fold(one["name"].strip()) == fold(project.strip())]
     if not found:

@@ -19,11 +19,11 @@ from unicodedata import category
 import click
 import msgspec
 
-from vademecum.cli.door import Desk, at_desk
+from vademecum.cli.api_client import Desk, at_desk
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
 from vademecum.errors import BadRequest, TooLarge, VademecumError
-from vademecum.model.collections import ID_PATTERN
-from vademecum.services.clock import now_iso
+from vademecum.model.schema.collections import ID_PATTERN
+from vademecum.services.runtime.clock import now_iso
 from vademecum.settings import UPLOAD_MAX
 
 if TYPE_CHECKING:

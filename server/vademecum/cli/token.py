@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from vademecum.cli.door import at_desk
+from vademecum.cli.api_client import at_desk
 from vademecum.cli.options import data_option, json_option, settings_for
-from vademecum.model.neutral import visible
+from vademecum.model.text.sanitize import visible
 
 
 @click.group()

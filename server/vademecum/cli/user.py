@@ -9,12 +9,12 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from vademecum.cli.door import Desk, at_desk
-from vademecum.cli.lock import serving
+from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.data_lock import serving
 from vademecum.cli.options import data_option, json_option, settings_for, settings_to_begin
 from vademecum.errors import BadRequest, NotFound
-from vademecum.model.limits import Limits, Tier
-from vademecum.model.neutral import visible
+from vademecum.model.sync.quotas import Limits, Tier
+from vademecum.model.text.sanitize import visible
 from vademecum.settings import Settings
 
 TIERS = click.Choice(get_args(Tier), case_sensitive=False)

@@ -9,14 +9,15 @@ from litestar.datastructures import Cookie, MutableScopeHeaders
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
 from litestar.types import Message, Receive, Scope, Send
 
-from vademecum.engines.duckdb.accounts import Account, Token
+from vademecum.engines.duckdb.account_store import Account, Token
 from vademecum.errors import Forbidden, NotFound, SignedOut
 from vademecum.fair_queue import activity, current_user
-from vademecum.http.rates import DEVICE_COOKIE, is_here, known_browser, limit_account, limit_address
-from vademecum.services import local, roots
-from vademecum.services.parts import Parts
-from vademecum.services.sign_in import COOKIE_S, DEVICE_S, keep_alive, new_device
-from vademecum.services.tokens import check_still_in, digest, find_token
+from vademecum.http.rate_limits import DEVICE_COOKIE, is_here, known_browser, limit_account, limit_address
+from vademecum.services.accounts import local_auth
+from vademecum.services.accounts.sign_in import COOKIE_S, DEVICE_S, keep_alive, new_device
+from vademecum.services.accounts.tokens import check_still_in, digest, find_token
+from vademecum.services.agents import folder_check
+from vademecum.services.runtime.container import Parts
 
 COOKIE = "vademecum"
 MEANT = (
@@ -99,7 +100,7 @@ def _through_local_door(
     parts: Parts, connection: ASGIConnection[Any, Any, Any, Any], secret: str
 ) -> tuple[Account, Token]:
     """A command on this machine, acting for the account named by `X-Vademecum-User` (an email, quoted), or as administrator."""
-    if not is_here(connection) or not local.opens(parts.local_secret, secret):
+    if not is_here(connection) or not local_auth.opens(parts.local_secret, secret):
         raise SignedOut("The local door is for commands on the server's own machine.")
     email = unquote(connection.headers.get("x-vademecum-user", ""))
     account = parts.accounts.by_email(email) if email else LOCAL_ADMIN
@@ -108,10 +109,10 @@ def _through_local_door(
     return account, Token(LOCAL, account.id, "api", "command line", "", "")
 
 
-def view_of(connection: ASGIConnection[Any, Account, Token, Any]) -> roots.View:
+def view_of(connection: ASGIConnection[Any, Account, Token, Any]) -> folder_check.View:
     """Only commands of this machine learn which folders it has: an account on the loopback may be anybody's, through a
     proxy or a tunnel."""
-    return roots.HERE if connection.auth.id == LOCAL else roots.AFAR
+    return folder_check.HERE if connection.auth.id == LOCAL else folder_check.AFAR
 
 
 def entry_cookie(connection: ASGIConnection[Any, Any, Any, Any], secret: str) -> Cookie:

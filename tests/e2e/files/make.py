@@ -15,27 +15,22 @@ from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from unit.files import (
-    hostile,
-    making,
-    test_drawn,
-    test_encodings,
-    test_formats,
-    test_honest,
-    test_looks,
-    test_numbering,
-    test_odd_parts,
-    test_odt,
-    test_office,
-    test_sniff,
-    test_table,
-    test_word,
-    test_workbook,
+from unit.engines.files import hostile_files, sample_files, test_file_type, test_refusal_reasons, test_tables
+from unit.engines.files.charset import test_detect
+from unit.engines.files.formats import test_all_formats, test_odt
+from unit.engines.files.formats.ooxml import (
+    test_charts,
+    test_damaged_parts,
+    test_docx,
+    test_docx_numbering,
+    test_number_formats,
+    test_package,
+    test_xlsx,
 )
-from vademecum.engines.files.parsed import MESSAGES, Limits
+from vademecum.engines.files.result import MESSAGES, Limits
 from vademecum.engines.files.worker import Task, read, refusal
-from vademecum.http.headers import content_policy
-from vademecum.model.chunk import chunk
+from vademecum.http.security_headers import content_policy
+from vademecum.model.documents.chunking import chunk
 
 LIBRARY = Path(__file__).parents[3] / ".cache" / "library" / "documents"
 WORDS = "The lease ends in May."
@@ -53,35 +48,35 @@ def library() -> Iterator[tuple[str, bytes]]:
 
 def plain() -> Iterator[tuple[str, bytes]]:
     """What is cut into exactly the chunks that the server cuts."""
-    paragraphs = "\n\n".join(f"{n}. {WORDS} {test_encodings.GERMAN * 3}" for n in range(60))
+    paragraphs = "\n\n".join(f"{n}. {WORDS} {test_detect.GERMAN * 3}" for n in range(60))
     yield "long.txt", paragraphs.encode()
-    yield "prices.csv", test_table.prices()
-    yield "prices.tsv", test_table.prices("\t", "\r\n")
-    for amount in test_table.AMOUNTS:
-        yield f"{amount}.tsv", test_table.paid(amount)
-    yield "titled.csv", "Prices of the tischler, größte zuerst\n".encode() + test_table.prices(";")
-    yield "unnamed.csv", test_table.prices().replace(b"Article", b"")
-    yield "odd quotes.csv", test_table.prices().replace(b'7 boards"', b"7 boards")
-    yield "empty lines.csv", test_table.prices(end="\n\r\n") + b"\n" * 3000
+    yield "prices.csv", test_tables.prices()
+    yield "prices.tsv", test_tables.prices("\t", "\r\n")
+    for amount in test_tables.AMOUNTS:
+        yield f"{amount}.tsv", test_tables.paid(amount)
+    yield "titled.csv", "Prices of the tischler, größte zuerst\n".encode() + test_tables.prices(";")
+    yield "unnamed.csv", test_tables.prices().replace(b"Article", b"")
+    yield "odd quotes.csv", test_tables.prices().replace(b'7 boards"', b"7 boards")
+    yield "empty lines.csv", test_tables.prices(end="\n\r\n") + b"\n" * 3000
     yield "latin.txt", paragraphs.encode("latin-1")
     yield "marked.txt", paragraphs.encode("utf-16")
     yield "other-end.txt", b"\xfe\xff" + paragraphs.encode("utf-16-be")
-    for language, said in test_encodings.WIDE.items():
+    for language, said in test_detect.WIDE.items():
         for end in ("utf-16-le", "utf-16-be"):
             yield f"{language} {end}.txt", said.encode(end)
-    for name in test_encodings.WRONG:
-        yield f"named {name}.xml", test_encodings.wrongly_named(name).encode("cp1252")
+    for name in test_detect.WRONG:
+        yield f"named {name}.xml", test_detect.wrongly_named(name).encode("cp1252")
     yield "bom.txt", paragraphs.encode("utf-8-sig")
-    yield "japanese.txt", (test_encodings.JAPANESE * 200).encode()
-    yield "mail.txt", (test_encodings.JAPANESE * 200).encode("iso-2022-jp")
+    yield "japanese.txt", (test_detect.JAPANESE * 200).encode()
+    yield "mail.txt", (test_detect.JAPANESE * 200).encode("iso-2022-jp")
     yield "pages.txt", b"one\n\f\n\ftwo\fthree\n\f"
-    yield "broken.txt", (test_encodings.GERMAN * 20).encode() + b"\xc3"
+    yield "broken.txt", (test_detect.GERMAN * 20).encode() + b"\xc3"
     yield "polish.txt", "Umowa kończy się w maju.".encode("cp1250")
     yield "turkish.txt", "Kira her ayın başında ödenir, teşekkür ederiz.".encode("cp1254")
-    yield "code.py", Path(making.__file__).read_bytes()
+    yield "code.py", Path(sample_files.__file__).read_bytes()
     yield "coding.py", "# -*- coding: cp1251 -*-\nname = 'Договор'\n".encode("cp1251")
     yield "mark-in-text.md", b'# How to tell\nA PDF begins with "%PDF-1.7" and a line of bytes.\n'
-    for name, (data, _) in test_encodings.MARKED.items():
+    for name, (data, _) in test_detect.MARKED.items():
         yield name, data
     yield "data.json", b'{"rent": [500, 510], "town": "K\xc3\xb6ln"}'
     spelled = rb"K\u00f6ln \\u00f6 \\\u00f6 \ud83d\ude00 \ud83d \u0022 \u000a \u007f \uD83D\uDE00"
@@ -106,33 +101,33 @@ def plain() -> Iterator[tuple[str, bytes]]:
 
 def formats() -> Iterator[tuple[str, bytes]]:
     """Every format, and what each of them promises."""
-    for ending, data in making.plain_files().items():
+    for ending, data in sample_files.plain_files().items():
         yield f"lease.{ending}", data
         yield f"{ending}-by-a-wrong-name.pdf", data
         if ending in ("docx", "pptx", "xlsx"):
-            yield f"strict.{ending}", test_office.strict(data)
+            yield f"strict.{ending}", test_package.strict(data)
         if data.startswith(b"PK"):
-            yield f"long.{ending}", test_office.long(ending)
-        if ending in test_office.LINKED:
-            yield f"linked.{ending}", test_office.linked(ending)
-    for ending in test_office.KIN:
-        yield f"kin.{ending}", test_office.kin(ending)
-    for place, xml in test_word.DOCX_SHOWN.items():
-        yield f"{place}.docx", test_word.docx_with(xml)
-    for how, xml in (test_word.DOCX_UNSEEN | test_word.DOCX_SEEN).items():
-        yield f"{how}.docx", test_word.docx_styled(xml)
-    yield "numbered.docx", test_word.docx_numbered()
-    yield "boxed.docx", test_word.docx_boxed()
-    yield "headed.docx", test_word.docx_headed()
-    yield "headed otherwise.docx", test_word.docx_headed(first=True, even=True)
-    yield "strict contract.docx", test_office.strict(test_numbering.contract())
-    for name, data in test_numbering.made().items():
+            yield f"long.{ending}", test_package.long(ending)
+        if ending in test_package.LINKED:
+            yield f"linked.{ending}", test_package.linked(ending)
+    for ending in test_package.KIN:
+        yield f"kin.{ending}", test_package.kin(ending)
+    for place, xml in test_docx.DOCX_SHOWN.items():
+        yield f"{place}.docx", test_docx.docx_with(xml)
+    for how, xml in (test_docx.DOCX_UNSEEN | test_docx.DOCX_SEEN).items():
+        yield f"{how}.docx", test_docx.docx_styled(xml)
+    yield "numbered.docx", test_docx.docx_numbered()
+    yield "boxed.docx", test_docx.docx_boxed()
+    yield "headed.docx", test_docx.docx_headed()
+    yield "headed otherwise.docx", test_docx.docx_headed(first=True, even=True)
+    yield "strict contract.docx", test_package.strict(test_docx_numbering.contract())
+    for name, data in test_docx_numbering.made().items():
         yield f"{name}.docx", data
     for kind in ("footnote", "endnote"):
-        yield f"{kind}.docx", test_word.docx_noted(kind)
+        yield f"{kind}.docx", test_docx.docx_noted(kind)
     yield (
         "headings.docx",
-        making.word(
+        sample_files.word(
             ("Title", "Lease"),
             "Before.",
             ("Heading 1", "Rent"),
@@ -141,62 +136,65 @@ def formats() -> Iterator[tuple[str, bytes]]:
             "x",
         ),
     )
-    yield "blank-page.pdf", making.pdf("First line\nsecond line", "", "On the third page")
-    yield "divided.pdf", making.pdf("The rent is paid month-\nly.")
-    yield "celled.pdf", test_formats.celled()
-    yield "form.pdf", test_formats.form()
-    yield "no-printing.pdf", making.pdf(WORDS, password="")
-    yield "before.pdf", b"HTTP/1.1 200 OK\r\n\r\n" + making.pdf("in a PDF")
+    yield "blank-page.pdf", sample_files.pdf("First line\nsecond line", "", "On the third page")
+    yield "divided.pdf", sample_files.pdf("The rent is paid month-\nly.")
+    yield "celled.pdf", test_all_formats.celled()
+    yield "form.pdf", test_all_formats.form()
+    yield "no-printing.pdf", sample_files.pdf(WORDS, password="")
+    yield "before.pdf", b"HTTP/1.1 200 OK\r\n\r\n" + sample_files.pdf("in a PDF")
     yield "japanese.pdf", japanese_pdf()
-    yield "deck.pptx", making.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May."))
-    yield "chart.pptx", test_drawn.charted()
-    yield "diagram.pptx", test_drawn.diagrammed()
-    yield "strict diagram.pptx", test_office.strict(test_drawn.diagrammed())
-    yield "drawn.docx", test_drawn.word_drawn()
-    yield "strict drawn.docx", test_office.strict(test_drawn.word_drawn())
-    yield "hidden drawn.docx", test_drawn.word_drawn('hidden="1"')
-    yield "changed.pptx", test_formats.changed_deck()
-    yield "lost.docx", test_word.docx_lost("NULL")
-    for path in sorted(test_odd_parts.CASES.iterdir()):
+    yield (
+        "deck.pptx",
+        sample_files.slides(("Rent", "Paid monthly."), ("Deposit", "Two months.\nBack in May.")),
+    )
+    yield "chart.pptx", test_charts.charted()
+    yield "diagram.pptx", test_charts.diagrammed()
+    yield "strict diagram.pptx", test_package.strict(test_charts.diagrammed())
+    yield "drawn.docx", test_charts.word_drawn()
+    yield "strict drawn.docx", test_package.strict(test_charts.word_drawn())
+    yield "hidden drawn.docx", test_charts.word_drawn('hidden="1"')
+    yield "changed.pptx", test_all_formats.changed_deck()
+    yield "lost.docx", test_docx.docx_lost("NULL")
+    for path in sorted(test_damaged_parts.CASES.iterdir()):
         yield path.name, path.read_bytes()
-    for name, (data, _) in test_odd_parts.CHUNKS.items():
-        yield f"with {name}.docx", test_odd_parts.with_chunk(name, data)
-    yield "rows.xlsx", making.workbook(**SHEETS)
-    yield "prices.xlsx", making.workbook(Prices=test_table.PRICES)
-    remarked = [[*row, "sold" if n % 40 == 0 else None] for n, row in enumerate(test_table.PRICES)]
-    yield "remarks.xlsx", making.workbook(Prices=remarked)
+    for name, (data, _) in test_damaged_parts.CHUNKS.items():
+        yield f"with {name}.docx", test_damaged_parts.with_chunk(name, data)
+    yield "rows.xlsx", sample_files.workbook(**SHEETS)
+    yield "prices.xlsx", sample_files.workbook(Prices=test_tables.PRICES)
+    remarked = [[*row, "sold" if n % 40 == 0 else None] for n, row in enumerate(test_tables.PRICES)]
+    yield "remarks.xlsx", sample_files.workbook(Prices=remarked)
     claimed = [(3, "Name", "Rent"), *((5 + n // 2 * (n % 7), "Ada", f"{n}") for n in range(300))]
-    yield "claimed.xlsx", making.sheet_of(*claimed)
-    yield "uncounted.xlsx", making.sheet_of(*((n % 9 * n or None, "Ada", f"{n}") for n in range(300)))
+    yield "claimed.xlsx", sample_files.sheet_of(*claimed)
+    yield "uncounted.xlsx", sample_files.sheet_of(*((n % 9 * n or None, "Ada", f"{n}") for n in range(300)))
     for number in ("1.0", 0, 1_048_576):
-        yield f"row {number}.xlsx", making.sheet_of((number, "Ada"), (2, "Grace"))
+        yield f"row {number}.xlsx", sample_files.sheet_of((number, "Ada"), (2, "Grace"))
     blanks = ("\x85", "\ufeff", "\xa0", "\u2028", "\u200b", "\u3000", "a\x85", "a\ufeff")
-    yield "blanks.xlsx", making.sheet_of(*((None, "Ada", blank) for blank in blanks), (None, "\ufeff"))
-    for kind, (cell, _) in test_workbook.CELLS.items():
-        yield f"{kind}.xlsx", test_workbook.with_cell(cell)
-    for how, data in test_workbook.ODDLY_NAMED.items():
+    yield "blanks.xlsx", sample_files.sheet_of(*((None, "Ada", blank) for blank in blanks), (None, "\ufeff"))
+    for kind, (cell, _) in test_xlsx.CELLS.items():
+        yield f"{kind}.xlsx", test_xlsx.with_cell(cell)
+    for how, data in test_xlsx.ODDLY_NAMED.items():
         yield f"{how}.xlsx", data
-    yield "odd looks.xlsx", test_workbook.with_odd_looks()
-    for kind, seen in test_looks.SEEN.items():
+    yield "odd looks.xlsx", test_xlsx.with_odd_looks()
+    for kind, seen in test_number_formats.SEEN.items():
         cells = [(code, stored) for code, stored, _ in seen]
-        yield f"{kind}.xlsx", test_looks.formatted(*cells)
-        yield f"{kind}, since 1904.xlsx", test_looks.formatted(*cells, since_1904=True)
-    yield "formats.xlsx", test_looks.of_openpyxl()
-    yield "hostile formats.xlsx", test_looks.hostile()
-    for code in test_looks.MONEY:
-        yield f"paid in {code}.xlsx", test_looks.paid_in(code)
-    yield "numbers.xlsx", test_looks.numbers()
+        yield f"{kind}.xlsx", test_number_formats.formatted(*cells)
+        yield f"{kind}, since 1904.xlsx", test_number_formats.formatted(*cells, since_1904=True)
+    yield "formats.xlsx", test_number_formats.of_openpyxl()
+    yield "hostile formats.xlsx", test_number_formats.hostile()
+    for code in test_number_formats.MONEY:
+        yield f"paid in {code}.xlsx", test_number_formats.paid_in(code)
+    yield "numbers.xlsx", test_number_formats.numbers()
     for state in ("hidden", "veryHidden", "visible"):
-        yield f"{state}.xlsx", test_workbook.with_hidden(state)
-    yield "large.xlsx", making.workbook(Rent=[[f"tenant {n}", n, "paid", n / 8] for n in range(4000)])
-    yield "text.odt", making.odt(ODT_BODY)
+        yield f"{state}.xlsx", test_xlsx.with_hidden(state)
+    yield "large.xlsx", sample_files.workbook(Rent=[[f"tenant {n}", n, "paid", n / 8] for n in range(4000)])
+    yield "text.odt", sample_files.odt(ODT_BODY)
     for how in test_odt.SHOWN:
         yield f"{how}.odt", test_odt.shown(how)
     yield "headed.odt", test_odt.headed()
     yield "spine.epub", epub()
-    yield "page.html", test_formats.HTML
-    yield "apart.html", test_formats.APART
-    yield "main.html", test_formats.MAIN
+    yield "page.html", test_all_formats.HTML
+    yield "apart.html", test_all_formats.APART
+    yield "main.html", test_all_formats.MAIN
     yield "odd tags.html", ODD_TAGS
     yield (
         "lazy.html",
@@ -206,7 +204,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
         yield f"{number}.rtf", rb"{\rtf1\ansi\ansicpg1252 " + written + b"}"
     yield "cyrillic.rtf", rb"{\rtf1\ansi\ansicpg1251 \'c4\'ee\'e3\'ee\'e2\'ee\'f0}"
     yield "links.html", LINKS
-    yield "links.epub", making.epub({"a.xhtml": LINKS.decode()})
+    yield "links.epub", sample_files.epub({"a.xhtml": LINKS.decode()})
     for charset in ("shift_jis", "windows-1251", "euc-jp"):
         said = "Договор" if charset == "windows-1251" else "契約は五月に終わります。"
         page = (
@@ -214,7 +212,7 @@ def formats() -> Iterator[tuple[str, bytes]]:
         )
         yield f"{charset}.html", page.encode(charset)
 
-    yield "thai.html", test_encodings.named_page("windows-874", "cp874", "สัญญาเช่าสิ้นสุดในเดือนพฤษภาคม")
+    yield "thai.html", test_detect.named_page("windows-874", "cp874", "สัญญาเช่าสิ้นสุดในเดือนพฤษภาคม")
 
 
 LINKS = (
@@ -240,14 +238,14 @@ ODT_BODY = (
     "<table:table><table:table-row><table:table-cell><text:p>January</text:p><text:p>late</text:p></table:table-cell>"
     "<table:table-cell><text:p>500</text:p></table:table-cell></table:table-row></table:table>"
 )
-RTF = next(mark for mark in test_formats.test_rtf_escapes_are_letters.pytestmark if mark.args).args[1]
+RTF = next(mark for mark in test_all_formats.test_rtf_escapes_are_letters.pytestmark if mark.args).args[1]
 
 
 def japanese_pdf() -> bytes:
     """Its font is not in the file, nor what its letters mean: a table that every reader has says it."""
     pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
-    out = test_honest.io.BytesIO()
-    drawn = test_honest.canvas.Canvas(out)
+    out = test_refusal_reasons.io.BytesIO()
+    drawn = test_refusal_reasons.canvas.Canvas(out)
     drawn.setFont("HeiseiMin-W3", 12)
     drawn.drawString(72, 760, "契約は五月に終わります。")
     drawn.save()
@@ -255,53 +253,58 @@ def japanese_pdf() -> bytes:
 
 
 def epub() -> bytes:
-    chapter = making.xhtml("<h1>One</h1><p>first&nbsp;line</p><script>no()</script>")
-    chapters = {"b.xhtml": making.xhtml("<h1>Two</h1><p>second</p>"), "part%20one/a.xhtml": chapter}
+    chapter = sample_files.xhtml("<h1>One</h1><p>first&nbsp;line</p><script>no()</script>")
+    chapters = {"b.xhtml": sample_files.xhtml("<h1>Two</h1><p>second</p>"), "part%20one/a.xhtml": chapter}
     order = ["part%20one/a.xhtml", "b.xhtml"]
-    return making.epub(chapters, order, **{"OEBPS/part one/a.xhtml": chapter})
+    return sample_files.epub(chapters, order, **{"OEBPS/part one/a.xhtml": chapter})
 
 
 def refused() -> Iterator[tuple[str, bytes]]:
     """What gives no words, for the reason that is true of it."""
-    for kind, data in test_sniff.NOT_TEXT.items():
+    for kind, data in test_file_type.NOT_TEXT.items():
         yield f"{kind}.txt", data
-    for kind, data in test_honest.LOCKED.items():
+    for kind, data in test_refusal_reasons.LOCKED.items():
         yield f"{kind}.bin", data
-    yield "locked.pdf", making.pdf(WORDS, password="secret")
-    yield "scan.pdf", test_honest.scan("", "")
-    yield "numbers-alone.pdf", test_honest.scan("1", "2")
-    yield "scrambled.pdf", test_honest.pdf_whose_letters_mean(b"E020")
-    yield "half-scrambled.pdf", test_honest.pdf_whose_letters_mean(b"0020", b"E020")
-    for ending, data in test_honest.WHOLE.items():
+    yield "locked.pdf", sample_files.pdf(WORDS, password="secret")
+    yield "scan.pdf", test_refusal_reasons.scan("", "")
+    yield "numbers-alone.pdf", test_refusal_reasons.scan("1", "2")
+    yield "scrambled.pdf", test_refusal_reasons.pdf_whose_letters_mean(b"E020")
+    yield "half-scrambled.pdf", test_refusal_reasons.pdf_whose_letters_mean(b"0020", b"E020")
+    for ending, data in test_refusal_reasons.WHOLE.items():
         for kept in (0.5, 0.95):
             yield f"{kept} of a.{ending}", data[: int(len(data) * kept)]
     for number, data in enumerate((b"", b" \n\t\r\n", b"\xef\xbb\xbf", b"\f\f\f")):
         yield f"empty {number}.txt", data
-    yield "blank.docx", making.word("", " ")
-    yield "blank.xlsx", making.workbook(Sheet=[[None]])
-    yield "blank.pptx", making.slides(("", ""))
+    yield "blank.docx", sample_files.word("", " ")
+    yield "blank.xlsx", sample_files.workbook(Sheet=[[None]])
+    yield "blank.pptx", sample_files.slides(("", ""))
     yield "blank.rtf", rb"{\rtf1\ansi \par }"
     yield (
         "blank.html",
         b"<!doctype html><html><head><title>x</title></head><body><script>x</script></body></html>",
     )
     yield "no mark.txt", b"\xef\xbb\xbf" + b"\xff\xfa\xfb" * 9
-    yield "another.docx", making.with_members(making.word("x"), {"word/document.xml": "<other/>"})
-    yield "no-package.epub", making.epub({"a.xhtml": "x"}, **{"META-INF/container.xml": "<container/>"})
-    yield "flipped.docx", flipped(test_honest.WHOLE["docx"])
-    yield "zeros.docx", making.with_members(making.word("x"), {"word/media/a.bin": b"\0" * 100 * 2**20})
-    yield "many-pages.pdf", hostile.raw_pdf(*many_pages())
+    yield "another.docx", sample_files.with_members(sample_files.word("x"), {"word/document.xml": "<other/>"})
+    yield "no-package.epub", sample_files.epub({"a.xhtml": "x"}, **{"META-INF/container.xml": "<container/>"})
+    yield "flipped.docx", flipped(test_refusal_reasons.WHOLE["docx"])
+    yield (
+        "zeros.docx",
+        sample_files.with_members(sample_files.word("x"), {"word/media/a.bin": b"\0" * 100 * 2**20}),
+    )
+    yield "many-pages.pdf", hostile_files.raw_pdf(*many_pages())
     for number in ("1.5", "x", 1_048_577):
-        yield f"row {number}.xlsx", making.sheet_of((number, "Ada"))
-    for what, data in test_workbook.LOST.items():
+        yield f"row {number}.xlsx", sample_files.sheet_of((number, "Ada"))
+    for what, data in test_xlsx.LOST.items():
         yield f"without {what}.xlsx", data
 
 
 def flipped(data: bytes) -> bytes:
     """One letter is another. Nothing is packed, so only the checksum tells."""
-    with test_honest.zipfile.ZipFile(test_honest.io.BytesIO(data)) as archive:
+    with test_refusal_reasons.zipfile.ZipFile(test_refusal_reasons.io.BytesIO(data)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    return making.zipped(members, making.zipfile.ZIP_STORED).replace(b"of the lease", b"of the leash", 1)
+    return sample_files.zipped(members, sample_files.zipfile.ZIP_STORED).replace(
+        b"of the lease", b"of the leash", 1
+    )
 
 
 def many_pages() -> list[bytes]:
@@ -309,27 +312,37 @@ def many_pages() -> list[bytes]:
     count = Limits().pages + 1
     kids = b" ".join(b"%d 0 R" % n for n in range(3, 3 + count))
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>"
-    return [hostile.CATALOGUE, b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, count), *[page] * count]
+    return [
+        hostile_files.CATALOGUE,
+        b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, count),
+        *[page] * count,
+    ]
 
 
 def attacks() -> Iterator[tuple[str, bytes]]:
     """Files made to hurt."""
-    for ending in hostile.MEMBERS:
-        yield f"bomb.{ending}", hostile.bomb(ending)
+    for ending in hostile_files.MEMBERS:
+        yield f"bomb.{ending}", hostile_files.bomb(ending)
         if SOAK or ending in ("docx", "epub"):  # it is unpacked, in one way for all
-            yield f"lying bomb.{ending}", hostile.bomb(ending, claimed=1000)
-        yield f"laughs.{ending}", hostile.with_doctype(ending, hostile.laughs())
+            yield f"lying bomb.{ending}", hostile_files.bomb(ending, claimed=1000)
+        yield f"laughs.{ending}", hostile_files.with_doctype(ending, hostile_files.laughs())
     crowd = {f"e/{n}": b"" for n in range(100_000 if SOAK else 20_000)}
-    yield "crowd.docx", making.zipped({"word/document.xml": "x"} | crowd, making.zipfile.ZIP_STORED)
+    yield (
+        "crowd.docx",
+        sample_files.zipped({"word/document.xml": "x"} | crowd, sample_files.zipfile.ZIP_STORED),
+    )
     for ending in ("docx", "odt"):
-        yield f"nested.{ending}", hostile.nested_xml(ending)
-    yield "bomb.pdf", hostile.pdf_bomb()
+        yield f"nested.{ending}", hostile_files.nested_xml(ending)
+    yield "bomb.pdf", hostile_files.pdf_bomb()
     for count in (4000, -1, 2**40) if SOAK else (-1, 2**40):
-        yield f"claims {count} pages.pdf", hostile.pdf_that_claims(count)
-    yield "circles.pdf", hostile.pdf_whose_pages_go_in_circles()
-    yield "draws itself.pdf", hostile.pdf_whose_drawing_draws_itself()
-    yield "nested.html", b"<!doctype html><p>start</p>" + b"<div>" * hostile.DEEP + b"deep"
-    yield "nested.rtf", rb"{\rtf1 start " + rb"{\b " * hostile.DEEP + b"deep" + b"}" * hostile.DEEP + b" end}"
+        yield f"claims {count} pages.pdf", hostile_files.pdf_that_claims(count)
+    yield "circles.pdf", hostile_files.pdf_whose_pages_go_in_circles()
+    yield "draws itself.pdf", hostile_files.pdf_whose_drawing_draws_itself()
+    yield "nested.html", b"<!doctype html><p>start</p>" + b"<div>" * hostile_files.DEEP + b"deep"
+    yield (
+        "nested.rtf",
+        rb"{\rtf1 start " + rb"{\b " * hostile_files.DEEP + b"deep" + b"}" * hostile_files.DEEP + b" end}",
+    )
     yield "brackets.txt", b"<" * 50_000 + b"x"
     yield "endless.json", b'["' + b"aB1+" * 4_000_000 + b'"]'
     yield "remarks.txt", b"<!-- " * 10_000 + b"x"
@@ -337,9 +350,9 @@ def attacks() -> Iterator[tuple[str, bytes]]:
 
 def for_the_server() -> Iterator[tuple[str, bytes]]:
     """What the server reads by guessing, and the browser leaves to it."""
-    yield "utf-32.txt", test_encodings.GERMAN.encode("utf-32")
+    yield "utf-32.txt", test_detect.GERMAN.encode("utf-32")
     yield "russian.txt", "Договор заканчивается в мае.".encode("cp1251")
-    yield "japanese.txt", (test_encodings.JAPANESE * 50).encode("shift-jis")
+    yield "japanese.txt", (test_detect.JAPANESE * 50).encode("shift-jis")
 
 
 GROUPS = {

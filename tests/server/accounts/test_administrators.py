@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from property.rows import session
-from server.accounts.people import PASSWORD, account, bearer, owner, signed_in
-from server.house import browser, house, refused, run
+from server.accounts.account_clients import PASSWORD, account, bearer, owner, signed_in
+from server.in_process_server import browser, house, refused, run
 from vademecum.errors import Conflict
-from vademecum.services.accounts import change_admin, ensure_owner, remove
+from vademecum.services.accounts.accounts import change_admin, ensure_owner, remove
 
 ADMIN_CALLS = [
     ("GET", "/v1/accounts", None),

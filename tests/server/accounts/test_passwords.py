@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 
 from property.rows import fact
-from server.accounts.people import (
+from server.accounts.account_clients import (
     OTHER,
     PASSWORD,
     account,
@@ -15,7 +15,7 @@ from server.accounts.people import (
     signed_in,
     streaming,
 )
-from server.house import browser, house, refused, run
+from server.in_process_server import browser, house, refused, run
 
 
 def test_a_new_password_needs_the_old_one_and_signs_out_the_other_browsers(tmp_path):

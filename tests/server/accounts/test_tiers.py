@@ -1,8 +1,8 @@
 """What `/v1/me` says, and what a change of tier changes."""
 
 from property.rows import dead, fact
-from server.accounts.people import owner
-from server.house import browser, house, refused, run
+from server.accounts.account_clients import owner
+from server.in_process_server import browser, house, refused, run
 
 
 def test_me_says_who_which_tier_which_limits_and_what_is_used(tmp_path):

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from server.accounts.people import PASSWORD, account, at_browser, bearer, owner, signed_in, streaming
-from server.house import HASHER, browser, house, refused, run, with_token
-from vademecum.services import sign_in
+from server.accounts.account_clients import PASSWORD, account, at_browser, bearer, owner, signed_in, streaming
+from server.in_process_server import HASHER, browser, house, refused, run, with_token
+from vademecum.services.accounts import sign_in
 
 COST = "$argon2id$v=19$m=65536,t=3,p=4$"
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from property.rows import episode, memory, session
-from server.agents.acting import SITE, event, identify, listed, moment, take
-from server.house import MODELS, refused, run_for_one
+from server.agents.agent_events import SITE, event, identify, listed, moment, take
+from server.in_process_server import MODELS, refused, run_for_one
 
 WORD = "aubergine"
 

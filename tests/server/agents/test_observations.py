@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from property.rows import dead, project
-from server.agents.acting import APP, SITE, event, listed, moment, take
-from server.house import House, Person, house, refused, run
-from vademecum.model.limits import Limits
+from server.agents.agent_events import APP, SITE, event, listed, moment, take
+from server.in_process_server import House, Person, house, refused, run
+from vademecum.model.sync.quotas import Limits
 from vademecum.settings import default_tiers
 
 

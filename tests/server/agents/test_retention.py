@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from property.wire import forget
-from server.agents.acting import event, listed, swept, take
-from server.house import House, Person, house, run
-from vademecum.engines.duckdb.folders import user_ledger
-from vademecum.model.observation import Event, days_before
-from vademecum.services import backup as backups
-from vademecum.services import observe, roots
-from vademecum.services.clock import now_iso
-from vademecum.services.erase import scan
-from vademecum.services.forget import _bury_all
+from property.sync_wire import forget
+from server.agents.agent_events import event, listed, swept, take
+from server.in_process_server import House, Person, house, run
+from vademecum.engines.duckdb.paths import user_ledger
+from vademecum.model.agents.observations import Event, days_before
+from vademecum.services.agents import folder_check, ingest
+from vademecum.services.data import backup as backups
+from vademecum.services.data.erase import scan
+from vademecum.services.data.forget import _bury_all
+from vademecum.services.runtime.clock import now_iso
 
 
 class Clock:
@@ -95,7 +95,7 @@ def test_an_event_that_is_taken_up_in_the_very_commit_that_forgets_leaves_no_id(
     async def scenario(h: House, ada: Person, clock: Clock) -> None:
         said = [msgspec.convert(event("x"), Event)]
         limits = h.parts.limits(h.parts.accounts.accounts[ada.id])
-        taking = partial(observe.take_up, events=said, limits=limits, view=roots.AFAR)
+        taking = partial(ingest.take_up, events=said, limits=limits, view=folder_check.AFAR)
         async with h.parts.users.open(ada.id) as store:
             before = store.seq
             both = store.write(taking), store.write(lambda draft: _bury_all(draft, {}))

@@ -12,17 +12,18 @@ from urllib.parse import quote
 
 import pytest
 
-from server.agents.acting import event, listed, take
-from server.house import House, Person, house, run
-from soon import soon
-from vademecum.cli import spool as put
-from vademecum.model.defaults import OWNER
-from vademecum.model.limits import Limits
-from vademecum.model.spool import WHY
-from vademecum.services import accounts, spool
-from vademecum.services.accounts import ensure_owner
-from vademecum.services.erase import scan
+from server.agents.agent_events import event, listed, take
+from server.in_process_server import House, Person, house, run
+from vademecum.cli.agents import spool_writer as put
+from vademecum.model.agents.spool_layout import WHY
+from vademecum.model.schema.constants import OWNER
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.accounts import accounts
+from vademecum.services.accounts.accounts import ensure_owner
+from vademecum.services.agents import spool
+from vademecum.services.data.erase import scan
 from vademecum.settings import default_tiers
+from wait_until import soon
 
 # Room for some thirty-five large events: to fill the megabytes of the free tier takes a quarter of a minute.
 SMALL_ROOM = {"tiers": {**default_tiers(), "FREE": Limits(storage_bytes=2**18)}}

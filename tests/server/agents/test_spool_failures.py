@@ -12,17 +12,19 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from server.agents.acting import event, listed, take
+from server.agents.agent_events import event, listed, take
 from server.agents.test_spool import SMALL_ROOM, email, emptied, filled, spooled
-from server.house import House, Person, house, refused, run
-from soon import soon
-from vademecum.engines.duckdb.folders import user_folder
-from vademecum.model.defaults import OWNER
-from vademecum.model.spool import TALLY, WHY, blocks
-from vademecum.services import accounts, backstage, spool, spool_files, spool_leftovers
-from vademecum.services.accounts import ensure_owner
-from vademecum.services.erase import scan
-from vademecum.services.left import has_left, note_left, read_left
+from server.in_process_server import House, Person, house, refused, run
+from vademecum.engines.duckdb.paths import user_folder
+from vademecum.model.agents.spool_layout import TALLY, WHY, blocks
+from vademecum.model.schema.constants import OWNER
+from vademecum.services.accounts import accounts
+from vademecum.services.accounts.accounts import ensure_owner
+from vademecum.services.accounts.deleted_accounts import has_left, note_left, read_left
+from vademecum.services.agents import spool, spool_files, spool_leftovers
+from vademecum.services.data.erase import scan
+from vademecum.services.runtime import background_jobs
+from wait_until import soon
 
 LEAVE = {"confirm": "leave for good"}
 FORGET = {"confirm": "forget everything"}
@@ -276,7 +278,7 @@ def test_a_folder_that_cannot_be_removed_is_said_when_all_else_is_forgotten(tmp_
 def test_work_for_a_new_model_is_begun_when_what_failed_has_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backstage, "RETRY_S", 0.05)
+    monkeypatch.setattr(background_jobs, "RETRY_S", 0.05)
 
     async def scenario() -> None:
         (tmp_path / "embedded").mkdir(parents=True)  # where a file should be

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from server.agents.test_spool import email, spooled
-from server.house import house, run
-from soon import soon
-from vademecum.model.moments import DAY_S
-from vademecum.services import spool_leftovers
-from vademecum.services.spool_leftovers import bound
+from server.in_process_server import house, run
+from vademecum.model.schema.timestamps import DAY_S
+from vademecum.services.agents import spool_leftovers
+from vademecum.services.agents.spool_leftovers import bound
+from wait_until import soon
 
 
 def aged(path: Path, days: float) -> Path:

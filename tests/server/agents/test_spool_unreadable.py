@@ -12,14 +12,14 @@ from urllib.parse import quote
 
 import pytest
 
-from rights import as_anybody
-from server.agents.acting import event, listed, take
+from server.agents.agent_events import event, listed, take
 from server.agents.test_spool import email, spooled
-from server.house import Person, house, refused, run
+from server.in_process_server import Person, house, refused, run
+from unprivileged_user import as_anybody
 from vademecum.errors import Broken
-from vademecum.model.limits import Limits
-from vademecum.model.spool import WHY
-from vademecum.services import spool, spool_files
+from vademecum.model.agents.spool_layout import WHY
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.agents import spool, spool_files
 
 NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1), "JIGGA": Limits()}}
 FORGET = {"confirm": "forget everything"}
@@ -134,7 +134,7 @@ def test_a_deletion_that_is_refused_takes_no_event(tmp_path: Path, monkeypatch: 
             account = h.parts.accounts.accounts[ada.id]
             before = set((tmp_path / "spool").rglob("*.json"))
             assert len(before) == 5
-            monkeypatch.setattr(spool.claims, "meaning", lambda draft, said, project_id, view: said)
+            monkeypatch.setattr(spool.project_claims, "meaning", lambda draft, said, project_id, view: said)
             with pytest.raises(Broken, match=r"shut\.json"):
                 await h.parts.spool.drop(account, "p1")
             assert set((tmp_path / "spool").rglob("*.json")) == before

@@ -3,8 +3,8 @@
 import re
 
 from property.rows import dead, fact, project
-from property.wire import alone, epoch, epoch_of, page, send, seqs
-from server.house import house, run
+from property.sync_wire import alone, epoch, epoch_of, page, send, seqs
+from server.in_process_server import house, run
 
 
 def test_pull_is_in_the_order_of_seq_with_the_latest_state_and_tombstones(tmp_path):

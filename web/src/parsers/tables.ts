@@ -1,6 +1,6 @@
 /**
  * Tables: the names of the columns stand above each stretch of rows, so that a passage says what its numbers are. The
- * rules are those of server/vademecum/engines/files/table.py.
+ * rules are those of server/vademecum/engines/files/tables.py.
  */
 
 import { BUDGET, points } from "../core/documents/chunking.ts";

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import structlog
 
-from vademecum.durable import sync_folder
 from vademecum.errors import Fenced
+from vademecum.fsync import sync_folder
 
 RETRY_S = 60
 _log = structlog.get_logger("vademecum.fence")

@@ -21,9 +21,9 @@ from typing import BinaryIO
 
 import structlog
 
-from vademecum.durable import sync_folder
-from vademecum.engines.duckdb.ledger import SEQ_MAX
-from vademecum.engines.duckdb.userfile import publish_file
+from vademecum.engines.duckdb.erasure_ledger import SEQ_MAX
+from vademecum.engines.duckdb.user_database import publish_file
+from vademecum.fsync import sync_folder
 
 OUTDATED_MAX = 2**20  # bytes of outdated lines, after which the file is rewritten
 _LINE = re.compile(rb"(([0-9A-Za-z_-]+) ([0-9]{1,16})) ([0-9a-f]{8})")

@@ -18,12 +18,12 @@ from pathlib import Path
 import duckdb
 import structlog
 
-from vademecum.engines.duckdb import packs
+from vademecum.engines.duckdb import segments
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.fence import Fences
-from vademecum.engines.duckdb.folders import RECORDS
 from vademecum.engines.duckdb.instance import Connection, connect, cut_damaged_wal
-from vademecum.engines.duckdb.userfile import publish_file, staged
+from vademecum.engines.duckdb.paths import RECORDS
+from vademecum.engines.duckdb.user_database import publish_file, staged
 
 AGAIN_S = 60.0  # doubled after each attempt
 AGAIN_MAX_S = 3600.0
@@ -136,7 +136,7 @@ def _copy(path: str, new: str) -> None:
     target = new.replace("'", "''")
     with connect(":memory:") as connection:
         _attach_source(connection, Path(path))
-        packs.verify_all(connection, "source")
+        segments.verify_all(connection, "source")
         connection.execute(f"ATTACH '{target}' AS target")
         connection.execute("COPY FROM DATABASE source TO target")
         if Path(f"{path}.wal.damaged").exists():

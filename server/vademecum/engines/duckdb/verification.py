@@ -15,7 +15,7 @@ import msgspec
 
 from vademecum.engines.duckdb.cursor import Deadlines
 from vademecum.engines.duckdb.instance import connect
-from vademecum.engines.duckdb.packs import verify_all
+from vademecum.engines.duckdb.segments import verify_all
 
 PROBLEM_MAX = 500  # characters
 

@@ -1,6 +1,6 @@
 """The process that reads one file: limits first, then bytes from standard input, a result to standard output.
 
-Run by `sandbox` alone. Whatever happens here, the parent sees a result, a refusal, or a dead child.
+Run by `subprocess_runner` alone. Whatever happens here, the parent sees a result, a refusal, or a dead child.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from vademecum.engines.files.parsed import (
+from vademecum.engines.files.result import (
     DOCX,
     EPUB,
     ODT,
@@ -30,18 +30,18 @@ from vademecum.engines.files.parsed import (
 
 # By what `sniff` says: the file here, and its function. What is not named is read as plain text.
 _PARSERS = {
-    PDF: ("pdf", "parse"),
-    DOCX: ("word", "parse"),
-    PPTX: ("slides", "parse"),
-    XLSX: ("workbook", "parse"),
-    ODT: ("odt", "parse"),
-    EPUB: ("markup", "parse_epub"),
-    "text/html": ("markup", "parse_html"),
-    "text/markdown": ("text", "parse_markdown"),
-    "application/json": ("text", "parse_json"),
-    "text/csv": ("text", "parse_csv"),
-    "text/tab-separated-values": ("text", "parse_tsv"),
-    "text/rtf": ("text", "parse_rtf"),
+    PDF: ("formats.pdf", "parse"),
+    DOCX: ("formats.ooxml.docx", "parse"),
+    PPTX: ("formats.ooxml.pptx", "parse"),
+    XLSX: ("formats.ooxml.xlsx", "parse"),
+    ODT: ("formats.odt", "parse"),
+    EPUB: ("formats.html_epub", "parse_epub"),
+    "text/html": ("formats.html_epub", "parse_html"),
+    "text/markdown": ("formats.text", "parse_markdown"),
+    "application/json": ("formats.text", "parse_json"),
+    "text/csv": ("formats.text", "parse_csv"),
+    "text/tab-separated-values": ("formats.text", "parse_tsv"),
+    "text/rtf": ("formats.text", "parse_rtf"),
 }
 # What the loader, the system, lxml and Python say when there is none left; the last two where even the reason is lost.
 _NO_MEMORY = (
@@ -87,7 +87,7 @@ def confine(limits: Limits) -> None:
 
 def read(task: Task) -> Parsed:
     """Sniff and parse. Raises Unreadable, or whatever a library raises on a hostile file."""
-    from vademecum.engines.files.sniff import sniff
+    from vademecum.engines.files.file_type import sniff
 
     kind = sniff(task.data, task.filename)
     parsed = _parse(kind, task)
@@ -103,7 +103,7 @@ def read(task: Task) -> Parsed:
 
 def _parse(kind: str, task: Task) -> Parsed:
     """Only the library that is needed is imported: a text file must not wait for the others."""
-    module, verb = _PARSERS.get(kind, ("text", "parse_plain"))
+    module, verb = _PARSERS.get(kind, ("formats.text", "parse_plain"))
     parse = getattr(import_module(f"vademecum.engines.files.{module}"), verb)
     parsed: Parsed = parse(task.data, kind) if verb == "parse_plain" else parse(task.data, task.limits)
     return parsed

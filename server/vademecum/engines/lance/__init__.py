@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 os.environ.setdefault("LANCE_LOG", "error")
 os.environ.setdefault("RUST_LOG", "error")
 
-from vademecum.engines.lance.cache import MatrixCache
-from vademecum.engines.lance.entries import Block, Chunk, Erased, Hit, IndexDamaged, IndexStats, Pace
+from vademecum.engines.lance.matrix_cache import MatrixCache
+from vademecum.engines.lance.records import Block, Chunk, Erased, Hit, IndexDamaged, IndexStats, Pace
 
 if TYPE_CHECKING:
-    from vademecum.engines.lance.index import VectorIndex
+    from vademecum.engines.lance.vector_index import VectorIndex
 
 __all__ = [
     "Block",
@@ -32,7 +32,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "VectorIndex":  # it needs pyarrow: ask for it in a thread
-        from vademecum.engines.lance.index import VectorIndex
+        from vademecum.engines.lance.vector_index import VectorIndex
 
         return VectorIndex
     raise AttributeError(name)

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from vademecum.engines.lance.entries import Hit
-from vademecum.engines.lance.rows import read_terms, read_vectors
-from vademecum.model.ranking import DIGITS, TERM, Postings, best, bm25, row_lengths
+from vademecum.engines.lance.arrow_schema import read_terms, read_vectors
+from vademecum.engines.lance.records import Hit
+from vademecum.model.text.ranking import DIGITS, TERM, Postings, best, bm25, row_lengths
 
 COLUMNS = pa.schema(
     [

@@ -22,12 +22,12 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from vademecum.engines.onnx import known
 from vademecum.engines.onnx import manifest as manifests
+from vademecum.engines.onnx import pinned_models
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
 from vademecum.fair_queue import SERVER, FairQueue, current_user
-from vademecum.model.normalise import for_tokenizer
+from vademecum.model.text.normalization import for_tokenizer
 
 Vectors = NDArray[np.float32]
 CAPACITY = 1024  # passages that may wait
@@ -129,7 +129,7 @@ class Embedder:
     @property
     def same_memory(self) -> float | None:
         """The cosine from which on two memories may say the same; None if it was not fitted for this model."""
-        fitted = known.thresholds(self._manifest)
+        fitted = pinned_models.thresholds(self._manifest)
         return fitted.same_memory if fitted is not None else None
 
     @property

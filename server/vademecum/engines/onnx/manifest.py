@@ -15,8 +15,8 @@ from typing import Literal
 import msgspec
 
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.model.chunk import BUDGET, CHUNKER, SIZE
-from vademecum.model.normalise import NORMALISER
+from vademecum.model.documents.chunking import BUDGET, CHUNKER, SIZE
+from vademecum.model.text.normalization import NORMALISER
 
 MANIFEST = "manifest.json"
 GRAPH = "model.onnx"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from vademecum.model.secrets.looks import by_look
-from vademecum.model.secrets.names import CALLED, by_name
-from vademecum.model.secrets.pattern import Pattern, Span, folded
-from vademecum.model.secrets.shapes import by_shape
+from vademecum.model.secrets.entropy import by_look
+from vademecum.model.secrets.hinted_regex import Pattern, Span, folded
+from vademecum.model.secrets.keyword_rules import CALLED, by_name
+from vademecum.model.secrets.token_patterns import by_shape
 
 __all__ = ["BEYOND", "HIDDEN", "Span", "find", "hide", "hide_in_path", "is_bare", "redact"]
 

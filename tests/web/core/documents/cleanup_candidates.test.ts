@@ -1,4 +1,4 @@
-/** What to delete when room is short: the shared cases, as tests/unit/test_suggest.py runs them for the server. */
+/** What to delete when room is short: the shared cases, as tests/unit/model/documents/test_cleanup_candidates.py runs them for the server. */
 
 import cases from "../../../conformance/suggest.json";
 import { suggested } from "../../../../web/src/core/documents/cleanup_candidates.ts";

@@ -1,4 +1,4 @@
-/** Which documents a question is about: the shared cases, as tests/unit/test_lookup.py runs them for the server. */
+/** Which documents a question is about: the shared cases, as tests/unit/model/documents/test_filename_match.py runs them for the server. */
 
 import cases from "../../../conformance/lookup.json";
 import { askedAbout } from "../../../../web/src/core/documents/filename_match.ts";

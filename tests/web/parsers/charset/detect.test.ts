@@ -1,4 +1,4 @@
-/** Letters out of bytes, on the device. What the server makes of the same: tests/unit/files/test_encodings.py. */
+/** Letters out of bytes, on the device. What the server makes of the same: tests/unit/engines/files/charset/test_detect.py. */
 
 import { decode } from "../../../../web/src/parsers/charset/detect.ts";
 

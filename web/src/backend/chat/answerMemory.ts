@@ -1,6 +1,6 @@
 /**
  * What this device remembers for a question, beside the quotations that answer it without the server. The scope is that
- * of the session, as on the server (services/remind.py): its project, or what is in none.
+ * of the session, as on the server (services/chat/prompt_memory.py): its project, or what is in none.
  */
 
 import { entersPrompts } from "../../core/chat/answers.ts";

@@ -1,6 +1,6 @@
 /**
  * What an assistant would be told before a question, put together on this device out of what it has now: the prompt that the
- * server makes (services/context.py), within the same budgets and scope. Memory is found by words here.
+ * server makes (services/chat/prompt_context.py), within the same budgets and scope. Memory is found by words here.
  */
 
 import { entersPrompts } from "../../core/chat/answers.ts";

@@ -1,5 +1,5 @@
 /**
- * What a death does to other rows of this device, as server/vademecum/model/cascade.py does it when it hears of it: a
+ * What a death does to other rows of this device, as server/vademecum/model/sync/cascade.py does it when it hears of it: a
  * row dies with any of its parents, and one that merely names a dead one follows it or is healed. Both read one table
  * (core/schema/relations.ts).
  */

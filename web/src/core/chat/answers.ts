@@ -1,7 +1,7 @@
 /**
  * Which answers a language model may read. Quotation answers repeat documents that another session may not have borrowed,
  * and "not found" answers say nothing: their user finds both by search, but they enter no prompt. Mirrors
- * server/vademecum/model/answers.py; shared cases: tests/conformance/answers.json.
+ * server/vademecum/model/chat/answers.py; shared cases: tests/conformance/answers.json.
  */
 
 import { QUOTES } from "./citation.ts";

@@ -1,6 +1,6 @@
 /**
  * Which facts belong to a question: those that share a telling word with it, or lie close in meaning. The twin of
- * server/vademecum/model/topic.py, which says why; shared cases: tests/conformance/prompt.json.
+ * server/vademecum/model/chat/fact_relevance.py, which says why; shared cases: tests/conformance/prompt.json.
  */
 
 import { compare } from "../../lib/compareStrings.ts";

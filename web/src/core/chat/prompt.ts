@@ -1,6 +1,6 @@
 /**
  * The prompt: what a model is told before the question, each section within its budget of tokens. The twin of
- * server/vademecum/model/prompt.py, which has the rules and the reasons; shared cases: tests/conformance/prompt.json.
+ * server/vademecum/model/chat/prompt.py, which has the rules and the reasons; shared cases: tests/conformance/prompt.json.
  */
 
 import { neutral, oneLine, quotation } from "../text/sanitize.ts";

@@ -1,5 +1,5 @@
 /**
- * Cut a document into chunks, the same as server/vademecum/model/chunk.py cuts it (the rule is stated there).
+ * Cut a document into chunks, the same as server/vademecum/model/documents/chunking.py cuts it (the rule is stated there).
  * tests/conformance/chunk.json holds the two together. Positions count UTF-16 units, as JavaScript does anyway.
  */
 

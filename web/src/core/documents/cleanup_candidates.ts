@@ -1,12 +1,12 @@
 /**
  * What to delete when room is short: unborrowed first, then the least recently used, then the least used. The twin of
- * server/vademecum/model/suggest.py; shared cases: tests/conformance/suggest.json.
+ * server/vademecum/model/documents/cleanup_candidates.py; shared cases: tests/conformance/suggest.json.
  */
 
 import { compare } from "../../lib/compareStrings.ts";
 import type { DocumentDoc } from "../schema/rows.ts";
 
-/** Live documents of an account from which on it is warned, as server/vademecum/model/limits.py has it. */
+/** Live documents of an account from which on it is warned, as server/vademecum/model/sync/quotas.py has it. */
 export const WARN_FROM = 90;
 
 type Candidate = Pick<DocumentDoc, "id" | "activeSessions" | "lastAccessedAt" | "accessCount">;

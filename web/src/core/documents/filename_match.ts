@@ -1,6 +1,6 @@
 /**
  * Which documents does a message name? For the question "Found 'lease.pdf'. Include it?", and for search: who names one
- * that is open asks about it. The rules are those of server/vademecum/model/lookup.py: case, accents and extension do not
+ * that is open asks about it. The rules are those of server/vademecum/model/documents/filename_match.py: case, accents and extension do not
  * matter; a name matches as a whole, or by all of its words, and a bare name finds also the files whose words include all
  * of its own.
  */

@@ -1,4 +1,4 @@
-/** What an export is called and says of itself. The layout is that of the server's (services/export.py there). */
+/** What an export is called and says of itself. The layout is that of the server's (services/data/export.py there). */
 
 export const WAITING = "waiting.jsonl";
 const NAME_BYTES = 120; // file systems count bytes: 255 with the id

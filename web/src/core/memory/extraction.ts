@@ -1,2 +1,2 @@
-/** Current extracted memories of a session; the server (model/extraction.py) stops there. */
+/** Current extracted memories of a session; the server (model/memory/extraction.py) stops there. */
 export const SESSION_MEMORIES_MAX = 50;

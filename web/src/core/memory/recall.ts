@@ -1,6 +1,6 @@
 /**
  * What a device recalls for a question without the server: its own rows within one scope, by words and by age. The
- * server (services/recall.py, remind.py) knows meanings as well; the rules of what is recalled at all are the same.
+ * server (services/memory/recall.py, remind.py) knows meanings as well; the rules of what is recalled at all are the same.
  */
 
 import { compare } from "../../lib/compareStrings.ts";

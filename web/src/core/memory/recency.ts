@@ -1,4 +1,4 @@
-/** How a memory fades, as server/vademecum/model/decay.py counts it: half of its weight every thirty days. */
+/** How a memory fades, as server/vademecum/model/memory/recency.py counts it: half of its weight every thirty days. */
 
 import type { MemoryDoc } from "../schema/rows.ts";
 

@@ -1,5 +1,5 @@
 /**
- * What of a user's memory may be seen: the scope of a question. The twin of server/vademecum/model/scope.py, which says
+ * What of a user's memory may be seen: the scope of a question. The twin of server/vademecum/model/memory/scope.py, which says
  * why; shared cases: tests/conformance/scope.json.
  */
 

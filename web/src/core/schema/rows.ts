@@ -1,4 +1,4 @@
-// Written by `make schemas` from the structs in server/vademecum/model/collections.py. Not to be edited.
+// Written by `make schemas` from the structs in server/vademecum/model/schema/collections.py. Not to be edited.
 
 export interface DocumentDoc {
   id: string;

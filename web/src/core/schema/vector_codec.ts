@@ -1,4 +1,4 @@
-/** How vectors travel: base64 of little-endian float32, one after another, as server/vademecum/model/vectors.py says. */
+/** How vectors travel: base64 of little-endian float32, one after another, as server/vademecum/model/schema/vector_codec.py says. */
 
 /** The n × dims numbers that were encoded. RangeError when it is something else, or holds NaN or infinity. */
 export function decode(text: string, dims: number): Float32Array {

@@ -1,6 +1,6 @@
 /**
  * Days: on which one a row was said, and which ones a question names, in marks that find the one by the other; as on the
- * server (model/days.py), where it says why.
+ * server (model/text/dates_in_text.py), where it says why.
  */
 
 const GAP = "[ \\t\\r\\n\u00a0]"; // what is a blank differs from language to language

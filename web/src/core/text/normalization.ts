@@ -1,5 +1,5 @@
 /**
- * One spelling for every text, the same as server/vademecum/model/normalise.py gives it (the rule is stated there):
+ * One spelling for every text, the same as server/vademecum/model/text/normalization.py gives it (the rule is stated there):
  * before a text is cut, counted or embedded. tests/conformance/normalise.json holds the two together.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Ranking: words folded to terms, BM25 over postings, and the fusing of ranked lists: the same as
- * server/vademecum/model/ranking.py (the rule is stated there), so that a question has the same answer offline.
+ * server/vademecum/model/text/ranking.py (the rule is stated there), so that a question has the same answer offline.
  * tests/conformance/ranking.json holds the two together.
  */
 

@@ -1,6 +1,6 @@
 /**
  * Text from outside, so that it cannot pass for a part of the prompt: neutral, and still readable. The twin of
- * server/vademecum/model/neutral.py, which says why; shared cases: tests/conformance/neutral.json.
+ * server/vademecum/model/text/sanitize.py, which says why; shared cases: tests/conformance/neutral.json.
  */
 
 import { bounded } from "./normalization.ts";

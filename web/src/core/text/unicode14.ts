@@ -1,10 +1,10 @@
 /**
- * Unicode 14 as the rules of texts need it: the tables of server/vademecum/model/unicode.py, so that no browser's newer
+ * Unicode 14 as the rules of texts need it: the tables of server/vademecum/model/text/unicode14.py, so that no browser's newer
  * version makes other chunks or other words than the server. A character that came later has no normal form and no
  * case, and is neither letter nor mark.
  */
 
-/** General category M as hexadecimal ranges, like MARKS in server/vademecum/model/unicode.py. */
+/** General category M as hexadecimal ranges, like MARKS in server/vademecum/model/text/unicode14.py. */
 export const MARKS =
   "300-36f 483-489 591-5bd 5bf 5c1-5c2 5c4-5c5 5c7 610-61a 64b-65f 670 6d6-6dc 6df-6e4 6e7-6e8 6ea-6ed 711 " +
   "730-74a 7a6-7b0 7eb-7f3 7fd 816-819 81b-823 825-827 829-82d 859-85b 898-89f 8ca-8e1 8e3-903 93a-93c " +

@@ -1,6 +1,6 @@
 /**
  * Letters out of bytes: what is marked, what is UTF-8, what is said, what a language's letters show. The same steps as
- * server/vademecum/engines/files/encoding.py, which then guesses by statistics; here such a file waits for the server.
+ * server/vademecum/engines/files/charset/detect.py, which then guesses by statistics; here such a file waits for the server.
  */
 
 import { Unreadable } from "../result.ts";

@@ -1,4 +1,4 @@
-/** Why a file cannot be read: the server's sentences (server/vademecum/engines/files/parsed.py). */
+/** Why a file cannot be read: the server's sentences (server/vademecum/engines/files/result.py). */
 
 import type { Code } from "../../parsers/result.ts";
 

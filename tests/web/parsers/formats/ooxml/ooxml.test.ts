@@ -1,4 +1,4 @@
-/** Office files as programs write them, read on the device. What the server makes of the same: tests/unit/files. */
+/** Office files as programs write them, read on the device. What the server makes of the same: tests/unit/engines/files. */
 
 import { strFromU8, strToU8, unzipSync, zipSync } from "fflate";
 import { parse as epub } from "../../../../../web/src/parsers/formats/epub.ts";

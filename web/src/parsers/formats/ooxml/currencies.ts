@@ -1,4 +1,4 @@
-/** How amounts name their currency, as in server/vademecum/engines/files/currencies.py. */
+/** How amounts name their currency, as in server/vademecum/engines/files/formats/ooxml/currencies.py. */
 
 export const SYMBOLS = "$¢-¥₠-⃀฿৳﷼"; // of a set of letters
 export const NAME = String.raw`[A-Z]{3}|[Kk]r\.?|zł|Kč|Ft|Rs\.?|TL|лв\.?|руб\.?|S/\.?`;

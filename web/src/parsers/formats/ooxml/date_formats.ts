@@ -1,6 +1,6 @@
 /**
  * Days, times and durations of a workbook are numbers of days; that they are, and what of them is shown, only their format
- * says. The rules are those of server/vademecum/engines/files/dates.py.
+ * says. The rules are those of server/vademecum/engines/files/formats/ooxml/date_formats.py.
  */
 
 /** What a format makes of a number, which comes as it is and as it is spelled without a format. */

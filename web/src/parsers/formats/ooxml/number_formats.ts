@@ -1,7 +1,7 @@
 /**
  * What the format of a cell makes of its number, as who opens the workbook sees it: a percentage, leading zeros, a
  * currency, a day. Else a number keeps the digits that are stored, by which it is found: none is added, none rounded away,
- * and no separators come between them. The rules are those of server/vademecum/engines/files/looks.py.
+ * and no separators come between them. The rules are those of server/vademecum/engines/files/formats/ooxml/number_formats.py.
  */
 
 import { CURRENCY, SYMBOLS } from "./currencies.ts";

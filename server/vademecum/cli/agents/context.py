@@ -1,0 +1,46 @@
+"""`vademecum context`: what the next session of an agent in a folder should know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from vademecum.cli.agents.workspace import identity_of, work_in
+from vademecum.cli.api_client import Desk, at_desk
+from vademecum.cli.options import data_option, folder_option, json_option, owner_option, settings_for
+from vademecum.model.schema.collections import Json
+from vademecum.model.text.sanitize import one_line
+
+
+@click.command()
+@data_option
+@owner_option
+@folder_option
+@click.option(
+    "--tokens", type=click.IntRange(100, 20_000), default=2000, show_default=True, help="At most so long."
+)
+@json_option
+def context(data: Path, email: str, folder: Path, tokens: int, as_json: bool) -> None:
+    """Print what is known of the project of a folder: decisions, what was done last, what is remembered.
+
+    Of this project alone, pinned and newest first. As a command of an agent's hook SessionStart it begins the session.
+    """
+
+    async def work(desk: Desk) -> Json:
+        async def call(method: str, path: str, **more: Any) -> Json:
+            answer: Json = await desk.call(method, path, email, **more)
+            return answer
+
+        at = await work_in(identity_of(folder), call)
+        return await call("GET", "/v1/agents/context", params={"project": at.project_id, "tokens": tokens})
+
+    answer = at_desk(settings_for(data), work, wait=True)
+    if as_json:
+        click.echo(msgspec.json.encode(answer).decode())
+        return
+    click.echo(answer["text"])
+    if answer["notice"]:
+        click.echo(one_line(answer["notice"]))  # a hook's standard error is read by nobody

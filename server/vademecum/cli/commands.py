@@ -1,0 +1,79 @@
+"""The commands of `vademecum`, as a person is shown them. One file a command; each is an HTTP call
+against the app (see `api_client`)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from importlib import import_module
+
+import click
+
+from vademecum import __version__
+from vademecum.errors import VademecumError
+
+# In the order in which a person needs them: the file of each command. Its name there is its own.
+COMMANDS = {
+    "serve": "serve.serve",
+    "user": "user",
+    "token": "token",
+    "import": "import_",
+    "search": "search",
+    "forget": "forget",
+    "erase": "erase",
+    "record": "agents.record_help",
+    "context": "agents.context",
+    "claim": "agents.claim",
+    "mcp": "agents.mcp",
+    "backup": "backup",
+    "restore": "backup",
+    "epoch": "epoch",
+    "models": "models",
+    "doctor": "doctor",
+}
+
+
+class Group(click.Group):
+    """Loads a command when it is asked for, since a start is mostly imports; shows a refusal as one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        file = import_module(f"vademecum.cli.{COMMANDS[cmd_name]}")
+        command: click.Command = getattr(file, "import_" if cmd_name == "import" else cmd_name)
+        return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except VademecumError as error:
+            raise click.ClickException(error.message) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # who reads has seen enough
+                raise
+            if error.filename is not None:
+                raise click.ClickException(f"{error.filename}: {error.strerror}.") from error
+            raise click.ClickException(
+                f"The output could not be written ({error.strerror}). What was asked may be done: look, before you "
+                "try again."
+            ) from error
+
+
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Your documents and the memory of your conversations, on every device.
+
+    \b
+    Start:     vademecum serve
+    Somebody:  vademecum user add ada@example.org --tier JIGGA
+    Documents: vademecum import ~/papers --user ada@example.org --session thesis
+    Ask:       vademecum search "who pays?" --user ada@example.org --session thesis
+
+    All data is in one folder (--data, or VADEMECUM_DATA): back up that one. Every command works whether or not the
+    server is running.
+    """
+    os.umask(0o077)  # whatever a command makes is its owner's to read

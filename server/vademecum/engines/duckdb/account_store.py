@@ -1,0 +1,468 @@
+"""Who may use this server: accounts and hashed secrets, in a file of their own that stays attached.
+
+All accounts and tokens are held in memory too (a server has few). What grants is written to the file first, what
+revokes leaves the memory first: nobody gets in by a write that failed. One change at a time, each on what the one
+before it left, so that an account that is gone does not come back by a late change. After a write that failed the file may
+hold the change or not, so the next change, or the upkeep, corrects the file by the memory.
+
+Every change is folded from the log into the file before it is answered (CHECKPOINT: 1.5 ms, also with 20,000 tokens).
+So a crash that damages the log can cost only a change that nobody was told of: without this, cutting the log would
+take away new accounts, and would bring back revoked tokens and old passwords.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import duckdb
+import msgspec
+import structlog
+
+from vademecum.engines.duckdb import migrations as migrate
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.user_database import rewrite_file
+from vademecum.errors import Broken, Conflict, NotFound, is_full, not_now
+from vademecum.model.sync.quotas import Tier
+
+TokenKind = Literal["api", "cookie", "link", "device"]
+Work = tuple[str, list[Any]]
+S = TypeVar("S", bound=msgspec.Struct)
+REPAIRED = (
+    "All accounts, tokens and passwords that were acknowledged are in the file. A change that was under way when the "
+    "server died may be missing: make it again."
+)
+CURE = (
+    "else put the `accounts.duckdb` of a backup in its place while no server runs. Documents stay as they are; accounts, "
+    "tokens and passwords are then those of the backup, so revoke again what was revoked since"
+)
+ACCOUNTS = "accounts"  # the owner of this file's calls in the engine's threads
+_log = structlog.get_logger("vademecum.accounts")
+
+
+def email_key(email: str) -> str:
+    """What makes two spellings the same address."""
+    return unicodedata.normalize("NFC", email.strip()).casefold()
+
+
+class Account(msgspec.Struct, frozen=True):
+    """`password`: an argon2id hash, or None when the account signs in by link or token only."""
+
+    id: str
+    email: str
+    tier: Tier
+    admin: bool
+    password: str | None
+    created_at: str
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A secret of an account. `hash`: sha-256 (hex) of 256 random bits; the secret itself is shown once."""
+
+    id: str
+    account_id: str
+    kind: TokenKind
+    name: str
+    hash: str
+    created_at: str
+    expires_at: str | None = None
+
+
+Check = Callable[[Account], None]  # of what an account is at the moment of a change
+
+
+class Adopted(msgspec.Struct):
+    """`count` accounts came back; `replaced`: ids that gave way; `skipped`: emails that somebody else has here."""
+
+    count: int = 0
+    replaced: list[str] = msgspec.field(default_factory=list)
+    skipped: list[str] = msgspec.field(default_factory=list)
+
+
+class Accounts:
+    def __init__(
+        self,
+        instance: Instance,
+        path: Path,
+        migrations: tuple[migrate.Migration, ...],
+        on_notice: Callable[[str], None],
+    ) -> None:
+        self._instance = instance
+        self._path = path
+        self._migrations = migrations
+        self._on_notice = on_notice
+        self._is_suspect = False  # an fsync may have failed: the file is rewritten before anything else is
+        self._is_unsure = (
+            False  # a change may have failed: the file is corrected by the memory with the next one
+        )
+        self._alias = self._attach()  # empty while the file is not attached
+        self._unfolded = False  # the disk did not take what is in the log; it is tried again
+        instance.on_rebuilt.append(self._forget_file)
+        self._lock = threading.Lock()  # one statement at a time: the file may be rewritten between two
+        self._pinging: asyncio.Future[None] | None = None
+        self._turn = asyncio.Lock()  # one change at a time, with the memory of it
+        self._ids: dict[str, str] = {}  # by email_key
+        self.accounts: dict[str, Account] = {}
+        self.tokens: dict[str, Token] = {}  # by hash
+        self._tokens_of: dict[str, dict[str, Token]] = {}  # the same by account id, then by hash
+
+    @classmethod
+    def open(
+        cls,
+        instance: Instance,
+        path: Path,
+        migrations: Path,
+        record_migrations: Path,
+        on_notice: Callable[[str], None],
+    ) -> Accounts:
+        """Attach (or create) the file; refuse to start if a migration that was ever applied here has changed.
+        `on_notice` is told in a sentence when a damaged log had to be cut."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for stale in (".new", ".new.wal"):  # a crash left it half-made
+            path.with_name(path.name + stale).unlink(missing_ok=True)
+        known = migrate.load(migrations), migrate.load(record_migrations)
+        try:
+            accounts = cls(instance, path, known[0], on_notice)
+            accounts._load(instance.cursor(), known[1])
+        except (duckdb.Error, msgspec.ValidationError) as error:
+            if isinstance(error, duckdb.Error) and is_full(error):
+                raise not_now() from error
+            said = str(error).partition("\n")[0]
+            raise Broken(
+                f"The accounts' file {path} is damaged ({said}). Nothing was changed. Put a sound copy back, {CURE}."
+            ) from error
+        return accounts
+
+    def _load(self, cursor: Cursor, record_migrations: tuple[migrate.Migration, ...]) -> None:
+        self._check_record_migrations(cursor, record_migrations)
+        self._fold(cursor)
+        for account in _stored(cursor, self._attached(), "accounts", Account):
+            self._remember(account)
+        for token in _stored(cursor, self._attached(), "tokens", Token):
+            self._remember_token(token)
+
+    def _attach(self) -> str:
+        alias, notice = migrate.attach_current(
+            self._instance, self._path, self._migrations, "the accounts' file", CURE
+        )
+        if notice:
+            self._on_notice(f"{notice} {REPAIRED}")
+        return alias
+
+    def _forget_file(self) -> None:
+        """DuckDB was started again: the file is not attached, and the disk may not have all of it."""
+        self._alias, self._is_suspect, self._is_unsure = "", True, True
+
+    def _attached(self) -> str:
+        """The file's alias; attached anew, if need be."""
+        if self._is_suspect:
+            rewrite_file(self._instance, self._path)
+            self._is_suspect = False
+        self._alias = self._alias or self._attach()
+        return self._alias
+
+    @contextmanager
+    def _detached(self) -> Iterator[None]:
+        """The file is whole, and nobody has it open, inside this block. Raises duckdb.Error when its log cannot be folded."""
+        with self._lock:
+            alias, self._alias = self._attached(), ""
+            try:
+                self._instance.detach(alias)
+                yield
+            finally:
+                self._attached()
+
+    def _check_record_migrations(self, cursor: Cursor, known: tuple[migrate.Migration, ...]) -> None:
+        """Users' files are opened on demand; their migrations are checked here once, at the start."""
+        table = f"{self._alias}.main.record_migrations"
+        cursor.execute(f"CREATE TABLE IF NOT EXISTS {table} (name VARCHAR, checksum VARCHAR)")
+        applied = cursor.execute(f"SELECT name, checksum FROM {table}").fetchall()
+        for migration in migrate.pending(known, applied, "this data folder"):
+            cursor.execute(f"INSERT INTO {table} VALUES (?, ?)", [migration.name, migration.checksum])
+
+    def _remember(self, account: Account) -> None:
+        self.accounts[account.id] = account
+        self._ids[email_key(account.email)] = account.id
+
+    def _forget(self, account_id: str) -> None:
+        account = self.accounts.pop(account_id, None)
+        if account is None:
+            return
+        key = email_key(account.email)
+        if self._ids.get(key) == account_id:  # else somebody else has this address by now
+            del self._ids[key]
+
+    def _remember_token(self, token: Token) -> None:
+        self.tokens[token.hash] = token
+        self._tokens_of.setdefault(token.account_id, {})[token.hash] = token
+
+    def _forget_token(self, token: Token) -> None:
+        self.tokens.pop(token.hash, None)
+        self._tokens_of.get(token.account_id, {}).pop(token.hash, None)
+
+    def knows(self, account_id: str) -> bool:
+        return account_id in self.accounts
+
+    def name_of(self, account_id: str) -> str:
+        """Return the email of an account, or its id if it is gone."""
+        account = self.accounts.get(account_id)
+        return account.email if account is not None else account_id
+
+    def by_email(self, email: str) -> Account | None:
+        return self.accounts.get(self._ids.get(email_key(email), ""))
+
+    def tokens_of(self, account_id: str) -> list[Token]:
+        return sorted(self._tokens_of.get(account_id, {}).values(), key=lambda t: t.created_at)
+
+    # -- changes ------------------------------------------------------------------------------------------------
+
+    async def add_account(self, account: Account) -> None:
+        """Raises Conflict when somebody has this email."""
+        async with self._turn:
+            if self.by_email(account.email) is not None:
+                raise Conflict(f"There is an account {account.email} already. Nothing was changed.")
+            await self._execute([_inserting("accounts", account)])
+            self._remember(account)
+
+    async def change_account(
+        self,
+        account_id: str,
+        change: Callable[[Account], Account],
+        is_ending: Callable[[Token], bool] = lambda _: False,
+    ) -> Account:
+        """Change what the account is now; its email stays. With the same commit its tokens that are `is_ending` go.
+        `change` may raise. Raises NotFound when it is gone."""
+        async with self._turn:
+            changed = change(self._known(account_id))
+            ended = [token for token in self.tokens_of(account_id) if is_ending(token)]
+            gone = (_deleting("tokens", "id", token.id) for token in ended)
+            await self._execute([_replacing("accounts", changed), *gone])
+            for token in ended:
+                self._forget_token(token)
+            if account_id in self.accounts:
+                self._remember(changed)
+            return changed
+
+    def _known(self, account_id: str) -> Account:
+        account = self.accounts.get(account_id)
+        if account is None:
+            raise NotFound("There is no such account.")
+        return account
+
+    async def save_token(self, token: Token, most: int | None = None, check: Check | None = None) -> None:
+        """`check` may raise. Raises NotFound when its account is gone, Conflict when that has `most` of this kind already."""
+        async with self._turn:
+            account = self._known(token.account_id)
+            if check is not None:
+                check(account)
+            if most is not None and self._count(token.account_id, token.kind) >= most:
+                raise Conflict(f"There are {most} tokens already. Revoke one that is not used any more.")
+            await self._execute([_inserting("tokens", token)])
+            if token.account_id in self.accounts:
+                self._remember_token(token)
+
+    def _count(self, account_id: str, kind: TokenKind) -> int:
+        return sum(t.kind == kind for t in self._tokens_of.get(account_id, {}).values())
+
+    async def extend_token(self, token: Token, expires_at: str) -> bool:
+        """Move its expiry on. False, changing nothing, when it is not any more what is stored: it was revoked, or
+        another request was quicker."""
+        async with self._turn:
+            if self.tokens.get(token.hash) is not token:
+                return False
+            statement = "UPDATE {}.main.tokens SET expires_at = ? WHERE id = ?"
+            await self._execute([(statement, [expires_at, token.id])])
+            if self.tokens.get(token.hash) is not token:  # revoked meanwhile; its turn at the file comes next
+                return False
+            self._remember_token(msgspec.structs.replace(token, expires_at=expires_at))
+            return True
+
+    async def remove_tokens(self, tokens: Iterable[Token]) -> None:
+        """None of them opens anything from this moment on."""
+        gone = list(tokens)
+        for token in gone:
+            self._forget_token(token)
+        if gone:
+            async with self._turn:
+                await self._execute([_deleting("tokens", "id", token.id) for token in gone])
+
+    async def hide(self, account_id: str, check: Check) -> None:
+        """From now on nobody gets in as this account; the file is not changed yet. `check` may raise, and then nothing has
+        changed. Raises NotFound when it is gone."""
+        async with self._turn:
+            check(self._known(account_id))
+            self._forget(account_id)
+
+    async def remove_account(self, account_id: str) -> None:
+        """The account and all its secrets, from memory and file; `rewrite` takes their bytes away. Its folder is the
+        business of `Users.remove`."""
+        for token_hash in self._tokens_of.pop(account_id, {}):
+            self.tokens.pop(token_hash, None)
+        self._forget(account_id)
+        async with self._turn:
+            await self._execute(
+                [_deleting("tokens", "account_id", account_id), _deleting("accounts", "id", account_id)]
+            )
+
+    async def correct(self) -> None:
+        """Bring the file back to what is in memory, if a change has failed."""
+        async with self._turn:
+            if self._is_unsure:
+                await self._execute([])
+
+    async def _execute(self, works: list[Work]) -> None:
+        """Commit a change in whose turn the caller is."""
+
+        def work(cursor: Cursor) -> None:
+            with self._lock:
+                was_unsure, self._is_unsure = self._is_unsure, True
+                alias = self._attached()
+                corrections = list(self._corrections(cursor, alias)) if was_unsure else []
+                cursor.execute("BEGIN")
+                try:
+                    for statement, values in [*corrections, *works]:
+                        cursor.execute(statement.format(alias), values)
+                    cursor.execute("COMMIT")
+                except BaseException:
+                    cursor.execute("ROLLBACK")
+                    raise
+                self._is_unsure = False
+                self._fold(cursor)
+
+        await self._instance.run(work, ACCOUNTS)
+
+    def _corrections(self, cursor: Cursor, alias: str) -> Iterator[Work]:
+        """What makes the file's rows those in memory."""
+        yield from _differences("accounts", _stored(cursor, alias, "accounts", Account), self.accounts)
+        yield from _differences("tokens", _stored(cursor, alias, "tokens", Token), self.tokens)
+
+    def _fold(self, cursor: Cursor) -> None:
+        """Take what the log holds into the file. If that fails, the change stands all the same: the log holds it. The file
+        is then of no use until it is attached anew."""
+        alias = self._attached()
+        try:
+            cursor.execute(f"CHECKPOINT {alias}")
+            self._unfolded = False
+        except duckdb.Error as error:
+            _log.error("the accounts' log is not folded into their file", exc_info=error)
+            self._unfolded, self._alias = True, ""
+            self._instance.let_go(alias)
+
+    async def rewrite(self) -> None:
+        """Write the file anew, so that what was removed leaves the disk too."""
+        async with self._turn:
+            await self._instance.run(self._rewrite, ACCOUNTS)
+
+    def _rewrite(self, _: Cursor) -> None:
+        with self._detached():
+            rewrite_file(self._instance, self._path)
+
+    async def content(self) -> bytes:
+        """Return the file's bytes, with all that was committed. Raises Broken when it cannot be read."""
+
+        def work(_: Cursor) -> bytes:
+            with self._detached():
+                try:
+                    return self._path.read_bytes()
+                except OSError as error:
+                    raise Broken(
+                        f"{self._path} cannot be read ({error.strerror}). Nothing was changed."
+                    ) from error
+
+        return await self._instance.run(work, ACCOUNTS)
+
+    async def adopt(self, path: Path, left: set[str], empty: set[str]) -> Adopted:
+        """Take over from a backup the accounts that are missing here, with their API tokens, but not those that left
+        for good. One here that has the same email gives way if it is `empty`."""
+
+        accounts, tokens = await self._instance.run(lambda cursor: self._read_copy(cursor, path), ACCOUNTS)
+        result = Adopted()
+        adopted: set[str] = set()
+        for account in accounts:
+            if account.id in self.accounts or account.id in left:
+                continue
+            holder = self.by_email(account.email)
+            if holder is not None and holder.id not in empty:
+                result.skipped.append(account.email)
+                continue
+            if holder is not None:
+                await self.remove_account(holder.id)
+                result.replaced.append(holder.id)
+            await self.add_account(account)
+            adopted.add(account.id)
+        for token in tokens:
+            if token.kind == "api" and token.account_id in adopted:
+                await self.save_token(token)
+        result.count = len(adopted)
+        return result
+
+    def _read_copy(self, cursor: Cursor, path: Path) -> tuple[list[Account], list[Token]]:
+        """What another accounts' file holds, perhaps one of an older version: a copy of it is brought up to date."""
+        staged = self._path.with_name(self._path.name + ".new")
+        with self._lock:
+            try:
+                shutil.copyfile(path, staged)
+                alias, _ = migrate.attach_current(self._instance, staged, self._migrations, str(path))
+                try:
+                    return _stored(cursor, alias, "accounts", Account), _stored(
+                        cursor, alias, "tokens", Token
+                    )
+                finally:
+                    self._instance.detach(alias)
+            finally:
+                for end in ("", ".wal"):
+                    staged.with_name(staged.name + end).unlink(missing_ok=True)
+
+    async def ping(self) -> None:
+        """Check the file as `_ping` does. Concurrent callers share one check, so that none of them takes a thread more."""
+        if self._pinging is None or self._pinging.done():
+            self._pinging = asyncio.ensure_future(self._instance.run(self._ping, ACCOUNTS))
+        await asyncio.shield(self._pinging)
+
+    def _ping(self, cursor: Cursor) -> None:
+        """A real read, for /ready, and, if the disk did not take the log, another try. Raises Busy if it still does not."""
+        with self._lock:
+            if self._unfolded:
+                self._fold(cursor)
+            cursor.execute(f"SELECT count(*) FROM {self._attached()}.main.accounts").fetchall()
+            if self._unfolded:
+                raise not_now()
+
+
+def _stored(cursor: Cursor, alias: str, table: str, kind: type[S]) -> list[S]:
+    fields = kind.__struct_fields__
+    rows = cursor.execute(f"SELECT {', '.join(fields)} FROM {alias}.main.{table}").fetchall()
+    return [msgspec.convert(dict(zip(fields, row, strict=True)), kind) for row in rows]
+
+
+def _differences(
+    table: str, stored: Iterable[Account | Token], rows: Mapping[str, Account | Token]
+) -> Iterator[Work]:
+    """What turns the stored rows into those of the memory."""
+    found = {row.id: row for row in stored}
+    expected = {row.id: row for row in list(rows.values())}
+    yield from (_deleting(table, "id", row_id) for row_id in found.keys() - expected.keys())
+    yield from (_replacing(table, row) for row_id, row in expected.items() if found.get(row_id) != row)
+
+
+def _inserting(table: str, row: Account | Token, verb: str = "INSERT") -> Work:
+    """What is there already is an error: to look for it costs three times the insert."""
+    fields = row.__struct_fields__
+    names, marks = ", ".join(fields), ", ".join("?" * len(fields))
+    values = [getattr(row, name) for name in fields]
+    return f"{verb} INTO {{}}.main.{table} ({names}) VALUES ({marks})", values
+
+
+def _replacing(table: str, row: Account | Token) -> Work:
+    return _inserting(table, row, "INSERT OR REPLACE")
+
+
+def _deleting(table: str, field: str, value: str) -> Work:
+    return f"DELETE FROM {{}}.main.{table} WHERE {field} = ?", [value]

@@ -1,0 +1,60 @@
+"""Bodies of the rows that were written last. Who follows a commit reads what it wrote, and each read is a statement.
+
+A body goes when its row changes or dies, and is given only for the `seq` it was written under.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+
+from vademecum.model.sync.transaction import Change, Heads
+
+MOST_BYTES = 16 * 2**10  # of a user: 256 of them may be attached
+
+
+class Recent:
+    def __init__(self) -> None:
+        # key -> seq and body, the oldest first
+        self._bodies: OrderedDict[str, tuple[int, bytes]] = OrderedDict()
+        self._bytes = 0
+
+    def absorb(self, changes: Collection[Change]) -> None:
+        """Take over what was committed."""
+        for change in changes:
+            if change.before is not None:
+                self._drop(change.key)
+        for change in _last_that_fit(changes):
+            assert change.head is not None
+            self._bodies[change.key] = change.head.seq, change.body
+            self._bytes += len(change.body)
+        while self._bytes > MOST_BYTES:
+            _, (_, body) = self._bodies.popitem(last=False)
+            self._bytes -= len(body)
+
+    def _drop(self, key: str) -> None:
+        _, body = self._bodies.pop(key, (0, b""))
+        self._bytes -= len(body)
+
+    def find(self, keys: Iterable[str], heads: Heads) -> dict[str, bytes]:
+        """Those of the bodies that are here, as their rows are now."""
+        found: dict[str, bytes] = {}
+        for key in keys:
+            kept, head = self._bodies.get(key), heads.rows.get(key)
+            if kept is not None and head is not None and kept[0] == head.seq:
+                found[key] = kept[1]
+        return found
+
+
+def _last_that_fit(changes: Collection[Change]) -> list[Change]:
+    """The last of the live rows that have room together, the oldest first: a big commit pushes its own rows out."""
+    found: list[Change] = []
+    room = MOST_BYTES
+    for change in reversed(list(changes)):
+        if change.head is None or change.head.deleted or len(change.body) > MOST_BYTES:
+            continue
+        room -= len(change.body)
+        if room < 0:
+            break
+        found.append(change)
+    return found[::-1]

@@ -1,0 +1,250 @@
+"""What must survive a restore from an older backup: the ids that were erased, those of them that were brought back to
+life, and how far `seq` had come.
+
+One append-only file a user, outside the user's folder and outside backups. It holds ids and times, no content.
+It may lag behind the records by a crash or a full disk; opening the records brings it up to date (`catch_up`).
+Each line ends with its checksum, but for those of older versions. A damaged line is never applied; it stays for `doctor`.
+Of a key that died several times the last line says all, and of what died of its age none says anything once its tombstone
+is gone: what a backup brings back of that, its age takes away again, unless a person had pinned it by then. A file of
+mostly such lines is written anew without them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Container, Iterable, Iterator
+from pathlib import Path
+from threading import Lock
+from typing import BinaryIO
+
+import msgspec
+import structlog
+
+from vademecum.engines.duckdb.user_database import publish_file
+from vademecum.fsync import sync_folder
+from vademecum.model.sync.transaction import Change, Heads
+
+ROLLBACK = ".put-back"  # ends the name of a file beside the ledger
+SEQ_MAX = 2**52  # a line above is damaged
+SPARE = 1000  # lines that may pile up while attached, beyond twice those that count
+_log = structlog.get_logger("vademecum.ledger")
+
+
+class LedgerLine(msgspec.Struct, omit_defaults=True):
+    """A line: a key that was buried at `seq`, of its age alone if `aged`, or came alive again, if `revived`; or, with
+    `forgotten_at` and no key, that all up to `seq` was buried. A revival is `aged`, too: its line stays as long as that
+    of the death."""
+
+    seq: int
+    key: str = ""
+    forgotten_at: str = ""
+    aged: bool = False
+    revived: bool = False
+
+
+_lines = msgspec.json.Decoder(LedgerLine)
+_CHECKSUM = b',"crc":"'  # then 8 hexadecimal digits of the line without it, and `"}`
+_WHOLE = re.compile(rb'"crc":"[0-9a-f]{8}".$|}$')  # also with its last byte damaged
+
+
+class Ledger:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = Lock()
+        self._unwritten: list[
+            LedgerLine
+        ] = []  # while the disk is full; a crash loses them, and `catch_up` finds them
+        self._counting = 0  # lines that counted when the file was last read
+        self._appended = 0  # lines since then
+
+    def note(
+        self, changes: Iterable[Change], forgotten_at: str = "", aged: Container[str] = frozenset()
+    ) -> None:
+        """Append the burials and revivals among `changes`, a forgetting, and what could not be written before."""
+        lines = [line for change in changes if (line := _line(change, aged)) is not None]
+        if forgotten_at:
+            lines.append(LedgerLine(max((line.seq for line in lines), default=0), forgotten_at=forgotten_at))
+        with self._lock:
+            self._append(lines)
+            if self._appended > 2 * self._counting + SPARE:
+                self._compact(newest(self.read()))
+
+    def settle(self) -> None:
+        """Write what could not be written before; the disk has it all when this returns."""
+        self.note(())
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                os.fsync(file.fileno())
+            sync_folder(self.path.parent)
+
+    def catch_up(self, lines: list[LedgerLine], heads: Heads, forgotten_at: str) -> None:
+        """Append the tombstones, the revivals, and the forgetting, that a crash or a full disk kept out of its `lines`.
+
+        Each tombstone is looked for by itself: that a later one is here says nothing of those before it.
+        """
+        known = newest(lines)
+        missing = [
+            LedgerLine(head.seq, key)
+            for key, head in heads.rows.items()
+            if head.deleted and (key not in known or head.seq > known[key].seq)
+        ]
+        missing += [
+            _revival(line.key, head.seq)
+            for line in known.values()
+            if not line.revived
+            and (head := heads.rows.get(line.key)) is not None
+            and not head.deleted
+            and head.seq > line.seq
+        ]
+        missing.sort(key=lambda line: line.seq)
+        if forgotten_at and ("" not in known or forgotten_at > known[""].forgotten_at):
+            # At which seq is not known any more, and a guess too high would kill what was written since. All that
+            # died of it have a line of their own by now; the time alone is news, to rows that waited.
+            missing.append(LedgerLine(0, forgotten_at=forgotten_at))
+        with self._lock:
+            self._append(missing)
+            counting = _needed(newest([*known.values(), *missing]), heads)
+            self._counting, self._appended = len(counting), 0
+            if len(lines) + len(missing) > 2 * self._counting:
+                self._compact(counting)
+
+    def begin(self) -> None:
+        """From now on there is a file, if only an empty one: whoever finds no records beside it knows that they are lost."""
+        if not self.path.exists():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch()
+            sync_folder(self.path.parent)
+
+    def last_seq(self) -> int:
+        return max((line.seq for line in self.read()), default=0)
+
+    def read(self) -> list[LedgerLine]:
+        """Return all lines but those that a crash cut short or that are damaged."""
+        return [line for _, line in self._decoded() if isinstance(line, LedgerLine)]
+
+    def damaged(self) -> list[int]:
+        """Return the numbers of the damaged lines. One that a crash cut short is none: `catch_up` adds it again."""
+        return [number for number, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
+
+    def _decoded(self) -> Iterator[tuple[int, LedgerLine | bytes]]:
+        """Yield number and content of each line, as bytes if it cannot be used."""
+        content = self.path.read_bytes() if self.path.exists() else b""
+        for number, line in enumerate(content.split(b"\n"), 1):
+            if line:
+                yield number, _decode(line) or line
+
+    def drop(self) -> None:
+        """For an account that leaves for good."""
+        self.path.unlink(missing_ok=True)
+        self._new.unlink(missing_ok=True)
+        self._rollback.unlink(missing_ok=True)
+
+    def note_rollback(self, at: str) -> None:
+        """Leave a file for `doctor` that says when the records turned out to lack acknowledged commits. Never raise."""
+        try:
+            self._rollback.write_text(at, encoding="utf-8")
+        except OSError as error:
+            _log.error("doctor cannot report the rollback", exc_info=error)
+
+    @property
+    def _rollback(self) -> Path:
+        return self.path.with_suffix(ROLLBACK)
+
+    @property
+    def _new(self) -> Path:
+        return self.path.with_name(f"{self.path.name}.new")
+
+    def _append(self, lines: list[LedgerLine]) -> None:
+        self._unwritten += lines
+        if not self._unwritten:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as file:
+            file.write(_end_of_torn_line(file) + _encoded(self._unwritten))
+        self._appended += len(self._unwritten)
+        self._unwritten = []
+
+    def _compact(self, counting: dict[str, LedgerLine]) -> None:
+        """Write the file anew with the lines that count. When that fails it stays as it is: long, and whole."""
+        self._counting, self._appended = len(counting), 0  # also when it fails: not tried again at each push
+        try:
+            damaged = [line for _, line in self._decoded() if isinstance(line, bytes) and not _is_torn(line)]
+            self._new.write_bytes(_encoded(counting.values()) + b"".join(line + b"\n" for line in damaged))
+            publish_file(self._new, self.path)
+        except OSError as error:
+            _log.error("the ledger was not shortened", exc_info=error)
+
+
+def newest(lines: Iterable[LedgerLine]) -> dict[str, LedgerLine]:
+    """The lines that count, by key: of each key its last death or revival, and under "" one forgetting that covers all.
+
+    A key's line stays beside a later forgetting: a restore makes its tombstone even where the backup lacks the row.
+    """
+    found: dict[str, LedgerLine] = {}
+    for line in lines:
+        before = found.get(line.key)
+        found[line.key] = line if before is None else _both(before, line)
+    return found
+
+
+def _both(one: LedgerLine, other: LedgerLine) -> LedgerLine:
+    forgotten_at = max(one.forgotten_at, other.forgotten_at)
+    last = other if other.seq >= one.seq else one
+    # What a person once deleted stays so, though it came again and died of its age.
+    return LedgerLine(last.seq, one.key, forgotten_at, aged=one.aged and other.aged, revived=last.revived)
+
+
+def _line(change: Change, aged: Container[str]) -> LedgerLine | None:
+    before, head = change.before, change.head
+    if head is None:
+        return None
+    if head.deleted:
+        return LedgerLine(head.seq, change.key, aged=change.key in aged)
+    return _revival(change.key, head.seq) if before is not None and before.deleted else None
+
+
+def _revival(key: str, seq: int) -> LedgerLine:
+    return LedgerLine(seq, key, aged=True, revived=True)
+
+
+def _needed(lines: dict[str, LedgerLine], heads: Heads) -> dict[str, LedgerLine]:
+    """Without those that went by their age and left no tombstone. The last stays: it says how far `seq` had come."""
+    last = max((line.seq for line in lines.values()), default=0)
+    return {
+        key: line
+        for key, line in lines.items()
+        if not line.aged or line.seq == last or ((head := heads.rows.get(key)) is not None and head.deleted)
+    }
+
+
+def _encoded(lines: Iterable[LedgerLine]) -> bytes:
+    encoded = map(msgspec.json.encode, lines)
+    return b"".join(b'%b%b%08x"}\n' % (line[:-1], _CHECKSUM, zlib.crc32(line)) for line in encoded)
+
+
+def _decode(content: bytes) -> LedgerLine | None:
+    """Return a line, or None if it is damaged."""
+    if content[-18:-10] == _CHECKSUM:
+        content, checksum = content[:-18] + b"}", content[-10:-2]
+        if checksum != b"%08x" % zlib.crc32(content):
+            return None
+    try:
+        line = _lines.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return line if 0 <= line.seq <= SEQ_MAX else None
+
+
+def _is_torn(line: bytes) -> bool:
+    """Return whether the line looks like the beginning of a sound one."""
+    return line.startswith(b'{"seq":'[: len(line)]) and not _WHOLE.search(line)
+
+
+def _end_of_torn_line(file: BinaryIO) -> bytes:
+    """A newline, if a crash cut the last line short: else the next one would be glued to it, and both be lost."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return b""
+    file.seek(-1, os.SEEK_END)
+    return b"" if file.read(1) == b"\n" else b"\n"

@@ -1,0 +1,139 @@
+"""The table `jobs` of a user's file. Memory holds the jobs that are not done, as it holds the heads of rows: each turn causes
+one, and each step of a job would look for it. Those that are done are only looked for when their row is edited.
+
+In `meta`: how many questions were asked for them on the last day that had any, because jobs go, and begin anew; and how
+far turns have been followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import Any
+
+from msgspec.structs import astuple, replace
+
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.segments import Statement
+from vademecum.model.memory import job_triggers
+from vademecum.model.memory.jobs import Job, Stored
+from vademecum.model.schema.timestamps import day
+from vademecum.model.sync.transaction import Draft
+
+FIELDS = Job.__struct_fields__
+COLUMNS = ", ".join(FIELDS)
+_ARRAYS = ", ".join(["unnest(?)"] * len(FIELDS))
+_VALUES = ", ".join(["?"] * len(FIELDS))
+ASKED = "asked"  # in `meta`: the day and the number
+FOLLOWED = "followed"  # in `meta`: the seq; empty for None
+# The others were not done here, and only their texts are known.
+WORKED = "WHERE state <> 'done' OR attempts > 0"
+FEW = 4  # jobs that are changed one by one
+
+
+def load(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> Stored:
+    """What memory holds of an attached file."""
+    day_asked, _, count = meta.get(ASKED, " 0").partition(" ")
+    followed = meta.get(FOLLOWED)
+    return Stored(
+        open={job.id: job for job in _select(cursor, alias, "WHERE state <> 'done'")},
+        followed=int(followed) if followed else None,
+        asked=(day_asked, int(count)),
+    )
+
+
+def by_ids(cursor: Cursor, alias: str, ids: Sequence[str]) -> dict[str, Job]:
+    return {job.id: job for job in _select(cursor, alias, *_among(ids))} if ids else {}
+
+
+def survey(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, int]]:
+    """The newest jobs, and how many are in each state, at one moment."""
+    cursor.execute("BEGIN")
+    try:
+        newest = _select(cursor, alias, f"{WORKED} ORDER BY seq DESC, id LIMIT ?", most)
+        count = f"SELECT state, count(*) FROM {alias}.main.jobs {WORKED} GROUP BY state"
+        counts = cursor.execute(count).fetchall()
+    finally:
+        cursor.execute("COMMIT")
+    return newest, dict(counts)
+
+
+def meta(draft: Draft, before: Stored) -> dict[str, str]:
+    """What of `meta` the draft changes."""
+    changed: dict[str, str] = {}
+    if draft.followed != before.followed:
+        changed[FOLLOWED] = "" if draft.followed is None else str(draft.followed)
+    if draft.asked:
+        changed[ASKED] = " ".join(map(str, _asked(draft)))
+    return changed
+
+
+def _asked(draft: Draft) -> tuple[str, int]:
+    today = day(draft.now)
+    return today, max(0, draft.asked_on(today))
+
+
+def is_unsaid(draft: Draft, before: Stored) -> bool:
+    """Is a model's answer, which is not stored yet, to be forgotten? It may say what a person has deleted."""
+    if not job_triggers.unsays(draft.changes.values()):
+        return False
+    return any(job.found for job in (*before.open.values(), *filter(None, draft.jobs.values())))
+
+
+def unsay(alias: str) -> Statement:
+    """What models have answered is forgotten; those of the jobs that are open ask again."""
+    return f"UPDATE {alias}.main.jobs SET found = '' WHERE found <> ''", []
+
+
+def follow(draft: Draft, stored: Stored) -> None:
+    """Memory takes over what was committed."""
+    unsaid = is_unsaid(draft, stored)
+    stored.absorb(draft.jobs)
+    if unsaid:
+        stored.absorb({i: replace(job, found="") for i, job in stored.open.items() if job.found})
+    stored.asked = _asked(draft) if draft.asked else stored.asked
+    stored.followed = draft.followed
+
+
+def statements(
+    alias: str, jobs: Mapping[str, Job | None], known: Mapping[str, Job], absent: Set[str] = frozenset()
+) -> list[Statement]:
+    """Write the jobs in the place of those with their ids; None: there is none any more. `known`: jobs as they stand in
+    the table, by id; `absent`: ids that no job has there."""
+    table = f"{alias}.main.jobs"
+    changed = {i: job for i, job in jobs.items() if job is not None and i in known}
+    if len(changed) > FEW:
+        changed = {}
+    gone = [i for i in jobs if i not in absent and i not in changed]
+    made = [astuple(job) for i, job in jobs.items() if job is not None and i not in changed]
+    updated = (_updated(table, known[i], job) for i, job in changed.items())
+    return [*_deleted(table, gone), *_inserted(table, made), *(one for some in updated for one in some)]
+
+
+def _updated(table: str, before: Job, job: Job) -> Iterator[Statement]:
+    """A statement costs what it names."""
+    new = {name: getattr(job, name) for name in FIELDS if getattr(job, name) != getattr(before, name)}
+    if new:
+        yield f"UPDATE {table} SET {', '.join(f'{n} = ?' for n in new)} WHERE id = ?", [*new.values(), job.id]
+
+
+def _deleted(table: str, ids: list[str]) -> list[Statement]:
+    clause, value = _among(ids)
+    return [(f"DELETE FROM {table} {clause}", [value])] if ids else []
+
+
+def _among(ids: Sequence[str]) -> tuple[str, Any]:
+    """One is what there nearly always is, and a statement without arrays costs half."""
+    return ("WHERE id = ?", ids[0]) if len(ids) == 1 else ("WHERE id IN (SELECT unnest(?))", list(ids))
+
+
+def _inserted(table: str, made: list[tuple[Any, ...]]) -> list[Statement]:
+    """As `_among`."""
+    if len(made) == 1:
+        return [(f"INSERT INTO {table} ({COLUMNS}) VALUES ({_VALUES})", [*made[0]])]
+    columns = [list(column) for column in zip(*made, strict=True)]
+    return [(f"INSERT INTO {table} ({COLUMNS}) SELECT {_ARRAYS}", columns)] if made else []
+
+
+def _select(cursor: Cursor, alias: str, clause: str, *values: Any) -> list[Job]:
+    rows = cursor.execute(f"SELECT {COLUMNS} FROM {alias}.main.jobs {clause}", list(values)).fetchall()
+    return [Job(*row) for row in rows]

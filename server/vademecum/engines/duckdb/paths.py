@@ -1,0 +1,61 @@
+"""Where an account's rows lie on the disk, and what is said when the disk does not take or give them."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vademecum.engines.duckdb.erasure_ledger import Ledger
+from vademecum.errors import Broken, is_full, not_now
+
+RECORDS = "records.duckdb"
+
+
+def user_folder(data: Path, user_id: str) -> Path:
+    return data / "users" / hashlib.sha256(user_id.encode()).hexdigest()[:2] / user_id
+
+
+def user_ledger(data: Path, user_id: str) -> Ledger:
+    return Ledger(data / "ledger" / f"{user_id}.jsonl")
+
+
+def without_accounts(data: Path) -> str:
+    """What to say of records whose accounts' file is gone: a new one would lock everybody out. Empty: there are none."""
+    if not any((data / "users").glob(f"*/*/{RECORDS}")):
+        return ""
+    return (
+        f"{data / 'accounts.duckdb'} is gone, and there are records of people in {data / 'users'}. Nothing was changed: "
+        "a new one would lock them all out. Put it back, or move that folder away and restore a backup with "
+        "`vademecum restore`; without it, `vademecum serve` begins anew."
+    )
+
+
+@contextmanager
+def on_disk(user_id: str, what: str, folder: Path) -> Iterator[None]:
+    """Raises Broken, or Busy when the disk is full, for what the disk does not take or give."""
+    try:
+        yield
+    except OSError as error:
+        if is_full(error):
+            raise not_now() from error
+        raise Broken(
+            f"The account {user_id} cannot be {what}: {error.filename or folder} cannot be used ({error.strerror}). "
+            "Nothing was changed, and other accounts go on. It must be its folder or file again, which the server can "
+            "read and write."
+        ) from error
+
+
+def remove_tree(folder: Path) -> None:
+    """Also when the folder is a link to another disk. Raises Broken when something is left of it."""
+    try:
+        if folder.exists():
+            shutil.rmtree(folder.resolve())
+        folder.unlink(missing_ok=True)
+    except OSError as error:
+        raise Broken(
+            f"The folder {folder.name} could not be erased ({error.strerror}). Nobody gets in any more; the server "
+            "tries again until the rest is erased."
+        ) from error

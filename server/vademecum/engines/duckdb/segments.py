@@ -1,0 +1,499 @@
+"""Packs: how rows lie in a user's file. A row of the table `packs` is what one commit wrote to one collection.
+
+What a push costs is its statements and their columns, hardly its bytes, so fifty rows go in as one. And what an open
+file costs is its tables, in memory and in time to attach, so all collections share one. A pack is named by its first
+`seq`. Rows that were written again since, or died, are stale: they stay in their pack, unread, until a
+delete touches it or half of it is stale; then it is written again without them. Memory knows where each row lies,
+and asks for ranges of neighboring packs of one collection: DuckDB skips the rest without an index.
+
+A pack carries a checksum, or gets one later (`inspect`). `load` verifies heads, and the first `read` verifies bodies. What
+the disk changes after that may go unnoticed until the file is attached again, or the pack is rewritten or backed up.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import duckdb
+import msgspec
+
+from vademecum.engines.duckdb.checksums import checksum, decoded, verify
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.instance import parsed
+from vademecum.model.sync.transaction import WAITING, Change, Head, Heads
+
+PACK_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger
+RUN_MAX = 128  # packs read by one statement
+GAP_MAX = 4  # unwanted packs that are read along rather than splitting a range: a statement costs as much
+TIDY_FROM = 1000  # stale entries that memory bears before it looks whether to drop them
+
+Entry = tuple[int, str]  # seq and key of a row
+PackName = tuple[str, int]  # collection, and first seq
+Statement = tuple[str, list[Any]]
+Seal = tuple[PackName, int, str]  # how many rows the pack has, and its checksum
+Run = tuple[str, int, int]  # collection, and names of the first and last pack of a range
+_Row = tuple[int, msgspec.Raw, msgspec.Raw]  # seq, head, body
+COLUMNS = "first, collection, seqs, heads, bodies, checksum"
+
+_raws = msgspec.json.Decoder(list[msgspec.Raw])
+_seqs = msgspec.json.Decoder(list[int])
+
+
+class StoredHead(msgspec.Struct, array_like=True, gc=False):
+    """A `Head` as it lies in the file: the same fields, but for the first, which is the row's id (of a waiting row its
+    whole key)."""
+
+    id: str
+    deleted: bool
+    parents: tuple[str, ...]
+    references: tuple[str, ...]
+    size: int
+    tag: str
+    model: str
+    chunks: int
+
+    def at(self, seq: int) -> Head:
+        return Head(seq, *msgspec.structs.astuple(self)[1:])
+
+
+_head = msgspec.json.Decoder(StoredHead)
+_heads = msgspec.json.Decoder(list[StoredHead])
+
+
+@dataclass(slots=True)
+class Shelf:
+    """The packs of one collection. `seqs` and `keys` go side by side in the order of seq, stale rows among them."""
+
+    seqs: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    firsts: list[int] = field(default_factory=list)  # ascending
+    totals: dict[int, int] = field(default_factory=dict)  # first -> rows in the pack
+    live: dict[int, int] = field(default_factory=dict)  # first -> of these, not stale
+    unsealed: set[int] = field(default_factory=set)  # firsts of packs without a checksum
+    verified: set[int] = field(default_factory=set)  # firsts of packs whose bodies need no verification again
+
+    def pack_of(self, seq: int) -> int:
+        return self.firsts[bisect_right(self.firsts, seq) - 1]
+
+    def add(self, first: int, entries: Iterable[Entry]) -> None:
+        seqs, keys = zip(*entries, strict=True)
+        self.seqs += seqs
+        self.keys += keys
+        self.firsts.append(first)
+        self.totals[first] = self.live[first] = len(seqs)
+
+    def remove(self, first: int) -> None:
+        del self.firsts[bisect_left(self.firsts, first)], self.totals[first], self.live[first]
+        self.unsealed.discard(first)
+
+    def runs(self, name: str, firsts: Iterable[int]) -> Iterator[Run]:
+        """Ranges of packs that cover `firsts`, with few others between them."""
+        places = sorted(bisect_left(self.firsts, first) for first in firsts)
+        start = last = -1
+        for place in places:
+            if start < 0 or place - last > GAP_MAX or place - start >= RUN_MAX:
+                if start >= 0:
+                    yield name, self.firsts[start], self.firsts[last]
+                start = place
+            last = place
+        if start >= 0:
+            yield name, self.firsts[start], self.firsts[last]
+
+    def tidy(self, heads: Heads) -> None:
+        """Forget stale entries when they are more than those that count."""
+        if len(self.seqs) > TIDY_FROM + 2 * sum(self.live.values()):
+            kept = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
+            self.seqs, self.keys = [s for s, _ in kept], [k for _, k in kept]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a commit does to the packs of one collection; memory follows when it is done."""
+
+    added: list[list[Entry]] = field(default_factory=list)
+    stale: defaultdict[int, int] = field(
+        default_factory=lambda: defaultdict(int)
+    )  # first -> rows that become so
+    rewritten: dict[int, int] = field(default_factory=dict)  # first -> rows that stay; 0: the pack goes
+    sealed: set[int] = field(default_factory=set)  # firsts of packs that get their checksum
+
+
+class Shelves:
+    """Where the rows of one user lie. Read by many; changed by `follow` alone, after the commit."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[str, Shelf] = defaultdict(Shelf)
+
+    def __getitem__(self, collection: str) -> Shelf:
+        return self._of[collection]
+
+    def after(self, collection: str, seq: int, limit: int, heads: Heads) -> list[Entry]:
+        """The next rows that are not stale, at most `limit`, in the order of seq."""
+        seqs, keys, rows = self._of[collection].seqs, self._of[collection].keys, heads.rows
+        found: list[Entry] = []
+        at = bisect_right(seqs, seq)
+        while len(found) < limit and at < len(seqs):
+            end = at + limit
+            some = zip(seqs[at:end], keys[at:end], strict=True)
+            found += [(s, key) for s, key in some if (head := rows.get(key)) and head.seq == s]
+            at = end
+        return found[:limit]
+
+    def untidy(self) -> list[PackName]:
+        """The packs that hold stale rows."""
+        return [
+            (name, first)
+            for name, shelf in self._of.items()
+            for first in shelf.firsts
+            if shelf.live[first] < shelf.totals[first]
+        ]
+
+    def unsealed(self) -> list[PackName]:
+        """The packs that have no checksum yet."""
+        return [(name, first) for name, shelf in self._of.items() for first in sorted(shelf.unsealed)]
+
+    def runs(self, packs: Iterable[PackName]) -> list[Run]:
+        """Ranges of packs that cover all of these."""
+        by_name: defaultdict[str, list[int]] = defaultdict(list)
+        for name, first in packs:
+            by_name[name].append(first)
+        return [run for name, firsts in by_name.items() for run in self._of[name].runs(name, firsts)]
+
+    def follow(self, plans: Mapping[str, Plan], heads: Heads) -> None:
+        """Take over what was committed; `heads` have taken it over already."""
+        for name, plan in plans.items():
+            shelf = self._of[name]
+            for first, count in plan.stale.items():
+                shelf.live[first] -= count
+            shelf.verified.difference_update(plan.rewritten)
+            for first, count in plan.rewritten.items():
+                if count:
+                    shelf.totals[first] = shelf.live[first] = count
+                else:
+                    shelf.remove(first)
+            shelf.unsealed -= plan.sealed
+            for entries in plan.added:
+                shelf.add(entries[0][0], entries)
+            shelf.tidy(heads)
+
+
+def is_at(heads: Heads, key: str, seq: int) -> bool:
+    head = heads.rows.get(key)
+    return head is not None and head.seq == seq
+
+
+def _seq(change: Change) -> int:
+    assert change.head is not None
+    return change.head.seq
+
+
+# -- loading and reading ------------------------------------------------------------------------------------------
+
+
+def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[Heads, Shelves]:
+    """What memory holds of an attached file."""
+    statement = f"SELECT collection, first, seqs, heads, checksum FROM {alias}.main.packs ORDER BY first"
+    latest: dict[str, Head] = {}
+    same: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal parents are shared: a third of the memory
+    shelves = Shelves()
+    for name, first, seqs, heads, stored_sum in cursor.execute(statement).fetchall():
+        verify(name, first, seqs, stored_sum, heads=heads)
+        if name not in collections:
+            continue
+        entries: list[Entry] = []
+        for seq, stored in decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads)):
+            stored.parents = same.setdefault(stored.parents, stored.parents)
+            key = f"{name}/{stored.id}"
+            latest[key] = stored.at(seq)
+            entries.append((seq, key))
+        shelves[name].add(first, entries)
+        if stored_sum is None:
+            shelves[name].unsealed.add(first)
+    for (head,) in cursor.execute(f"SELECT head FROM {alias}.main.waiting").fetchall():
+        stored = _head.decode(head)
+        latest[stored.id] = stored.at(WAITING)
+    loaded = Heads()
+    loaded.absorb({key: Change(key, None, head, b"") for key, head in latest.items()})
+    for name in collections:
+        _count_live(shelves[name], loaded)
+    return loaded, shelves
+
+
+def _count_live(shelf: Shelf, heads: Heads) -> None:
+    shelf.live = dict.fromkeys(shelf.firsts, 0)
+    for seq, key in zip(shelf.seqs, shelf.keys, strict=True):
+        if is_at(heads, key, seq):
+            shelf.live[shelf.pack_of(seq)] += 1
+
+
+@dataclass(slots=True)
+class Places:
+    """Where to read: the keys wanted by their seqs, the packs these lie in, and waiting rows."""
+
+    keys: dict[int, str] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+
+
+def locate(shelves: Shelves, entries: Iterable[Entry]) -> Places:
+    """Neighbours mostly lie in one pack, which is then looked for once."""
+    places = Places()
+    packs: set[PackName] = set()
+    known, low, high = "", 0, 0
+    for seq, key in entries:
+        if seq == WAITING:
+            places.waiting.append(key)
+            continue
+        name = key.partition("/")[0]
+        if name != known or not low <= seq < high:
+            firsts = shelves[name].firsts
+            at = bisect_right(firsts, seq)
+            known, low, high = name, firsts[at - 1], firsts[at] if at < len(firsts) else seq + 1
+            packs.add((name, low))
+        places.keys[seq] = key
+    places.runs = shelves.runs(packs)
+    return places
+
+
+def read(cursor: Cursor, alias: str, places: Places, shelves: Shelves) -> dict[str, bytes]:
+    """Key -> body. A row that a commit has moved meanwhile is missing: look again. Raises DamagedSegment."""
+    found: dict[str, bytes] = {}
+    wanted = places.keys
+    columns = "collection, first, seqs, bodies, checksum"
+    for name, first, seqs, bodies, stored_sum in _select(cursor, alias, columns, places.runs):
+        if first not in (verified := shelves[name].verified):
+            verify(name, first, seqs, stored_sum, bodies=bodies)
+            verified.add(first)
+        rows = decoded(name, first, (_seqs.decode, seqs), (_raws.decode, bodies))
+        found.update([(wanted[seq], bytes(body)) for seq, body in rows if seq in wanted])
+    if places.waiting:
+        statement = f"SELECT id, body FROM {alias}.main.waiting WHERE id IN (SELECT unnest(?))"
+        found.update((k, body.encode()) for k, body in cursor.execute(statement, [places.waiting]).fetchall())
+    return found
+
+
+def _read_packs(
+    cursor: Cursor, alias: str, runs: Iterable[Run]
+) -> Iterator[tuple[PackName, list[_Row], str | None]]:
+    """The rows of all packs in these ranges, and their checksums."""
+    for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
+        verify(name, first, seqs, stored_sum, heads=heads, bodies=bodies)
+        columns = (_seqs.decode, seqs), (_raws.decode, heads), (_raws.decode, bodies)
+        yield (name, first), decoded(name, first, *columns), stored_sum
+
+
+def _select(cursor: Cursor, alias: str, columns: str, runs: Iterable[Run]) -> Iterator[tuple[Any, ...]]:
+    statement = f"SELECT {columns} FROM {alias}.main.packs WHERE first BETWEEN ? AND ? AND collection = ?"
+    for name, low, high in runs:
+        yield from cursor.execute(parsed(cursor, statement), [low, high, name]).fetchall()
+
+
+def inspect(
+    cursor: Cursor,
+    alias: str,
+    wanted: Collection[PackName],
+    runs: Iterable[Run],
+    is_valid: Callable[[str, StoredHead, bytes], bool],
+) -> tuple[list[Seal], list[PackName]]:
+    """The checksums of packs that have none, and the names of those with a row that is not valid."""
+    seals: list[Seal] = []
+    invalid: list[PackName] = []
+    for first, name, seqs, heads, bodies, stored_sum in _select(cursor, alias, COLUMNS, runs):
+        if stored_sum is not None or (name, first) not in wanted:
+            continue
+        rows = decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads), (_raws.decode, bodies))
+        if all(is_valid(name, head, bytes(body)) for _, head, body in rows):
+            seals.append(((name, first), len(rows), checksum(first, name, seqs, heads, bodies)))
+        else:
+            invalid.append((name, first))
+    return seals, invalid
+
+
+def verify_all(connection: duckdb.DuckDBPyConnection, alias: str) -> None:
+    """Verify and decode every pack and waiting row of an attached file. Raises DamagedSegment."""
+    has_checksums = connection.execute(
+        "SELECT 1 FROM duckdb_columns() WHERE database_name = ? AND table_name = 'packs' AND column_name = 'checksum'",
+        [alias],
+    ).fetchall()
+    columns = COLUMNS if has_checksums else COLUMNS.replace("checksum", "NULL")
+    found = connection.execute(f"SELECT {columns} FROM {alias}.main.packs")
+    while rows := found.fetchmany(64):
+        for first, name, seqs, heads, bodies, stored_sum in rows:
+            verify(name, first, seqs, stored_sum, heads=heads, bodies=bodies)
+            decoded(name, first, (_seqs.decode, seqs), (_heads.decode, heads), (_raws.decode, bodies))
+    found = connection.execute(f"SELECT id, head, body FROM {alias}.main.waiting")
+    while rows := found.fetchmany(64):
+        for key, head, body in rows:
+            name = key.partition("/")[0]
+            decoded(name, WAITING, (_heads.decode, f"[{head}]"), (_raws.decode, f"[{body}]"))
+
+
+# -- writing -------------------------------------------------------------------------------------------------------
+
+
+def flush(
+    cursor: Cursor,
+    alias: str,
+    changes: Mapping[str, Change],
+    heads: Heads,
+    shelves: Shelves,
+    untidy: Iterable[PackName] = (),
+    more: Iterable[Statement] = (),
+    seals: Iterable[Seal] = (),
+) -> dict[str, Plan]:
+    """Write a draft's changes, and `more`, in one transaction. On any error nothing of it is stored.
+
+    `untidy`: packs that are to be written again without their stale rows. `seals`: checksums of packs that have none.
+    """
+
+    def stays(name: str, seq: int, head: msgspec.Raw) -> bool:
+        key = f"{name}/{_head.decode(head).id}"
+        change = changes.get(key)
+        now = change.head if change is not None else heads.rows.get(key)
+        return now is not None and now.seq == seq
+
+    plans, fresh, touched = _plan(changes.values(), shelves)
+    touched.update(untidy)
+    packs: list[list[Any]] = []
+    left = {(name, first) for name, first in touched if shelves[name].live[first] > plans[name].stale[first]}
+    for name, first in touched:
+        plans[name].rewritten[first] = 0
+    for pack, rows, stored_sum in _read_packs(cursor, alias, shelves.runs(left)):
+        if pack not in left:
+            continue
+        name, first = pack
+        kept = [row for row in rows if stays(name, row[0], row[1])]
+        plans[name].rewritten[first] = len(kept)
+        packs.append(_repacked(pack, kept, is_sealed=stored_sum is not None))
+    for name, changed in fresh.items():
+        for some in _cut(changed):
+            plans[name].added.append([(_seq(change), change.key) for change in some])
+            packs.append(_packed(name, some))
+    replaced = sorted(first for _, first in touched)
+    sealing = list(_sealing(alias, seals, plans, shelves))
+    commit(cursor, [*_waiting(alias, changes.values()), *_replacing(alias, replaced, packs), *sealing, *more])
+    return plans
+
+
+def _plan(
+    changes: Iterable[Change], shelves: Shelves
+) -> tuple[defaultdict[str, Plan], defaultdict[str, list[Change]], set[PackName]]:
+    """By collection which packs get stale rows and the changes that come into new packs; and the packs to write again."""
+    plans: defaultdict[str, Plan] = defaultdict(Plan)
+    fresh: defaultdict[str, list[Change]] = defaultdict(list)
+    touched: set[PackName] = set()
+    for change in changes:
+        name = change.key.partition("/")[0]
+        if change.head is not None and change.head.seq != WAITING:
+            fresh[name].append(change)
+        if change.before is not None and change.before.seq != WAITING:
+            shelf = shelves[name]
+            first = shelf.pack_of(change.before.seq)
+            plans[name].stale[first] += 1
+            left = shelf.live[first] - plans[name].stale[first]
+            if change.head is None or change.head.deleted or 2 * left < shelf.totals[first]:
+                touched.add((name, first))
+    return plans, fresh, touched
+
+
+def _cut(changes: list[Change]) -> Iterator[list[Change]]:
+    """Portions of a commit's rows, each small enough for a pack."""
+    some: list[Change] = []
+    size = 0
+    for change in changes:
+        if some and size + len(change.body) > PACK_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(change)
+        size += len(change.body)
+    if some:
+        yield some
+
+
+def _packed(name: str, changes: list[Change]) -> list[Any]:
+    seqs = [_seq(change) for change in changes]
+    heads = [_fields(change.key.partition("/")[2], change.head) for change in changes]
+    bodies = b",".join([change.body for change in changes]).decode()
+    columns = seqs[0], name, _json(seqs), _json(heads), f"[{bodies}]"
+    return [*columns, checksum(*columns)]
+
+
+def _repacked(pack: PackName, rows: list[_Row], *, is_sealed: bool) -> list[Any]:
+    """A pack without a checksum gets none here: its rows have not been looked at."""
+    name, first = pack
+    heads, bodies = (b",".join([bytes(row[at]) for row in rows]).decode() for at in (1, 2))
+    columns = first, name, _json([seq for seq, _, _ in rows]), f"[{heads}]", f"[{bodies}]"
+    return [*columns, checksum(*columns) if is_sealed else None]
+
+
+def _fields(row_id: str, h: Head | None) -> tuple[Any, ...]:
+    """Those of a `StoredHead`."""
+    assert h is not None
+    return row_id, h.deleted, h.parents, h.references, h.size, h.tag, h.model, h.chunks
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _replacing(alias: str, gone: list[int], packs: list[list[Any]]) -> Iterator[Statement]:
+    table = f"{alias}.main.packs"
+    if gone:
+        yield f"DELETE FROM {table} WHERE first IN ({', '.join('?' * len(gone))})", list(gone)
+    if packs:
+        marks = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(packs))
+        yield (
+            f"INSERT INTO {table} ({COLUMNS}) VALUES {marks}",
+            list(chain.from_iterable(packs)),
+        )
+
+
+def _sealing(
+    alias: str, seals: Iterable[Seal], plans: defaultdict[str, Plan], shelves: Shelves
+) -> Iterator[Statement]:
+    """Store checksums, unless a pack has been written again since its rows were read: that always drops rows."""
+    for (name, first), count, value in seals:
+        shelf, plan = shelves[name], plans[name]
+        if first in shelf.unsealed and shelf.totals[first] == count and first not in plan.rewritten:
+            plan.sealed.add(first)
+            yield f"UPDATE {alias}.main.packs SET checksum = ? WHERE first = ?", [value, first]
+
+
+def _waiting(alias: str, changes: Iterable[Change]) -> list[Statement]:
+    """Rows without a seq lie one by one: there are few, and they do not stay."""
+    table = f"{alias}.main.waiting"
+    left = [c.key for c in changes if c.before is not None and c.before.seq == WAITING]
+    come = [c for c in changes if c.head is not None and c.head.seq == WAITING]
+    statements: list[Statement] = []
+    if left:
+        statements.append((f"DELETE FROM {table} WHERE id IN (SELECT unnest(?))", [left]))
+    if come:
+        values = [
+            [c.key for c in come],
+            [_json(_fields(c.key, c.head)) for c in come],
+            [c.body.decode() for c in come],
+        ]
+        statements.append((f"INSERT INTO {table} SELECT unnest(?), unnest(?), unnest(?)", values))
+    return statements
+
+
+def commit(cursor: Cursor, statements: Sequence[Statement]) -> None:
+    """Run all in one transaction. One alone is its own, which spares two calls: each waits for Python's lock anew,
+    and while others push that is where the time of a push goes."""
+    calls = [(parsed(cursor, sql), values) for sql, values in statements]
+    if len(calls) == 1:
+        cursor.execute(*calls[0])
+    elif calls:
+        cursor.execute(parsed(cursor, "BEGIN"))
+        try:
+            for call in calls:
+                cursor.execute(*call)
+            cursor.execute(parsed(cursor, "COMMIT"))
+        except BaseException:
+            cursor.execute("ROLLBACK")
+            raise

@@ -1,0 +1,297 @@
+"""One user's file: made from a template, migrated, attached, written anew to erase. What lies in it: see `segments`.
+
+Blocking code: run it in the engine's threads.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from vademecum.engines.duckdb import ingested_events, job_table, segments
+from vademecum.engines.duckdb import migrations as migrate
+from vademecum.engines.duckdb.body_cache import Recent
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.segments import PackName, Places, Plan, Seal, Shelves, Statement
+from vademecum.errors import Broken
+from vademecum.fsync import sync_folder
+from vademecum.model.memory.jobs import Job, Stored
+from vademecum.model.schema.collections import Collection
+from vademecum.model.sync.transaction import Draft, Gaps, Heads, leaves_bytes, outdates
+
+# The first row after a start leaves a gap in `seq`, of a random multiple of this length: a file that was put back hardly
+# ever gives out the numbers that devices have seen of the rows it lost, also where the lost rows came after a start from
+# the same state. A signed checkpoint inside the gap proves that the file was put back.
+SEQ_JUMP = 2**20
+ERASURE_DUE = "erasure_due"  # in `meta`, from the commit that makes it so to the rewrite of the file
+_gaps = msgspec.json.Decoder(Gaps)
+
+
+@dataclass(slots=True)
+class Opened:
+    """An attached file and what memory holds of it. `notice`: what an operator should know about the opening."""
+
+    alias: str
+    heads: Heads
+    shelves: Shelves
+    epoch: str
+    forgotten_at: str
+    notice: str | None
+    id_key: str
+    jobs: Stored
+    mac_key: str
+    restored_seq: int = 0
+    gaps: Gaps = ()
+    jump: int = 0
+    erasure_due: bool = False  # since the file was rewritten, a commit deleted or replaced some text
+    recent: Recent = field(default_factory=Recent)
+
+    def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
+        """A draft of the newest state, for the one writer."""
+
+        def read(keys: list[str]) -> dict[str, bytes]:
+            recent = self.recent.find(keys, self.heads)
+            places = self.locate(key for key in keys if key not in recent)
+            return recent | segments.read(cursor, self.alias, places, self.shelves)
+
+        def read_jobs(ids: list[str]) -> Mapping[str, Job]:
+            return job_table.by_ids(cursor, self.alias, ids)
+
+        def read_taken(ids: list[str]) -> set[str]:
+            return ingested_events.among(cursor, self.alias, ids)
+
+        told = self.epoch, self.forgotten_at, now
+        stored_jobs = replace(self.jobs, read=read_jobs)
+        restored = self.restored_seq, self.gaps, self.jump
+        return Draft(self.heads, read, collections, *told, stored_jobs, self.id_key, read_taken, *restored)
+
+    def locate(self, keys: Iterable[str]) -> Places:
+        """Where the rows lie that have these keys."""
+        return segments.locate(self.shelves, [(self.heads.rows[key].seq, key) for key in keys])
+
+    def flush(
+        self,
+        cursor: Cursor,
+        draft: Draft,
+        meta: Mapping[str, str],
+        tidy: Set[PackName] = frozenset(),
+        seals: Sequence[Seal] = (),
+    ) -> dict[str, Plan] | None:
+        """Commit the draft, its jobs, `meta`, the packs of `tidy` written again without their stale rows, and `seals`.
+
+        Returns what `follow` needs, or None when there was nothing to commit.
+        """
+        # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
+        untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
+        forgets = draft.forgotten_at != self.forgotten_at
+        meta = {**meta, **job_table.meta(draft, self.jobs)}
+        if draft.gaps != self.gaps:
+            meta["gaps"] = msgspec.json.encode(draft.gaps).decode()
+        events = ingested_events.statements(
+            self.alias, draft.taken, draft.now, draft.taken_expire, forget_all=forgets
+        )
+        if not (draft.changes or draft.jobs or meta or untidy or events or seals):
+            return None
+        more = [
+            *meta_statements(self.alias, meta),
+            *job_table.statements(self.alias, draft.jobs, self.jobs.open, draft.absent_jobs),
+            *events,
+        ]
+        if job_table.is_unsaid(draft, self.jobs):
+            more.append(job_table.unsay(self.alias))
+        return segments.flush(
+            cursor, self.alias, draft.changes, self.heads, self.shelves, untidy, more, seals
+        )
+
+    def follow(self, draft: Draft, plans: Mapping[str, Plan]) -> None:
+        """Memory takes over what was committed. In the event loop, where all look at it."""
+        self.heads.absorb(draft.changes)
+        self.heads.seq = draft.seq
+        if draft.gaps != self.gaps or draft.epoch != self.epoch:
+            self.gaps, self.jump = draft.gaps, 0
+        self.epoch, self.restored_seq = draft.epoch, draft.restored_seq
+        self.shelves.follow(plans, self.heads)
+        self.recent.absorb(draft.changes.values())
+        self.forgotten_at = draft.forgotten_at
+        self.erasure_due |= needs_erasure(draft)
+        self.id_key = draft.id_key
+        job_table.follow(draft, self.jobs)
+
+
+@dataclass
+class Files:
+    """How to open users' files: the collections that are served, and the migrations that make the tables.
+
+    While one file is opened others are detached, so no statement here may look at all attached files, as
+    `duckdb_tables()` does: a detach under its snapshot is one in name only.
+    """
+
+    instance: Instance
+    collections: tuple[str, ...]
+    migrations: tuple[migrate.Migration, ...]
+    template: Path
+
+    def open(self, path: Path, known: int = 0) -> Opened:
+        """Attach, creating or migrating first if need be, and load the heads. `known`: the seq at which this process let go
+        of the file, if it has had it: then `seq` goes on without a gap."""
+        is_new = not path.exists()
+        if is_new:
+            self._create(path)
+        with self.instance.timed_for(path):
+            return self._open(path, is_new, known)
+
+    def _open(self, path: Path, is_new: bool, known: int) -> Opened:
+        where = f"the file of {path.parent.name}"
+        alias, notice = migrate.attach_current(self.instance, path, self.migrations, where)
+        cursor = self.instance.cursor()
+        try:
+            meta = dict(cursor.execute(f"SELECT name, value FROM {alias}.main.meta").fetchall())
+            new: dict[str, str] = {}
+            is_without_epoch = "epoch" not in meta  # new, or recovered after its log was cut
+            if is_without_epoch or notice:
+                # A damaged log has cost commits that devices have seen: as after a restore, they bring them back.
+                new["epoch"] = new_epoch()
+            for name in {"id_key", "mac_key"} - meta.keys():
+                new[name] = new_id_key()
+            if new:
+                set_meta(cursor, alias, new)
+                meta |= new
+            heads, shelves = segments.load(cursor, alias, self.collections)
+            heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
+            is_cut = notice is not None or (is_without_epoch and heads.seq > 0)
+            if is_cut:
+                # What the damaged log had is newer on devices, as after a restore.
+                before = {"restored_seq": str(heads.seq), "gaps": "[]"}
+                heads.seq += SEQ_JUMP
+                set_meta(cursor, alias, {"seq_floor": str(heads.seq), **before})
+                meta |= before
+            forgotten_at = meta.get("forgotten_at", "")
+            stored = job_table.load(cursor, alias, meta)
+            told = meta["epoch"], forgotten_at, notice, meta["id_key"], stored, meta["mac_key"]
+            restored_seq, gaps = int(meta.get("restored_seq", "0")), _gaps.decode(meta.get("gaps", "[]"))
+            jump = 0 if is_new or known or is_cut else SEQ_JUMP * (1 + secrets.randbelow(1024))
+            due = ERASURE_DUE in meta
+            return Opened(alias, heads, shelves, *told, restored_seq, gaps, jump, due)
+        except BaseException:
+            self.instance.let_go(alias)
+            raise
+
+    def _create(self, path: Path) -> None:
+        """A file appears whole or not at all: copied from a template, synced, renamed into place."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_name(path.name + ".new")
+        shutil.copyfile(self.template, new)
+        publish_file(new, path)
+
+    def prepare(self) -> None:
+        """Once, at the start: make the empty file that new users' files are copied from, if there is none that is whole."""
+        for stale in self.template.parent.glob(".template-*"):
+            if stale != self.template or not self._is_whole(stale):
+                with suppress(IsADirectoryError):  # not ours
+                    stale.unlink()
+        if not self.template.exists():
+            new = self.template.with_name(f"{self.template.name}.new")
+            migrate.migrate_file(new, self.migrations)
+            publish_file(new, self.template)
+
+    def _is_whole(self, template: Path) -> bool:
+        try:
+            alias = self.instance.attach(template)
+        except Broken:
+            return False
+        try:
+            return not migrate.pending(
+                self.migrations, migrate.applied_in(self.instance.cursor(), alias), template.name
+            )
+        finally:
+            self.instance.detach(alias)
+
+
+def rewrite_records(instance: Instance, path: Path) -> None:
+    """As `rewrite_file`, and note in a user's file that no erasure is due."""
+    no_longer_due = f"DELETE FROM {{}}.main.meta WHERE name = '{ERASURE_DUE}'"
+    rewrite_file(instance, path, no_longer_due)
+
+
+def rewrite_file(instance: Instance, path: Path, then: str = "") -> None:
+    """Copy what lives in a detached file into a new one, put that in its place, remove old logs: the only way bytes leave
+    a DuckDB file. `then`: a statement for the new file, with `{}` for its alias."""
+    with staged(path) as new, instance.timed_for(path):
+        source = instance.attach(path)
+        try:
+            target = instance.attach(new)
+            try:
+                instance.copy_database(source, target)
+                if then:
+                    instance.cursor().execute(then.format(target))
+            finally:
+                instance.detach(target)
+        finally:
+            instance.detach(source)
+        if new.with_name(new.name + ".wal").exists():
+            raise Broken(
+                f"{new.name} was not written whole. The file that was there before stays in its place."
+            )
+        publish_file(new, path)
+    for old in (".wal", ".wal.damaged"):
+        path.with_name(path.name + old).unlink(missing_ok=True)
+
+
+@contextmanager
+def staged(path: Path) -> Iterator[Path]:
+    """Where to make what is to take the place of `path`. Nothing stays there: content that was meant to leave the disk,
+    or never to come back to it, would stand in what a failure leaves."""
+    new = path.with_name(path.name + ".new")
+    _unlink_all(new)
+    try:
+        yield new
+    finally:
+        _unlink_all(new)
+
+
+def _unlink_all(path: Path) -> None:
+    for end in ("", ".wal", ".wal.damaged"):
+        path.with_name(path.name + end).unlink(missing_ok=True)
+
+
+def needs_erasure(draft: Draft) -> bool:
+    changes = draft.changes.values()
+    return leaves_bytes(changes) or outdates(changes)
+
+
+def new_epoch() -> str:
+    return secrets.token_urlsafe(9)
+
+
+def new_id_key() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def set_meta(cursor: Cursor, alias: str, values: dict[str, str]) -> None:
+    segments.commit(cursor, meta_statements(alias, values))
+
+
+def meta_statements(alias: str, values: Mapping[str, str]) -> list[Statement]:
+    if not values:
+        return []
+    names, rows = ", ".join("?" * len(values)), ", ".join(["(?, ?)"] * len(values))
+    return [
+        (f"DELETE FROM {alias}.main.meta WHERE name IN ({names})", [*values]),
+        (f"INSERT INTO {alias}.main.meta VALUES {rows}", [one for both in values.items() for one in both]),
+    ]
+
+
+def publish_file(new: Path, path: Path) -> None:
+    """fsync, rename into place, fsync the folder."""
+    with new.open("rb") as file:
+        os.fsync(file.fileno())
+    new.replace(path)
+    sync_folder(path.parent)

@@ -1,0 +1,489 @@
+"""One user's records: the write queue, the reads, and nothing that could reach another user's.
+
+Code that touches records gets one of these, already bound to its user. One writer at a time; whatever waits while
+a commit is under way is committed together next, and every caller is answered after COMMIT only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hmac
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import duckdb
+import msgspec
+import structlog
+
+from vademecum.engines.duckdb import ingested_events, job_table, segments
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.damage import ReplacedError
+from vademecum.engines.duckdb.erasure_ledger import Ledger
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.paths import RECORDS
+from vademecum.engines.duckdb.segments import Entry, PackName, Places, Plan, Seal, StoredHead
+from vademecum.engines.duckdb.user_database import (
+    ERASURE_DUE,
+    SEQ_JUMP,
+    Opened,
+    needs_erasure,
+    new_epoch,
+    new_id_key,
+)
+from vademecum.errors import Broken, not_now
+from vademecum.fair_queue import activity
+from vademecum.model.memory import job_triggers
+from vademecum.model.memory.jobs import Job
+from vademecum.model.schema.collections import Collection
+from vademecum.model.sync.quotas import Usage
+from vademecum.model.sync.transaction import WAITING, Change, Draft, Heads, in_gap
+
+T = TypeVar("T")
+OnCommit = Callable[["UserStore", list[Change]], None]
+GROUP_MAX = 8  # writes in one commit: more would hold the GIL and the event loop for long at a time
+TIDY_AT_ONCE = 32  # packs
+SEAL_AT_ONCE = 32  # packs
+TURNS_AT_ONCE = 256
+READ_ATTEMPTS = 8  # then a read takes the writer's turn
+_LOST = "Rows of this account cannot be found in its file. Nothing was changed. Have `vademecum doctor` look at it."
+_log = structlog.get_logger("vademecum.store")
+
+
+MOVED_LOG = ".wal.moved"
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return which file the path leads to, or None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _live_bodies(draft: Draft, keys: Sequence[str]) -> dict[str, bytes]:
+    """Return the bodies of the rows that exist in the writer's turn, in which nothing moves."""
+    found = {}
+    for key in keys:
+        if draft.head(key) is not None:
+            with suppress(KeyError):  # it is missing in the file
+                found[key] = draft.body(key)
+    return found
+
+
+async def _attempts() -> AsyncIterator[None]:
+    """Yield once for each read attempt, with a growing pause: a commit may move rows between lookup and read."""
+    for attempt in range(READ_ATTEMPTS):
+        yield
+        await asyncio.sleep(attempt / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A queued write. Its commit also compacts the segments in `tidy` and stores the checksums in `seals`."""
+
+    work: Callable[[Draft], Any]
+    answer: asyncio.Future[Any]
+    tidy: Sequence[PackName]
+    seals: Sequence[Seal] = ()
+
+
+class UserStore:
+    """Reads and writes of one user. `pins` keeps the file attached while anything of it is under way. `lost`: it is of
+    use to nobody until it is attached anew."""
+
+    def __init__(
+        self,
+        user_id: str,
+        folder: Path,
+        instance: Instance,
+        opened: Opened,
+        collections: Mapping[str, Collection],
+        ledger: Ledger,
+        clock: Callable[[], str],
+        on_commit: OnCommit,
+        raise_mark: Callable[[int], None],
+    ) -> None:
+        self.user_id = user_id
+        self.folder = folder
+        self.collections = collections
+        self.pins = 0
+        self.lost = False
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self._identity = _identity(folder / RECORDS)
+        self._opened = opened
+        self._instance = instance
+        self._ledger = ledger
+        self._clock = clock
+        self._on_commit = on_commit
+        self._raise_mark = raise_mark
+        self._invalid: set[PackName] = set()  # packs with a row that does not fit; they get no checksum
+        self._queue: list[_Write] = []
+        self._writer: asyncio.Task[None] | None = None
+
+    @property
+    def alias(self) -> str:
+        return self._opened.alias
+
+    @property
+    def epoch(self) -> str:
+        return self._opened.epoch
+
+    @property
+    def forgotten_at(self) -> str:
+        """When everything was forgotten last, or empty."""
+        return self._opened.forgotten_at
+
+    @property
+    def heads(self) -> Heads:
+        return self._opened.heads
+
+    # -- checkpoints --------------------------------------------------------------------------------------------
+
+    def was_never_given(self, seq: int) -> bool:
+        """Return whether no row of this file can have had `seq` in this epoch."""
+        return seq > self.seq or in_gap(self._opened.gaps, seq)
+
+    def checkpoint_id(self, lwt: int) -> str:
+        """Return the `id` of a checkpoint: `{epoch}.{mac}`, or the epoch alone if `lwt` was never given out."""
+        return self.epoch if self.was_never_given(lwt) else f"{self.epoch}.{self._mac(lwt)}"
+
+    def proves_rollback(self, lwt: int, checkpoint_id: str) -> bool:
+        """Return whether this server gave out the checkpoint in this epoch and its file knows nothing of it."""
+        if not self.was_never_given(lwt):
+            return False
+        return hmac.compare_digest(checkpoint_id.encode(), f"{self.epoch}.{self._mac(lwt)}".encode())
+
+    def _mac(self, lwt: int) -> str:
+        digest = hmac.digest(self._opened.mac_key.encode(), f"{self.epoch}:{lwt}".encode(), "sha256")
+        return base64.urlsafe_b64encode(digest[:15]).decode()
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    @property
+    def seq(self) -> int:
+        return self.heads.seq
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(documents=self.heads.documents, bytes=self.heads.bytes)
+
+    def live(self, key: str) -> bool:
+        head = self.heads.rows.get(key)
+        return head is not None and not head.deleted and head.seq > 0
+
+    def after(self, collection: str, seq: int, limit: int) -> list[Entry]:
+        """(seq, key) of the next rows of a collection, tombstones too, at most `limit`, in the order of seq."""
+        return self._opened.shelves.after(collection, seq, limit, self.heads)
+
+    def latest(self, collection: str) -> int:
+        """Return the highest seq that a row of this collection has taken, or 0."""
+        seqs = self._opened.shelves[collection].seqs
+        return seqs[-1] if seqs else 0
+
+    async def page(self, collection: str, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """As `after`, with the rows' JSON, which may be newer than that seq."""
+        entries = self.after(collection, after, limit)
+        found = await self.bodies([key for _, key in entries])
+        return [(seq, found[key]) for seq, key in entries]
+
+    async def bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Bodies, as they are now, of the keys that have a head."""
+        found = self._opened.recent.find(keys, self.heads)
+        if found:
+            await asyncio.sleep(0)  # who asks in a loop leaves others their turn, as when the file is read
+        async for _ in _attempts():
+            missing = [k for k in keys if k not in found and k in self.heads.rows]
+            if not missing:
+                return found
+            found |= await self._read(self._opened.locate(missing))
+        # A user's calls run one after the other, so each read may have come behind a commit that moved the rows.
+        missing = [k for k in keys if k not in found and k in self.heads.rows]
+        found |= await self.write(lambda draft: _live_bodies(draft, missing))
+        if any(k not in found and k in self.heads.rows for k in missing):
+            raise Broken(_LOST)
+        return found
+
+    async def _read(self, places: Places) -> dict[str, bytes]:
+        """`places` come from the event loop: memory may move on while the thread reads."""
+        shelves = self._opened.shelves
+        return await self._run(lambda c: segments.read(c, self.alias, places, shelves))
+
+    def unembedded(self, model: str) -> list[str]:
+        """Ids of the live blocks that lack vectors of `model`, the oldest first."""
+        blocks = [
+            (head.seq, key.partition("/")[2])
+            for key, head in self.heads.rows.items()
+            if head.chunks and head.seq != WAITING and head.model != model
+        ]
+        return [block_id for _, block_id in sorted(blocks)]
+
+    def chunk_count(self, document_id: str, model: str | None = None) -> int:
+        """How many chunks of this document are here, or have vectors of `model`."""
+        names = self.heads.dependents.get(f"documents/{document_id}", ())
+        heads = [self.heads.rows[name] for name in names]
+        return sum(head.chunks for head in heads if model is None or head.model == model)
+
+    @property
+    def open_jobs(self) -> Mapping[str, Job]:
+        """Those that are not done, by id."""
+        return self._opened.jobs.open
+
+    async def survey_jobs(self, most: int) -> tuple[list[Job], dict[str, int]]:
+        """The newest jobs, and how many are in each state."""
+        return await self._run(lambda c: job_table.survey(c, self.alias, most))
+
+    async def knows_events(self) -> bool:
+        """Whether there are ids of events that were taken up."""
+        return await self._run(lambda c: ingested_events.are_there(c, self.alias))
+
+    def asked_on(self, day: str) -> int:
+        """How many questions jobs have asked a language model on this day."""
+        return self._opened.jobs.asked_on(day)
+
+    # -- jobs of turns ------------------------------------------------------------------------------------------
+
+    async def extract(self, *, extracts: bool) -> None:
+        """Whether turns that come from now on cause jobs. Those of the turns until now are as they were. A disk that does
+        not take this down keeps nobody from their rows."""
+        if extracts == (self.followed is not None):
+            return
+
+        def turn(draft: Draft) -> None:
+            draft.followed = draft.seq if extracts else None
+
+        try:
+            await self.take_up()
+            await self.write(turn)
+        except Exception as error:
+            _log.error("which turns are to be extracted is not noted", exc_info=error)
+            if extracts:  # in memory at least: it is noted when the next turns are taken up
+                self._opened.jobs.followed = self.seq
+
+    async def take_up(self) -> None:
+        """Write the jobs of the turns that have come since this was done last."""
+        while turns := self.new_turns():
+            await self.write(partial(job_triggers.take_up, turns=turns))
+
+    @property
+    def followed(self) -> int | None:
+        """Up to which seq turns have been taken up; None: they cause no jobs."""
+        return self._opened.jobs.followed
+
+    def new_turns(self) -> list[Entry]:
+        """The next of those turns, in the order of seq."""
+        return [] if self.followed is None else self.after(job_triggers.TURNS, self.followed, TURNS_AT_ONCE)
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    async def write(self, work: Callable[[Draft], T]) -> T:
+        """Run `work` on a draft of the newest state; its changes are durable when this returns.
+
+        `work` runs in another thread, does no I/O, and may raise: then nothing of it is stored.
+        """
+        return await self._write(work, ())
+
+    async def begin_epoch(self, rolled_back: tuple[str, int] | None = None) -> None:
+        """Begin a new epoch: devices start from zero and push what they hold. With `rolled_back`, the epoch and `lwt` of a
+        checkpoint that proves a rollback, only if it still does."""
+
+        def work(draft: Draft) -> None:
+            epoch, lwt = rolled_back or (draft.epoch, 0)
+            if draft.epoch == epoch and (rolled_back is None or draft.was_never_given(lwt)):
+                draft.begin_epoch(new_epoch(), max(draft.seq, lwt) + SEQ_JUMP)
+
+        await self.write(work)
+
+    async def _write(
+        self, work: Callable[[Draft], T], tidy: Sequence[PackName], seals: Sequence[Seal] = ()
+    ) -> T:
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Write(work, answer, tidy, seals))
+        if self._writer is None:
+            self.pin()
+            self._writer = asyncio.create_task(self._drain())
+        return await answer
+
+    async def _drain(self) -> None:
+        try:
+            while self._queue:
+                group = [write for write in self._queue[:GROUP_MAX] if not write.answer.cancelled()]
+                del self._queue[:GROUP_MAX]
+                began = time.monotonic()
+                await self._write_group(group)
+                if self._queue and (rest_s := activity.rest_s(self.user_id, time.monotonic() - began)):
+                    await asyncio.sleep(rest_s)
+        finally:
+            self._writer = None
+            self.unpin()
+
+    async def _write_group(self, group: list[_Write]) -> None:
+        try:
+            draft, plans, results = await self._attempt(lambda c: self._commit(c, group))
+        except BaseException as error:
+            for write in group:
+                if not write.answer.done():
+                    write.answer.set_exception(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        if plans is not None:
+            self._opened.follow(draft, plans)
+        for write, result in zip(group, results, strict=True):
+            if write.answer.done():
+                continue
+            if isinstance(result, Exception):
+                write.answer.set_exception(result)
+            else:
+                write.answer.set_result(result)
+        if draft.changes:
+            self._announce(list(draft.changes.values()))
+
+    def _announce(self, changes: list[Change]) -> None:
+        """It is committed and answered: whatever fails from here on may be late, and takes nothing back."""
+        try:
+            self._on_commit(self, changes)
+        except Exception as error:
+            _log.error("work behind a commit was not begun", exc_info=error)
+
+    def _commit(self, cursor: Cursor, group: list[_Write]) -> tuple[Draft, dict[str, Plan] | None, list[Any]]:
+        draft = self._opened.draft(cursor, self.collections, self._clock())
+        results: list[Any] = []
+        for write in group:
+            undo = draft.savepoint()
+            try:
+                results.append(write.work(draft))
+            except duckdb.Error:  # no fault of this work's: the file cannot be read
+                raise
+            except Exception as error:
+                undo()
+                results.append(error)
+        job_triggers.follow(draft)
+        forgotten = draft.forgotten_at if draft.forgotten_at != self._opened.forgotten_at else ""
+        if forgotten:
+            draft.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones
+        meta = {"forgotten_at": forgotten, "id_key": draft.id_key} if forgotten else {}
+        if draft.epoch != self.epoch:
+            meta |= {"epoch": draft.epoch, "restored_seq": str(draft.restored_seq)}
+        if draft.drops or draft.epoch != self.epoch:
+            meta["seq_floor"] = str(draft.seq)  # no row tells it any more, and none is given twice
+        if not self._opened.erasure_due and needs_erasure(draft):
+            meta[ERASURE_DUE] = "1"
+        tidy = {name for write in group for name in write.tidy}
+        if _identity(self.folder / RECORDS) != self._identity:
+            raise ReplacedError
+        seals = [seal for write in group for seal in write.seals]
+        plans = self._opened.flush(cursor, draft, meta, tidy, seals)
+        if plans is not None:
+            self._note(draft, forgotten)
+            self._raise_mark(draft.seq if "seq_floor" in meta else draft.highest)
+        return draft, plans, results
+
+    def _note(self, draft: Draft, forgotten: str) -> None:
+        """The commit stands, whether or not the ledger can be written: it catches up at the next note or opening."""
+        try:
+            self._ledger.note(draft.changes.values(), forgotten, draft.aged)
+        except OSError as error:
+            _log.error("the ledger is behind", exc_info=error)
+
+    async def settle_ledger(self) -> None:
+        """Write what the ledger still lacks, to the disk. Raises OSError when it cannot be written."""
+        await self._run(lambda _: self._ledger.settle())
+
+    async def tidy(self) -> None:
+        """Write every pack that holds stale rows by now again without them, some at a time.
+
+        Rows that become stale meanwhile are left to the next time, or it would not end while edits go on.
+        """
+        untidy = self._opened.shelves.untidy()
+        for at in range(0, len(untidy), TIDY_AT_ONCE):
+            await self._write(lambda draft: None, untidy[at : at + TIDY_AT_ONCE])
+
+    async def seal(self) -> bool:
+        """Add checksums to some packs of older versions whose rows are all valid. Return False if there are no more."""
+        packs_left = [pack for pack in self._opened.shelves.unsealed() if pack not in self._invalid]
+        some = set(packs_left[:SEAL_AT_ONCE])
+        if not some:
+            return False
+        runs = self._opened.shelves.runs(some)
+        seals, invalid = await self._run(
+            lambda c: segments.inspect(c, self.alias, some, runs, self._is_valid)
+        )
+        for name, first in invalid:
+            _log.error("a segment holds an invalid row", account=self.user_id, collection=name, segment=first)
+        self._invalid.update(invalid)
+        await self._write(lambda draft: None, (), seals)
+        return True
+
+    def _is_valid(self, name: str, head: StoredHead, body: bytes) -> bool:
+        """Return whether a stored row fits its head and, if it is live, the schema."""
+        try:
+            row = msgspec.json.decode(body)
+            if row["id"] != head.id or row.get("_deleted", False) != head.deleted:
+                return False
+            if not head.deleted:
+                self.collections[name].fit(row)
+        except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, ValueError):
+            return False
+        return True
+
+    # -- staying attached ---------------------------------------------------------------------------------------
+
+    async def _run(self, work: Callable[[Cursor], T]) -> T:
+        """Run blocking `work`, keeping the file attached until it is really over, even if the caller gave up."""
+        self.pin()
+        task = asyncio.ensure_future(self._attempt(work))
+        task.add_done_callback(lambda _: self.unpin())
+        return await asyncio.shield(task)
+
+    async def _attempt(self, work: Callable[[Cursor], T]) -> T:
+        def attempt(cursor: Cursor) -> T:
+            if self.lost:
+                raise not_now()
+            try:
+                return work(cursor)
+            except duckdb.Error:
+                self.lost = not self._instance.is_usable(self.alias)
+                raise
+
+        return await self._instance.run(attempt, self.user_id)
+
+    def pin(self) -> None:
+        self.pins += 1
+        self.idle.clear()
+
+    def unpin(self) -> None:
+        self.pins -= 1
+        if self.pins == 0:
+            self.idle.set()
+
+    def let_go(self) -> None:
+        """Detach the file, as `Instance.let_go`; blocks. DETACH removes the log by its path, so the log of a file that has
+        replaced this one is moved away in the meantime."""
+        path = self.folder / RECORDS
+        log, moved = (path.with_name(f"{RECORDS}{end}") for end in (".wal", MOVED_LOG))
+        is_moved = _identity(path) != self._identity and log.exists()
+        with self._instance.timed_for(path):
+            if is_moved:
+                log.replace(moved)
+            try:
+                self._instance.let_go(self.alias)
+            finally:
+                if is_moved:
+                    moved.replace(log)
+
+    async def checkpoint(self) -> None:
+        """Fold the write-ahead log into the file; a push that comes meanwhile waits."""
+
+        def fold(cursor: Cursor) -> None:
+            with self._instance.timed_for(self.folder / RECORDS):
+                cursor.execute(f"CHECKPOINT {self.alias}")
+
+        await self._run(fold)

@@ -1,0 +1,477 @@
+"""All users: which files are attached (bounded in number and in rows, the least recently used go first), who holds them.
+
+`open` pins a user's file for as long as the caller needs it. Never open the same user again while holding it: a rewrite
+waits for all holders, and new ones wait for the rewrite. A task that tries is told so at once, not when both wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import shutil
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+import structlog
+
+from vademecum.engines.duckdb.account_store import ACCOUNTS
+from vademecum.engines.duckdb.cursor import Cursor
+from vademecum.engines.duckdb.erasure_ledger import Ledger
+from vademecum.engines.duckdb.erasure_replay import Rollback, begin_again, rollback_of
+from vademecum.engines.duckdb.fence import Fences
+from vademecum.engines.duckdb.marks import Marks
+from vademecum.engines.duckdb.paths import RECORDS, on_disk, remove_tree, user_folder, user_ledger
+from vademecum.engines.duckdb.recovery import Recovery
+from vademecum.engines.duckdb.threads import is_unowned
+from vademecum.engines.duckdb.user_database import (
+    Files,
+    Opened,
+    new_id_key,
+    publish_file,
+    rewrite_file,
+    rewrite_records,
+    staged,
+)
+from vademecum.engines.duckdb.user_store import MOVED_LOG, OnCommit, UserStore
+from vademecum.errors import Broken, Busy, Fenced, NotFound
+from vademecum.model.memory import job_triggers
+from vademecum.model.schema.collections import Registry
+from vademecum.model.sync.transaction import Draft
+
+T = TypeVar("T")
+PATIENCE_S = 30
+LOG_MAX = 4 * 2**20  # bytes of a write-ahead log that are left for later
+LOGS_MAX = 8 * 2**20  # bytes of all of them
+_log = structlog.get_logger("vademecum.users")
+
+
+def _log_bytes(store: UserStore | None) -> int:
+    """Length of its write-ahead log; 0 as well where the disk does not tell: one account's trouble is nobody else's."""
+    if store is None:
+        return 0
+    try:
+        return (store.folder / f"{RECORDS}.wal").stat().st_size
+    except OSError:
+        return 0
+
+
+async def _to_the_end(work: Awaitable[T]) -> T:
+    """The result of `work`. A caller that is cancelled meanwhile stays until it is over: what runs in a thread cannot be
+    called back, and a lock that is let go of before lets the next one in while the file is still attached."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    finally:
+        while not task.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
+
+
+@dataclass(slots=True)
+class _Entry:
+    """`seq`: how far the records had come when they were last detached. `unfolded`: the disk did not take what is in the
+    log; it is tried again."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    store: UserStore | None = None
+    seq: int = 0
+    unfolded: bool = False
+
+
+class Users:
+    def __init__(
+        self,
+        data: Path,
+        files: Files,
+        registry: Registry,
+        knows: Callable[[str], bool],
+        clock: Callable[[], str],
+        on_commit: OnCommit,
+        on_notice: Callable[[str], None],
+        on_erasure_due: Callable[[str], None],
+        on_new_epoch: Callable[[str], None],
+        fences: Fences,
+        attached_max: int = 256,
+        attached_rows_max: int = 1_000_000,
+        *,
+        extracts: bool = False,
+    ) -> None:
+        self._data = data
+        self.files = files
+        self._registry = registry
+        self._clock = clock
+        self._on_commit = on_commit
+        self._on_notice = on_notice
+        self._on_erasure_due = on_erasure_due
+        self._on_new_epoch = on_new_epoch
+        self.fences = fences
+        self.marks = Marks(data)
+        self.recovery = Recovery(fences, self.detached)
+        self._replacing: set[str] = set()  # their damage is that of the copy, not of the user's file
+        files.instance.on_damage = self._fence
+        files.instance.on_rebuilt.append(self._forget_files)
+        self._attached_max = attached_max
+        self._attached_rows_max = attached_rows_max
+        self._extracts = extracts
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._holders: set[tuple[asyncio.Task[object] | None, str]] = set()
+        self._knows = knows
+        self.unsigned_ahead: dict[str, int] = {}  # pulls by account whose unsigned checkpoint is ahead
+
+    @asynccontextmanager
+    async def open(self, user_id: str, *, counts: bool = True) -> AsyncIterator[UserStore]:
+        """`counts`: as a use, behind which the file stays attached longer than those used before."""
+        with self._held(user_id):
+            try:
+                store = await self._acquire(user_id, counts=counts)
+            except (Busy, Broken, duckdb.Error):
+                self.fences.check(user_id)
+                raise
+            try:
+                yield store
+            except (Busy, duckdb.Error):
+                self.fences.check(user_id)  # if it was fenced just now, that is what its user needs to know
+                raise
+            finally:
+                store.unpin()
+                if self._is_full():
+                    await self._evict()
+
+    @contextmanager
+    def _held(self, user_id: str) -> Iterator[None]:
+        """This task holds the user's file, or waits for it. Raises RuntimeError if it does already."""
+        holder = asyncio.current_task(), user_id
+        if holder in self._holders:
+            raise RuntimeError("A task opens a user whose file it holds: let go of the file first.")
+        self._holders.add(holder)
+        try:
+            yield
+        finally:
+            self._holders.discard(holder)
+
+    async def _acquire(self, user_id: str, *, counts: bool) -> UserStore:
+        while True:
+            if not self._knows(user_id):  # it has left; who holds its file by now may finish
+                raise NotFound("There is no such account.")
+            if self.fences.reason(user_id) is not None and not self.files.instance.is_stuck(user_id):
+                self.recovery.begin(user_id)
+            self.fences.check(user_id)
+            entry = self._entries.get(user_id)
+            if entry is None:
+                entry = self._entries[user_id] = _Entry()
+            if counts:
+                self._entries.move_to_end(user_id)
+            if entry.store is not None and not entry.store.lost and not entry.lock.locked():
+                entry.store.pin()
+                return entry.store
+            # In a task of its own: who asked may give up meanwhile, and a file half attached would lock its owner out.
+            await asyncio.shield(asyncio.ensure_future(self._fill(user_id, entry)))
+
+    async def _fill(self, user_id: str, entry: _Entry) -> None:
+        async with entry.lock:
+            if self._entries.get(user_id) is not entry or not self._knows(user_id):
+                return  # evicted, or left, while we waited
+            if entry.store is not None and entry.store.lost:
+                await self._detach(entry)
+            if entry.store is None and self.fences.reason(user_id) is None:
+                entry.store = await self._attach(user_id, entry.seq)
+
+    async def _attach(self, user_id: str, known: int) -> UserStore:
+        folder = user_folder(self._data, user_id)
+        ledger = user_ledger(self._data, user_id)
+        with on_disk(user_id, "opened", folder):
+            opened, rollback = await self._opened(folder / RECORDS, ledger, known)
+        if opened.notice:
+            self._on_notice(opened.notice)
+        if opened.erasure_due:
+            self._on_erasure_due(user_id)
+        store = UserStore(
+            user_id,
+            folder,
+            self.files.instance,
+            opened,
+            self._registry,
+            ledger,
+            self._clock,
+            self._on_commit,
+            partial(self.marks.raise_to, user_id),
+        )
+        if rollback is not None:
+            await self._begin_again(store, ledger, rollback)
+        await store.extract(extracts=self._extracts)
+        return store
+
+    async def _begin_again(self, store: UserStore, ledger: Ledger, rollback: Rollback) -> None:
+        """Begin a new epoch of records that lack acknowledged commits, before anybody sees them."""
+        self._on_new_epoch(store.user_id)
+        try:
+            erased = await store.write(lambda draft: begin_again(draft, rollback))
+        except BaseException:
+            await self.files.instance.run(lambda _: self.files.instance.let_go(store.alias), store.user_id)
+            raise
+        self._on_new_epoch(store.user_id)  # streams that began meanwhile
+        found = {"seq": rollback.seq, "acknowledged_seq": rollback.mark, "erased_again": erased}
+        _log.warning("records lack acknowledged changes", account=store.user_id, **found)
+        await asyncio.to_thread(ledger.note_rollback, self._clock())
+
+    async def _opened(self, path: Path, ledger: Ledger, known: int) -> tuple[Opened, Rollback | None]:
+        """Open a file. Return with it the evidence that it lacks acknowledged commits, if there is any."""
+        if not path.exists() and ledger.path.exists():
+            raise Broken(
+                f"The file {path.name} of folder {path.parent.name} is gone. Nothing was changed: an empty one would let "
+                f"come back what was erased, and the next backup would have nothing of it. Put the file back (is a disk "
+                f"missing?), restore a backup with `vademecum restore`, or, to begin with what devices bring, remove "
+                f"{ledger.path}."
+            )
+        user_id = path.parent.name
+        opened = await self.files.instance.run(lambda _: self.files.open(path, known), user_id)
+        try:
+            lines, mark = await asyncio.to_thread(ledger.read), self.marks.of(user_id)
+            rollback = await asyncio.to_thread(rollback_of, opened.heads, lines, mark, self._registry)
+            await asyncio.to_thread(ledger.catch_up, lines, opened.heads, opened.forgotten_at)
+            await asyncio.to_thread(ledger.begin)
+            await asyncio.to_thread(self.marks.raise_to, user_id, opened.heads.seq)
+        except BaseException:
+            await self.files.instance.run(lambda _: self.files.instance.let_go(opened.alias), user_id)
+            raise
+        return opened, rollback
+
+    def _is_full(self) -> bool:
+        """The heads of all rows of an attached file are in memory. One file may have more than the bound: it stays, or
+        it would be loaded anew for every request."""
+        if len(self._entries) > self._attached_max:
+            return True
+        rows = sum(len(store.heads.rows) for store in self.attached())
+        return rows > self._attached_rows_max and len(self._entries) > 1
+
+    async def _evict(self) -> None:
+        """Detach the least recently used that nobody holds, until the bounds are met or all others are held."""
+        for user_id in list(self._entries):
+            if not self._is_full():
+                return
+            entry = self._entries.get(user_id)
+            if (
+                entry is not None
+                and not entry.lock.locked()
+                and (entry.store is None or entry.store.pins == 0)
+            ):
+                async with entry.lock:
+                    await self._detach(entry)
+                    if self._entries.get(user_id) is entry:
+                        del self._entries[user_id]
+
+    def _fence(self, user_id: str, reason: str) -> bool:
+        """Refuse an account whose file met damage, and begin to recover it. Return False if the file is not
+        an account's: everybody needs it."""
+        if is_unowned(user_id) or user_id == ACCOUNTS:
+            return False
+        if not self._knows(user_id):  # it has just left
+            return True
+        if user_id in self._replacing and not self.files.instance.is_stuck(user_id):
+            return True
+        self.fences.fence(user_id, reason)
+        entry = self._entries.get(user_id)
+        if entry is not None and entry.store is not None:
+            entry.store.lost = True
+        if not self.files.instance.is_stuck(user_id):
+            self.recovery.begin(user_id)
+        return True
+
+    def _forget_files(self) -> None:
+        """DuckDB was started again, without any file attached."""
+        for store in self.attached():
+            store.lost = True
+
+    async def _detach(self, entry: _Entry) -> None:
+        store = entry.store
+        if store is not None:
+            if self.files.instance.is_stuck(store.user_id):
+                raise self.fences.refusal(
+                    store.user_id, "a statement does not end, and the server must be restarted first"
+                )
+            while store.pins:
+                await store.idle.wait()
+            entry.store, entry.seq = None, store.seq
+            await _to_the_end(self.files.instance.run(lambda _: store.let_go(), store.user_id))
+
+    @asynccontextmanager
+    async def detached(self, user_id: str) -> AsyncIterator[Path]:
+        """Nobody has the user's file open inside this block; those who want it wait. Yields the user's folder."""
+        with self._held(user_id):
+            while True:
+                entry = self._entries.setdefault(user_id, _Entry())
+                await self._quiet(entry)
+                async with entry.lock:
+                    if self._entries.get(user_id) is not entry:
+                        continue  # evicted while we waited: somebody else may be attaching the file
+                    await self._detach(entry)
+                    yield user_folder(self._data, user_id)
+                    return
+
+    async def _quiet(self, entry: _Entry) -> None:
+        """Wait for a moment when nobody holds the file, without keeping others out meanwhile; not for ever."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while entry.store is not None and entry.store.pins:
+                    await entry.store.idle.wait()
+        except TimeoutError:
+            return
+
+    async def rewrite(self, user_id: str) -> None:
+        """Erase from the disk what was deleted: the file is written anew from its live content."""
+        async with self.open(user_id) as store:
+            await store.tidy()
+        async with self.detached(user_id) as folder:
+            with on_disk(user_id, "written anew", folder):
+                await _to_the_end(
+                    self.files.instance.run(
+                        lambda _: rewrite_records(self.files.instance, folder / RECORDS), user_id
+                    )
+                )
+
+    async def replace(
+        self,
+        user_id: str,
+        source: Path,
+        floor: int,
+        work: Callable[[Draft], T],
+        before_opening: Callable[[], None],
+    ) -> T:
+        """Put a copy of another records file in the place of the user's, whole or not at all, under a new epoch.
+
+        `work` changes it before anybody sees it, and what that takes out does not come to lie in the user's file; seq goes
+        on above `floor` and above all that was given here.
+        `before_opening` is called, whatever came of it, when nobody has the file open yet.
+        """
+        async with self.detached(user_id) as folder:
+            above = max(floor, self._entries[user_id].seq, self.marks.of(user_id))
+            self._replacing.add(user_id)
+            try:
+                result = await _to_the_end(
+                    self.files.instance.run(lambda c: self._replace(c, folder, source, above, work), user_id)
+                )
+                self.fences.lift(user_id)
+                return result
+            finally:
+                self._replacing.discard(user_id)
+                before_opening()
+
+    def _replace(
+        self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Draft], T]
+    ) -> T:
+        folder.mkdir(parents=True, exist_ok=True)
+        with staged(folder / RECORDS) as new:
+            for end in ("", ".wal"):
+                if source.with_name(source.name + end).exists():
+                    shutil.copyfile(source.with_name(source.name + end), new.with_name(new.name + end))
+            result = self._renew(cursor, new, floor, work)
+            rewrite_file(self.files.instance, new)  # what `work` took out has left its bytes
+            (folder / f"{RECORDS}.wal").unlink(
+                missing_ok=True
+            )  # only a file that could not be opened has one
+            publish_file(new, folder / RECORDS)
+        return result
+
+    def _renew(self, cursor: Cursor, path: Path, floor: int, work: Callable[[Draft], T]) -> T:
+        """Bring a file up to date, let `work` change it, and give it a new epoch."""
+        opened = self.files.open(path)
+        try:
+            opened.heads.seq = max(opened.heads.seq, floor)
+            opened.jump = 0
+            draft = opened.draft(cursor, self._registry, self._clock())
+            result = work(draft)
+            job_triggers.follow(draft)
+            meta = {
+                "epoch": secrets.token_urlsafe(9),
+                "seq_floor": str(draft.seq),
+                "restored_seq": str(draft.seq),
+                "gaps": "[]",
+                "forgotten_at": draft.forgotten_at,
+            }
+            if draft.forgotten_at != opened.forgotten_at:
+                meta["id_key"] = new_id_key()  # as when it was forgotten: that of the backup tells what was
+            opened.flush(cursor, draft, meta, set(opened.shelves.untidy()))
+        finally:
+            self.files.instance.detach(opened.alias)
+        return result
+
+    async def remove(self, user_id: str) -> None:
+        """Erase a user's whole folder and ledger, when those who hold it are done."""
+        async with self.detached(user_id) as folder:
+            await _to_the_end(asyncio.to_thread(remove_tree, folder))
+            await asyncio.to_thread(user_ledger(self._data, user_id).drop)
+            await asyncio.to_thread(self.marks.drop, user_id)
+            self.fences.lift(user_id)
+        self._entries.pop(user_id, None)
+
+    async def fold_idle(self) -> None:
+        """Fold the logs of files that nobody uses now: a long one makes the start after a crash slow, and until it is folded
+        its rows are in memory. Short ones, too, when there are many, those of who came last before longest ago first."""
+        logs = {user_id: _log_bytes(entry.store) for user_id, entry in self._entries.items()}
+        total = sum(logs.values())
+        for user_id, log in logs.items():
+            entry = self._entries.get(user_id)
+            if entry is None or entry.lock.locked() or (entry.store is not None and entry.store.pins):
+                continue
+            if entry.unfolded or log > LOG_MAX or (log and total > LOGS_MAX):
+                await self._fold(user_id, entry)
+                total -= log
+
+    async def seal_idle(self) -> None:
+        """Add checksums to some packs of each attached file that nobody uses now."""
+        for user_id, entry in list(self._entries.items()):
+            if entry.store is None or entry.store.pins or entry.lock.locked():
+                continue
+            try:
+                async with self.open(user_id, counts=False) as store:
+                    await store.seal()
+            except Exception as error:
+                _log.error("an account's segments get no checksums", account=user_id, exc_info=error)
+
+    async def _fold(self, user_id: str, entry: _Entry) -> None:
+        """A disk that does not take it costs the file its place; whoever opens it next gives it back."""
+        try:
+            async with self.open(user_id, counts=False) as store:
+                try:
+                    await store.checkpoint()
+                finally:
+                    entry.unfolded = store.lost
+        except Exception as error:
+            _log.error("an account's log is not folded into its file", exc_info=error)
+
+    def unfolded(self) -> int:
+        """How many users have a log that the disk did not take."""
+        return sum(entry.unfolded for entry in self._entries.values())
+
+    def attached(self) -> list[UserStore]:
+        return [entry.store for entry in self._entries.values() if entry.store is not None]
+
+    async def close(self) -> None:
+        """Detach all, waiting for what is under way, except for files with a statement that does not end."""
+        await self.recovery.close()
+        for entry in list(self._entries.values()):
+            async with entry.lock:
+                with contextlib.suppress(Fenced):
+                    await self._detach(entry)
+        self._entries.clear()
+        await asyncio.to_thread(self.marks.close)
+
+    def sweep(self) -> None:
+        """At start: take away what a crash left half-made, and put back logs that it left moved away."""
+        for moved in (self._data / "users").glob(f"*/*/{RECORDS}{MOVED_LOG}"):
+            log = moved.with_name(f"{RECORDS}.wal")
+            if not log.exists():
+                moved.replace(log)
+        for pattern in ("*.new", "*.new.wal", "*.tmp"):
+            for stale in (self._data / "users").glob(f"*/*/{pattern}"):
+                try:
+                    stale.unlink(missing_ok=True)
+                except OSError as error:  # one user's trouble; opening the account says it, if it matters
+                    _log.error("what a crash left stays", path=str(stale), exc_info=error)

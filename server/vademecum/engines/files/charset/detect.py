@@ -1,0 +1,113 @@
+"""Letters out of bytes: what is marked, what is UTF-8, what is said, what a language's letters show, and then a guess."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+
+from vademecum.engines.files.charset.letter_frequency import by_letters
+from vademecum.engines.files.charset.utf16 import wide
+from vademecum.engines.files.result import Unreadable
+
+# The mark of UTF-32 begins with that of UTF-16, so it is asked first.
+_MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+)
+SAMPLE = 1_000_000  # bytes that are guessed by
+# What a terminal was told: a letter struck over another (how man pages write bold and underlined), a bell, the end of
+# an old file. ESC and what ends lines are no such marks.
+_STRUCK_OVER = re.compile(r"[^\n\x08]\x08")
+_MARK = re.compile(r"[\0-\x07\x0e-\x1a]")
+_MARK_BYTE = re.compile(rb"[\0-\x07\x0e-\x1a]")
+MARKS_SHARE = 0.02
+_JAPANESE = re.compile(rb"\x1b\$[@B]")  # of ISO-2022-JP, as mail is: two letters of ASCII are one of its own
+_NAMED = re.compile(rb"(?:encoding|charset|coding)[:= ]{1,10}[\"']?([a-z0-9_-]+)", re.I)
+# Names of the web that Python does not know.
+_ENCODINGS = {
+    "windows-874": "cp874",
+    "dos-874": "cp874",
+    "windows-949": "cp949",
+    "iso-8859-8-i": "iso8859-8",
+    "koi8-ru": "koi8-u",
+    "x-mac-roman": "mac-roman",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "x-euc-jp": "euc-jp",
+    "x-gbk": "gbk",
+    "x-x-big5": "big5",
+    **{f"x-cp125{n}": f"cp125{n}" for n in range(9)},
+}
+
+
+def decode(data: bytes) -> str:
+    """Text in whatever encoding. Raises Unreadable for bytes that are none.
+
+    A log with a stray control mark is a text: each becomes a blank. Where there are many it is none.
+    """
+    text = _marked(data)
+    if text is None:
+        text = _unmarked(data)
+    plain, marks = _MARK.subn(" ", _STRUCK_OVER.sub("", text))
+    if marks > max(1, len(text) * MARKS_SHARE):
+        raise Unreadable("UNSUPPORTED_TYPE")
+    return plain.replace("\b", " ")
+
+
+def _marked(data: bytes) -> str | None:
+    promised = [encoding for mark, encoding in _MARKS if data.startswith(mark)]
+    for encoding in promised:
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding)
+    if promised:
+        raise Unreadable("DAMAGED")
+    return None
+
+
+def _unmarked(data: bytes) -> str:
+    if _JAPANESE.search(data):
+        with suppress(UnicodeDecodeError):
+            return data.decode("iso2022_jp_ext")
+    with suppress(UnicodeDecodeError):
+        text = data.decode()
+        many = text.count("\0") > max(1, len(text) * MARKS_SHARE)
+        return (many and wide(data)) or text
+    if b"\0" in data:
+        if (found := wide(data)) is not None:
+            return found
+        # Sound, drawings and programs would be guessed to be some language.
+        raise Unreadable("UNSUPPORTED_TYPE")
+    return _guessed(data)
+
+
+def _guessed(data: bytes) -> str:
+    # Most files never come here, so their readers do not wait for the statistics of languages to be loaded.
+    from charset_normalizer import from_bytes
+    from charset_normalizer.utils import any_specified_encoding
+
+    encoding = next((known for name in _NAMED.findall(data[:8192]) if (known := _known(name))), None)
+    if encoding is None and any_specified_encoding(data) in (None, "utf_8"):
+        text = data.decode("utf-8", "replace")
+        if _nearly(text):
+            return text
+        sample = data[:SAMPLE]
+        encoding = by_letters(sample, is_plain=not _MARK_BYTE.search(sample))
+    if encoding is None:
+        best = from_bytes(data[:SAMPLE]).best()
+        if best is None:
+            raise Unreadable("UNSUPPORTED_TYPE")
+        encoding = best.encoding
+    return data.decode(encoding, "replace")
+
+
+def _known(name: bytes) -> str | None:
+    return _ENCODINGS.get(name.decode("ascii").lower())
+
+
+def _nearly(text: str) -> bool:
+    """UTF-8 with a few broken bytes. Other encodings make hardly a sound sequence by chance, and many broken ones."""
+    broken = text.count("\ufffd")
+    sound = sum(1 for c in text if c > "\x7f") - broken
+    return broken * 2 <= sound

@@ -1,0 +1,107 @@
+"""What is this file? The bytes decide; the name only tells kinds of plain text apart."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from pathlib import PurePath
+
+from vademecum.engines.files.charset.detect import decode
+from vademecum.engines.files.result import DOCX, EPUB, ODT, OOXML, PDF, PPTX, XLSX, Unreadable
+
+BY_ENDING = {
+    "md": "text/markdown",
+    "markdown": "text/markdown",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "jsonl": "application/json",
+    "ndjson": "application/json",
+}
+_MAIN_TYPES = {
+    DOCX: b"wordprocessingml.document.main+xml",
+    PPTX: b"presentationml.presentation.main+xml",
+    XLSX: b"spreadsheetml.sheet.main+xml",
+}
+_MARKUP_ENDINGS = {"html", "htm", "xhtml"}
+_PDF_END = re.compile(rb"startxref\s+\d+\s+%%EOF\s*$")
+# Nothing once taken is given back: a text may begin with any number of remarks.
+_HTML = re.compile(
+    rb"^\s*+(<\?xml[^>]*+>\s*+)?+(?><!--.*?-->\s*+)*+<(!doctype\s+html|html|head|body)\b", re.I | re.S
+)
+
+
+def sniff(data: bytes, filename: str) -> str:
+    """The MIME type. Raises Unreadable for what has no parser."""
+    if _is_pdf(data):
+        return PDF
+    if data.startswith(b"PK\x03\x04") or data.startswith(b"PK\x05\x06"):
+        return _archive(data)
+    if data.startswith(b"{\\rtf"):
+        return "text/rtf"
+    if data.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):  # old Office, or an encrypted new one
+        raise Unreadable("ENCRYPTED" if b"E\0n\0c\0r\0y\0p\0t" in data else "UNSUPPORTED_TYPE")
+    return _plain(data, filename)
+
+
+def _is_pdf(data: bytes) -> bool:
+    """The mark may stand anywhere in the first 1,024 bytes; but a text may speak of it."""
+    head = data[:1024]
+    if b"%PDF-" not in head:
+        return False
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"%PDF-") or _PDF_END.search(data[-1024:]):
+        return True
+    try:
+        decode(data)
+    except Unreadable:
+        return True
+    return False
+
+
+def _archive(data: bytes) -> str:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = set(archive.namelist())
+            if any(info.flag_bits & 1 for info in archive.infolist()):
+                raise Unreadable("ENCRYPTED")
+            if "mimetype" in names and archive.getinfo("mimetype").file_size < 200:
+                kind = archive.read("mimetype").decode("ascii", "replace").strip()
+                if kind in (EPUB, ODT):
+                    return kind
+            types = _content_types(archive)
+    except (zipfile.BadZipFile, NotImplementedError, OSError, EOFError) as error:
+        raise Unreadable("DAMAGED") from error
+    # Names of Office files ignore case, and some programs write backslashes.
+    usual = [name.replace("\\", "/") for name in names]
+    for main, kind in OOXML.items():
+        if any(map(main.fullmatch, usual)) or _MAIN_TYPES[kind] in types:
+            return kind
+    raise Unreadable("UNSUPPORTED_TYPE")
+
+
+def _content_types(archive: zipfile.ZipFile) -> bytes:
+    """Return the list of types of an Office file, whose main part may have any name."""
+    name = "[Content_Types].xml"
+    is_listed = name in archive.namelist() and archive.getinfo(name).file_size < 2**20
+    return archive.read(name) if is_listed else b""
+
+
+def _plain(data: bytes, filename: str) -> str:
+    if not data.strip():
+        raise Unreadable("EMPTY")
+    text = decode(data)
+    if _HTML.match(data[:65536]) or _HTML.match(text[:65536].encode(errors="replace")):
+        return "text/html"
+    ending = PurePath(filename).suffix.lower().lstrip(".")
+    if ending in _MARKUP_ENDINGS and text.lstrip().startswith("<"):  # a page may begin with any tag
+        return "text/html"
+    if ending in BY_ENDING:
+        return BY_ENDING[ending]
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            json.loads(text)
+            return "application/json"
+        except (ValueError, RecursionError):
+            return "text/plain"
+    return "text/plain"

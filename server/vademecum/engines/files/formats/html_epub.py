@@ -1,0 +1,148 @@
+"""HTML and EPUB: the words that are shown, headings as sections."""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+from collections.abc import Mapping
+
+from lxml import etree
+
+from vademecum.engines.files.charset.detect import decode
+from vademecum.engines.files.formats.ooxml import zip_container
+from vademecum.engines.files.result import EPUB, Limits, Parsed, Part, Unreadable
+
+_UNSEEN = {"script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"}
+_HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+_BLOCKS = {
+    *_HEADINGS,
+    *("p", "div", "li", "ul", "ol", "dl", "dt", "dd", "table", "tr", "pre", "blockquote", "hr", "address"),
+    *("section", "article", "header", "footer", "nav", "aside", "main", "figure", "figcaption", "form"),
+    *("details", "summary", "body", "html"),
+}
+_LINES = {"caption", "legend", "option"}  # no blocks, but no words of what is beside them
+_BLANKS = re.compile(r"[ \t\n\f\r]+")
+_ANCHORS = " ¶"  # many manuals put a link to itself behind a heading
+_HIDDEN_STYLES = ("display:none", "visibility:hidden")
+
+
+def parse_html(data: bytes, limits: Limits) -> Parsed:
+    return Parsed("text/html", html_parts(decode(data)))
+
+
+def html_parts(text: str) -> list[Part]:
+    """Parts by heading; the title of the page is the first section."""
+    page = _Page()
+    parser = etree.HTMLParser(target=page, encoding="utf-8", huge_tree=True)
+    etree.fromstring(text.encode("utf-8", "replace"), parser)
+    # Where there is no memory, it just ends, and may not even say so.
+    if page.open_tags or parser.error_log.filter_from_fatals():
+        raise MemoryError
+    return page.parts
+
+
+class _Page:
+    """Told of each tag as it is read. No tree is made, so a page may be nested a hundred thousand deep."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.open_tags = 0
+        self._pieces: list[str] = []  # of the part that is being read
+        self._title: str | None = None
+        self._section: str | None = None
+        self._in_heading = False
+        self._unseen: list[str] = []  # tags open around us, from the first that is not shown
+        self._verbatim = 0  # how many `pre` are open around us
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        self.open_tags += 1
+        if self._unseen or tag in _UNSEEN or _is_hidden(attributes):
+            self._unseen.append(tag)
+        elif tag in _HEADINGS:
+            self.close()
+            self._in_heading = True
+        elif tag == "main":
+            self._leave_section()
+        elif tag in _BLOCKS:
+            self._pieces.append("\n\n" if tag in ("p", "table", "pre", "section") else "\n")
+            self._verbatim += tag == "pre"
+        elif tag == "br" or tag in _LINES:
+            self._pieces.append("\n")
+
+    def data(self, text: str) -> None:
+        if not self._unseen:
+            # A line break in the source is a blank on the page.
+            self._pieces.append(text if self._verbatim else _BLANKS.sub(" ", text))
+        elif (self._unseen[0], self._unseen[-1]) == ("head", "title"):
+            self._section = self._title = " ".join(((self._title or "") + text).split()) or None
+
+    def end(self, tag: str) -> None:
+        self.open_tags -= 1
+        if self._unseen:
+            self._unseen.pop()
+        elif tag in ("td", "th"):
+            self._pieces.append("\t")
+        elif tag in _LINES:
+            self._pieces.append("\n")
+        elif tag == "main":
+            self._leave_section()
+        elif tag in _BLOCKS:
+            if tag in _HEADINGS:
+                self._name_section()
+            self._verbatim -= tag == "pre"
+            self._pieces.append("\n\n" if tag in _HEADINGS or tag == "p" else "\n")
+
+    def close(self) -> None:
+        """The end of the page, or of a part of it."""
+        self._name_section()
+        lines = [" ".join(line.split()) for line in "".join(self._pieces).split("\n")]
+        self._pieces = []
+        tidy = "\n".join(lines).strip()
+        while "\n\n\n" in tidy:
+            tidy = tidy.replace("\n\n\n", "\n\n")
+        if tidy:
+            self.parts.append(Part(tidy, section=self._section))
+
+    def _leave_section(self) -> None:
+        """A menu before the main part, and a footer behind it, have headings that say nothing of what follows."""
+        self.close()
+        self._section = self._title
+
+    def _name_section(self) -> None:
+        if self._in_heading:
+            heading = " ".join("".join(self._pieces).split())
+            self._section = heading.rstrip(_ANCHORS) or self._section
+        self._in_heading = False
+
+
+def _is_hidden(attributes: Mapping[str, str]) -> bool:
+    if "hidden" in attributes or attributes.get("aria-hidden") == "true":
+        return True
+    style = "".join(attributes.get("style", "").split()).lower()
+    return any(hidden in style for hidden in _HIDDEN_STYLES)
+
+
+def parse_epub(data: bytes, limits: Limits) -> Parsed:
+    """In the order of the spine. Scripts and styles are no words."""
+    zip_container.check(data, limits)
+    parts: list[Part] = []
+    with zipfile.ZipFile(io.BytesIO(data)) as opened:
+        if "META-INF/encryption.xml" in opened.namelist() and b"xmlenc#aes" in opened.read(
+            "META-INF/encryption.xml"
+        ):
+            raise Unreadable("ENCRYPTED")
+        container = zip_container.xml(zip_container.member(opened, "META-INF/container.xml", limits))
+        package = next((n.get("full-path") for n in container.iter("{*}rootfile")), None)
+        if not package:
+            raise Unreadable("DAMAGED")
+        root = zip_container.xml(zip_container.member(opened, package, limits))
+        items = {n.get("id"): n.get("href") or "" for n in root.iter("{*}item")}
+        meant = zip_container.meant(opened)
+        folder = posixpath.dirname(package)
+        hrefs = [items.get(reference.get("idref")) for reference in root.iter("{*}itemref")]
+        names = [meant(posixpath.normpath(posixpath.join(folder, href))) for href in hrefs if href]
+        for name in dict.fromkeys(name for name in names if name is not None):
+            parts += html_parts(decode(zip_container.member(opened, name, limits)))
+    return Parsed(EPUB, parts)

@@ -1,0 +1,139 @@
+"""OpenDocument text, as it is shown: headings become sections; a row of a table is a line; a note stands below what refers
+to it. What stands above the pages is read once, before all of them, and what stands below them after all."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from vademecum.engines.files.formats.ooxml import zip_container
+from vademecum.engines.files.result import ODT, Limits, Parsed, Part, Unreadable, joined
+
+_NAMES = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
+_TEXT, _TABLE, _OFFICE, _STYLE, _DRAW, _SVG = (
+    _NAMES % name for name in ("text", "table", "office", "style", "drawing", "svg-compatible")
+)
+_HEADING, _PARAGRAPH, _ROW = f"{_TEXT}h", f"{_TEXT}p", f"{_TABLE}table-row"
+_NOTE, _BOX = f"{_TEXT}note", f"{_DRAW}text-box"
+# Struck out; said about the text, not in it; how it is pronounced.
+_GONE = {f"{_TEXT}{name}" for name in ("tracked-changes", "script", "note-citation", "ruby-text")} | {
+    f"{_OFFICE}annotation",
+    f"{_SVG}title",
+    f"{_SVG}desc",
+}
+_SIGNS = {f"{_TEXT}s": " ", f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n"}
+_BLOCKS = {_HEADING, _PARAGRAPH, _ROW}
+_HIDDEN_MARK = f"{_TEXT}hidden-paragraph"
+_STANDARD, _PAGES = "Standard", f"{_STYLE}master-page-name"
+_FAMILIES = {_HEADING: "paragraph", _PARAGRAPH: "paragraph", f"{_TEXT}span": "text"}
+
+
+def parse(data: bytes, limits: Limits) -> Parsed:
+    zip_container.check(data, limits)
+    with zipfile.ZipFile(io.BytesIO(data)) as opened:
+        if "META-INF/manifest.xml" in opened.namelist() and b"encryption-data" in opened.read(
+            "META-INF/manifest.xml"
+        ):
+            raise Unreadable("ENCRYPTED")
+        names = [
+            name
+            for name in ("styles.xml", "content.xml")
+            if name in opened.namelist() or name == "content.xml"
+        ]
+        roots = [zip_container.xml(zip_container.member(opened, name, limits)) for name in names]
+    reader = _Reader(_shows(roots))
+    body = roots[-1].find(f".//{_OFFICE}text")
+    parts = reader.around(roots, "header")
+    section: str | None = None
+    for block in reader.blocks(body) if body is not None else ():
+        text, *below = reader.said(block)
+        if block.tag == _HEADING and text.strip():
+            section = text.strip()
+        parts.append(Part("\n".join([text, *below]), section=section))
+    return Parsed(ODT, joined(parts + reader.around(roots, "footer")))
+
+
+def _shows(roots: list[Any]) -> dict[tuple[str, str], bool]:
+    """Of each style that says so, whether what is written in it is shown."""
+    styles = {}
+    for style in chain.from_iterable(root.iter(f"{_STYLE}style") for root in roots):
+        styles[style.get(f"{_STYLE}family"), style.get(f"{_STYLE}name")] = style
+    found = {}
+    for (family, name), style in styles.items():
+        above, seen, display = style, 0, None
+        while above is not None and seen < 20:
+            look = above.find(f"{_STYLE}text-properties")
+            display = None if look is None else look.get(f"{_TEXT}display")
+            above, seen = styles.get((family, above.get(f"{_STYLE}parent-style-name"))), seen + 1
+            if display is not None:
+                found[family, name] = display != "none"
+                break
+    return found
+
+
+class _Reader:
+    def __init__(self, shows: dict[tuple[str, str], bool]) -> None:
+        self._shows = shows
+
+    def around(self, roots: list[Any], place: str) -> list[Part]:
+        """What stands above or below the pages that are used, each once. A number alone is that of the page."""
+        pages = [page for root in roots for page in root.iter(f"{_STYLE}master-page")]
+        used = {_STANDARD} | {n.get(_PAGES) for root in roots for n in root.iter("*") if n.get(_PAGES)}
+        found: dict[str, Part] = {}
+        for page in pages:
+            for side in ("", "-first", "-left") if page.get(f"{_STYLE}name") in used else ():
+                for shown in page.iterchildren(f"{_STYLE}{place}{side}"):
+                    said = "\n".join("\n".join(self.said(block)) for block in self.blocks(shown)).strip()
+                    if shown.get(f"{_STYLE}display") != "false" and any(map(str.isalpha, said)):
+                        found[said] = Part(said)
+        return list(found.values())
+
+    def blocks(self, node: Any) -> Iterator[Any]:
+        """Headings, paragraphs and rows that are shown."""
+        for child in node.iterchildren("*"):
+            if child.tag in _BLOCKS:
+                yield child
+            elif child.tag not in _GONE and not _is_hidden(child):
+                yield from self.blocks(child)
+
+    def said(self, block: Any) -> list[str]:
+        """Its text, and the notes that stand below it."""
+        below: list[str] = []
+        if block.tag == _ROW:
+            cells = [
+                [self._line(inner, below) for inner in self.blocks(cell)] for cell in block.iterchildren("*")
+            ]
+            return ["\t".join(map(" ".join, cells)), *below]
+        return ["".join(self._words(block, True, below)), *below]
+
+    def _line(self, block: Any, below: list[str]) -> str:
+        text, *notes = self.said(block)
+        below += notes
+        return text.strip()
+
+    def _words(self, node: Any, is_shown: bool, below: list[str]) -> Iterator[str]:
+        """In the order in which they stand; a paragraph of a text box is a line of its own."""
+        style = (_FAMILIES.get(node.tag, ""), node.get(f"{_TEXT}style-name"))
+        is_shown = self._shows.get(style, is_shown) and not _is_hidden(node)
+        if is_shown:
+            yield _SIGNS.get(node.tag, "") + (node.text or "")
+        for child in node.iterchildren("*"):
+            if child.tag == _NOTE and is_shown:
+                below += ["\n".join("\n".join(self.said(block)) for block in self.blocks(child)).strip()]
+            elif child.tag == _BOX and is_shown:
+                lines = [self._line(block, below) for block in self.blocks(child)]
+                yield "\n".join(["", *lines, ""])
+            elif child.tag not in _GONE and child.tag not in (_NOTE, _BOX):
+                yield from self._words(child, is_shown, below)
+            if is_shown:
+                yield child.tail or ""
+
+
+def _is_hidden(node: Any) -> bool:
+    """Whether it, or a mark in it that hides all of it, says so."""
+    mark = node.find(_HIDDEN_MARK) if node.tag in _FAMILIES else None
+    said = node if mark is None else mark
+    return bool(said.get(f"{_TEXT}is-hidden") == "true" or said.get(f"{_TEXT}display") == "none")

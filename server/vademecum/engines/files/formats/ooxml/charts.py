@@ -1,0 +1,70 @@
+"""What is drawn in an Office file, as lines of text: a chart is a table below its titles, a diagram what its points say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from vademecum.engines.files.formats.ooxml.package import Package, Relation
+
+_DRAWING, _CHARTS, _DIAGRAMS = (
+    f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("main", "chart", "diagram")
+)
+_RELATED = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+GRAPHIC = f"{_DRAWING}graphicData"
+_UNSAID = {"pres", "parTrans", "sibTrans"}  # how a diagram is drawn
+
+
+class Drawn:
+    """The charts and diagrams of one file. Each is read once, however often it is shown."""
+
+    def __init__(self, package: Package) -> None:
+        self._package = package
+        self._lines: dict[str, list[str]] = {}
+
+    def lines(self, graphic: Any, relations: Mapping[str, Relation]) -> list[str]:
+        """What a `GRAPHIC` shows, by the relations of the member in which it stands. None: a picture, or lost."""
+        chart, diagram = graphic.find(f"{_CHARTS}chart"), graphic.find(f"{_DIAGRAMS}relIds")
+        if chart is not None:
+            return self._read(relations.get(chart.get(f"{_RELATED}id")), _chart)
+        if diagram is not None:
+            return self._read(relations.get(diagram.get(f"{_RELATED}dm")), _diagram)
+        return []
+
+    def _read(self, relation: Relation | None, reader: Any) -> list[str]:
+        if relation is None or relation.place is None:
+            return []
+        if relation.place not in self._lines:
+            root = self._package.optional_xml(relation.place)
+            self._lines[relation.place] = [] if root is None else list(reader(root))
+        return self._lines[relation.place]
+
+
+def _diagram(root: Any) -> Iterator[str]:
+    """A paragraph a line."""
+    for point in root.iterfind(f"{_DIAGRAMS}ptLst/{_DIAGRAMS}pt"):
+        if point.get("type") not in _UNSAID:
+            for paragraph in point.iterfind(f"{_DIAGRAMS}t/{_DRAWING}p"):
+                if (said := "".join(_letters(paragraph, f"{_DRAWING}t"))).strip():
+                    yield said
+
+
+def _chart(root: Any) -> Iterator[str]:
+    """A series is a line, below the names of its points."""
+    for title in root.iter(f"{_CHARTS}title"):
+        yield " ".join(
+            "".join(_letters(paragraph, f"{_DRAWING}t")) for paragraph in title.iter(f"{_DRAWING}p")
+        )
+    above: list[str] = []
+    for series in root.iter(f"{_CHARTS}ser"):
+        told = {child.tag: list(_letters(child, f"{_CHARTS}v")) for child in series.iterchildren("*")}
+        points = told.get(f"{_CHARTS}cat") or told.get(f"{_CHARTS}xVal") or []
+        if points and points != above:
+            yield "\t".join(["", *points])
+            above = points
+        values = told.get(f"{_CHARTS}val") or told.get(f"{_CHARTS}yVal") or []
+        yield "\t".join([" ".join(told.get(f"{_CHARTS}tx", [])), *values])
+
+
+def _letters(node: Any, name: str) -> Iterator[str]:
+    return (found.text or "" for found in node.iter(name))

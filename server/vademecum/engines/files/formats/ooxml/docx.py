@@ -1,0 +1,294 @@
+"""DOCX, as Word shows it: what was inserted is read; what was struck out or hidden is not, nor what is said about the text.
+Headings become sections. The numbers that Word makes are written out.
+
+A note stands below the paragraph or table that refers to it; what stands above the pages is read once, before all of
+them, and what stands below them after all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Set
+from functools import partial
+from typing import Any
+
+from lxml import etree
+
+from vademecum.engines.files.charset.detect import decode
+from vademecum.engines.files.file_type import sniff
+from vademecum.engines.files.formats.html_epub import html_parts
+from vademecum.engines.files.formats.ooxml import zip_container
+from vademecum.engines.files.formats.ooxml.charts import GRAPHIC, Drawn
+from vademecum.engines.files.formats.ooxml.docx_numbering import Counting, Numbering
+from vademecum.engines.files.formats.ooxml.docx_properties import VALUE, child, switch, value
+from vademecum.engines.files.formats.ooxml.package import Package, Relation, qn
+from vademecum.engines.files.formats.text import parse_rtf
+from vademecum.engines.files.result import DOCX, Limits, Parsed, Part, Unreadable, joined
+
+_MAIN = "word/document.xml"
+
+_PARAGRAPH, _TABLE, _ROW, _CELL = (qn(f"w:{name}") for name in ("p", "tbl", "tr", "tc"))
+_CHUNK = qn("w:altChunk")
+# Those of a formula, too.
+_LETTERS = {qn("w:t"), "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"}
+_NUMBER = qn("w:lvlText")  # of a paragraph, where it is written out; no document has one there
+_STYLE = f"{qn('w:pPr')}/{qn('w:pStyle')}"
+_RUN, _BOX, _LOOK = qn("w:r"), qn("w:txbxContent"), qn("w:rPr")
+# Struck out, or moved away; properties (whose tabs are stops and not signs); how a sign is pronounced; a second copy for
+# older programs.
+_GONE = {qn(f"w:{name}") for name in ("del", "moveFrom", "pPr", "rPr", "sectPr", "rt")} | {
+    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+}
+_OUTSIDE = _GONE | {_PARAGRAPH}  # a paragraph's own words are not those of a box in it
+_NOTES = {qn("w:footnote"): qn("w:footnoteReference"), qn("w:endnote"): qn("w:endnoteReference")}
+_ID = qn("w:id")
+_ABOUT_SHAPES = (qn("wp:docPr"), "{*}cNvPr")
+_HEADING = re.compile("heading [1-9]$|Heading|Title")
+_UNBLANK = re.compile(r"[^\s\x85\ufeff]")  # what is a blank to Python or to a browser is one here
+_SIGNS = {
+    qn("w:tab"): "\t",
+    qn("w:br"): "\n",
+    qn("w:cr"): "\n",
+    qn("w:noBreakHyphen"): "-",
+    qn("w:ptab"): "\t",
+}
+
+
+def parse(data: bytes, limits: Limits, *, is_chunk: bool = False) -> Parsed:
+    """`is_chunk`: the document stands in another one, so chunks in it are not read."""
+    document = _Document(data, limits)
+    hidden = _hidden_styles(document.styles)
+    numbering = document.numbering()
+
+    def story() -> Callable[[Any], None]:
+        """Return a function that makes a tree, or several that go on counting, as Word shows them."""
+        counting = Counting(numbering) if numbering else None
+        return partial(_make_shown, hidden=hidden, counting=counting)
+
+    story()(document.body)
+    _write_out_drawn(document)
+    notes = _notes(document, story)
+    headings = _headings(document.styles)
+    around_pages = story()
+    parts = _around(document, "header", around_pages)
+    section: str | None = None
+    for block in zip_container.topmost(document.body, {_PARAGRAPH, _TABLE, _CHUNK}, _GONE):
+        if block.tag == _CHUNK:
+            found = [] if is_chunk else _chunk(document, block, limits)
+            parts += [Part(part.text, section=part.section or section) for part in found]
+            continue
+        text = _text(block)
+        style = block.find(_STYLE)
+        said = text.removeprefix(block.findtext(_NUMBER, "")).strip()
+        if style is not None and style.get(VALUE) in headings and said:
+            section = text.strip()
+        referring = zip_container.topmost(block, set(_NOTES.values()), _GONE)
+        below = (
+            notes.pop((mark.tag, mark.get(_ID)), "") for mark in referring
+        )  # each once, however often named
+        parts.append(Part("\n".join([text, *filter(None, below)]), section=section))
+    return Parsed(DOCX, joined(parts + _around(document, "footer", around_pages)))
+
+
+class _Document:
+    """The parts of a document that are read."""
+
+    def __init__(self, data: bytes, limits: Limits) -> None:
+        self.package = Package(data, limits)
+        main = self.package.main(_MAIN)
+        self.body = child(self.package.xml(main), "body")
+        if self.body is None:
+            raise Unreadable("DAMAGED")
+        self.relations = self.package.relations(main)
+        self.styles = self._named("styles")
+        self.settings = self._named("settings")
+
+    def related(self, *kinds: str) -> Iterator[str]:
+        return self.package.related(self.relations, *kinds)
+
+    def numbering(self) -> Numbering | None:
+        """Return None if the document has no numbering that can be read."""
+        try:
+            root = self.package.optional_xml(next(self.related("numbering"), None))
+            return None if root is None else Numbering(root, self.styles)
+        except Unreadable:
+            return None
+
+    def _named(self, kind: str) -> Any:
+        """Return a part that a document may lack; an empty element in place of it."""
+        root = self.package.optional_xml(next(self.related(kind), None))
+        return etree.Element(qn(f"w:{kind}")) if root is None else root
+
+
+def _headings(styles: Any) -> set[str]:
+    named = (
+        (style.get(qn("w:styleId")), value(style, "name")) for style in styles.iterchildren(qn("w:style"))
+    )
+    return {style for style, name in named if _HEADING.match(name)}
+
+
+def _chunk(document: _Document, mark: Any, limits: Limits) -> list[Part]:
+    """Return the text of a file within the document, which Word shows in its place: HTML, RTF, plain text or
+    DOCX."""
+    relation = document.relations.get(mark.get(qn("r:id")), Relation("", None))
+    if relation.place is None:
+        return []
+    try:
+        data = document.package.bytes(relation.place)
+        kind = sniff(data, relation.place)
+        if kind == DOCX:
+            return parse(data, limits, is_chunk=True).parts
+        if kind == "text/html":
+            return html_parts(decode(data))
+        if kind == "text/rtf":
+            return parse_rtf(data, limits).parts
+        return [Part(decode(data))] if kind == "text/plain" else []
+    except Unreadable as error:
+        if error.code not in ("DAMAGED", "EMPTY", "UNSUPPORTED_TYPE", "GARBLED"):
+            raise
+        return []
+
+
+def _hidden_styles(root: Any) -> set[str]:
+    """Those that hide what is written in them, by themselves or because of the one that they are based on."""
+    styles = {style.get(qn("w:styleId")): style for style in root.iterchildren(qn("w:style"))}
+    found = set()
+    for name, style in styles.items():
+        above, seen = style, 0
+        while above is not None and (hides := switch(above.find(_LOOK), "vanish")) is None and seen < 20:
+            based, seen = above.find(qn("w:basedOn")), seen + 1
+            above = None if based is None else styles.get(based.get(VALUE))
+        if above is not None and hides:
+            found.add(name)
+    return found
+
+
+def _take_hidden(root: Any, styles: Set[str]) -> None:
+    """Out of a tree what Word does not show."""
+    hidden = [run for run in root.iter(_RUN) if _is_hidden(run, styles)]
+    hidden += [row for row in root.iter(_ROW) if switch(row.find(qn("w:trPr")), "hidden")]
+    hidden += [
+        about.getparent() for about in root.iter(*_ABOUT_SHAPES) if about.get("hidden") in ("1", "true")
+    ]
+    for node in hidden:
+        node.getparent().remove(node)
+
+
+def _make_shown(root: Any, hidden: Set[str], counting: Counting | None) -> None:
+    _take_hidden(root, hidden)
+    if counting:
+        _write_out_numbers(root, counting, hidden)
+
+
+def _write_out_numbers(root: Any, counting: Counting, hidden: Set[str]) -> None:
+    """Into each paragraph the number that Word shows before it. One without words whose end is gone is no paragraph."""
+    for paragraph, is_boxed in _paragraphs(root):
+        letters = zip_container.topmost(paragraph, _LETTERS, _OUTSIDE)
+        is_said = any(_UNBLANK.search(node.text or "") for node in letters)
+        if not is_said and _is_end_gone(paragraph, hidden):
+            continue
+        if number := counting.number(paragraph, is_said, is_boxed):
+            written = etree.Element(_NUMBER)
+            written.text = number
+            paragraph.insert(0, written)
+
+
+def _paragraphs(node: Any, is_boxed: bool = False) -> Iterator[tuple[Any, bool]]:
+    """All, in order, those within others too, and whether they stand in a box of text."""
+    for inner in node.iterchildren("*"):
+        if inner.tag == _PARAGRAPH:
+            yield inner, is_boxed
+        if inner.tag not in _GONE:
+            yield from _paragraphs(inner, is_boxed or inner.tag == _BOX)
+
+
+def _is_end_gone(paragraph: Any, hidden: Set[str]) -> bool:
+    """Whether its mark was struck out, moved away or hidden."""
+    properties = child(paragraph, "pPr")
+    look = child(properties, "rPr")
+    if child(look, "del") is not None or child(look, "moveFrom") is not None:
+        return True
+    own = switch(look, "vanish")
+    return value(properties, "pStyle") in hidden if own is None else own
+
+
+def _write_out_drawn(document: _Document) -> None:
+    """Write the text of each chart and diagram as a text box where it stands."""
+    drawn = Drawn(document.package)
+    for graphic in list(document.body.iter(GRAPHIC)):
+        if lines := drawn.lines(graphic, document.relations):
+            box = etree.SubElement(graphic, _BOX)
+            for line in lines:
+                etree.SubElement(etree.SubElement(box, _PARAGRAPH), qn("w:t")).text = line
+
+
+def _is_hidden(run: Any, styles: Set[str]) -> bool:
+    look = run.find(_LOOK)
+    own = switch(look, "vanish")
+    if own is not None or not styles:
+        return bool(own)
+    named = None if look is None else look.find(qn("w:rStyle"))
+    paragraph = next(run.iterancestors(_PARAGRAPH), None)
+    around = None if paragraph is None else paragraph.find(_STYLE)
+    # Hidden by both, it is shown again.
+    return sum(style is not None and style.get(VALUE) in styles for style in (named, around)) == 1
+
+
+def _around(document: _Document, place: str, show: Callable[[Any], None]) -> list[Part]:
+    """Return the texts above or below the pages, each once. A number alone is that of the page."""
+    odd_and_even = switch(document.settings, "evenAndOddHeaders")
+    found: dict[str, Part] = {}
+    read = set()
+    for section in document.body.iter(qn("w:sectPr")):
+        is_shown = {"default": True, "first": switch(section, "titlePg"), "even": odd_and_even}
+        for reference in section.iterchildren(qn(f"w:{place}Reference")):
+            part = document.relations.get(reference.get(qn("r:id")), Relation("", None)).place
+            if part is None or part in read or not is_shown.get(reference.get(qn("w:type"), "default")):
+                continue
+            read.add(part)
+            root = document.package.optional_xml(part)
+            if root is not None:
+                show(root)
+                said = _blocks(root).strip()
+                if any(map(str.isalpha, said)):
+                    found[said] = Part(said)
+    return list(found.values())
+
+
+def _notes(document: _Document, story: Callable[[], Callable[[Any], None]]) -> dict[tuple[str, str], str]:
+    """Return the text of each note by what refers to it. Notes that are damaged are left out."""
+    found = {}
+    for place in document.related("footnotes", "endnotes"):
+        root = document.package.optional_xml(place)
+        if root is not None:
+            story()(root)
+            for note in root.iterchildren(*_NOTES):
+                found[_NOTES[note.tag], note.get(_ID)] = _blocks(note).strip()
+    return found
+
+
+def _blocks(node: Any) -> str:
+    return "\n".join(map(_text, zip_container.topmost(node, {_PARAGRAPH, _TABLE}, _GONE)))
+
+
+def _text(block: Any) -> str:
+    """A table is a line a row; a table within a cell is part of that line."""
+    if block.tag == _PARAGRAPH:
+        return "".join(_words(block))
+    rows = zip_container.topmost(block, {_ROW}, _GONE)
+    return "\n".join("\t".join(map(_cell, zip_container.topmost(row, {_CELL}, _GONE))) for row in rows)
+
+
+def _cell(cell: Any) -> str:
+    return " ".join(" ".join(map(_text, zip_container.topmost(cell, {_PARAGRAPH, _TABLE}, _GONE))).split())
+
+
+def _words(node: Any) -> Iterator[str]:
+    for inner in node.iterchildren("*"):
+        if inner.tag in _LETTERS or inner.tag == _NUMBER:
+            yield inner.text or ""
+        elif inner.tag == _BOX:
+            yield f"\n{_blocks(inner)}\n"
+        elif inner.tag not in _GONE:
+            yield _SIGNS.get(inner.tag, "")
+            yield from _words(inner)

@@ -1,0 +1,140 @@
+"""What the format of a cell makes of its number, as who opens the workbook sees it: a percentage, leading zeros, a
+currency, a day. Else a number keeps the digits that are stored, by which it is found: none is added, none rounded away,
+and no separators come between them. Its twin is web/src/parsers/formats/ooxml/number_formats.ts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial
+from typing import Any, NamedTuple
+
+from vademecum.engines.files.formats.ooxml.currencies import CURRENCY, SYMBOLS
+from vademecum.engines.files.formats.ooxml.date_formats import Look, dated
+
+_FORMAT_MAX = 255  # characters; Excel has no longer ones
+_DECIMALS_MAX = 30  # Excel has no more
+# Formats that every program knows by their numbers. Those of currencies mean another in each country.
+_BUILT_IN = {
+    "9": "0%",
+    "10": "0.00%",
+    "14": "mm-dd-yy",
+    "15": "d-mmm-yy",
+    "16": "d-mmm",
+    "17": "mmm-yy",
+    "18": "h:mm AM/PM",
+    "19": "h:mm:ss AM/PM",
+    "20": "h:mm",
+    "21": "h:mm:ss",
+    "22": "m/d/yy h:mm",
+    "45": "mm:ss",
+    "46": "[h]:mm:ss",
+    "47": "mmss.0",
+}
+_EXCEL = Context(prec=15, rounding=ROUND_HALF_UP)  # the digits that Excel shows
+_WIDE = Context(prec=64, rounding=ROUND_HALF_UP)
+_PERCENT_MAX = 10**15
+_MARK = "¤"
+# Each piece of a format but those that stand for digits, days and times: the currencies first, named in three ways; then
+# other letters that are shown; then what only takes room, colours, languages, and the halves of a day.
+_PIECE = re.compile(
+    rf'"[ \xa0]*({CURRENCY})[ \xa0]*"'
+    rf"|\[\$[ \xa0]*(?:({CURRENCY})[ \xa0]*(?=[\]-]))?[^\]]*\]"
+    rf"|\\?([{SYMBOLS}])"
+    r'|("[^"]*"?|\\.?)'
+    r"|[_*].?|\[(?![<>=]|(?:[hH]{1,2}|[mM]{1,2}|[sS]{1,2})\])[^\]]*\]?|[aA][mM]/[pP][mM]|[aA]/[pP]",
+    re.DOTALL,
+)
+_DIGIT, _DECIMALS = re.compile("[0#?]|General"), re.compile(rf"\.([0#?]{{0,{_DECIMALS_MAX}}})")
+_SCALED = re.compile("[0#?],+(?![0#?,])")  # a comma behind the digits divides by a thousand
+_ZEROS = re.compile(f" *(0{{2,{_DECIMALS_MAX}}}) *")
+_WHOLE = re.compile("(-?)([0-9]+)")
+
+
+class _Section(NamedTuple):
+    """The first of a format. `pattern`: without what is only shown, its currencies as a mark each."""
+
+    pattern: str
+    currency: str
+
+
+def looks(styles: Any, since_1904: bool) -> list[Look]:
+    """By the number of a cell's style."""
+    own = {
+        said.get("numFmtId"): said.get("formatCode", "") for said in styles.iterfind("{*}numFmts/{*}numFmt")
+    }
+    known = {number: _look(code, since_1904) for number, code in (_BUILT_IN | own).items()}
+    return [known.get(style.get("numFmtId"), stored) for style in styles.iterfind("{*}cellXfs/{*}xf")]
+
+
+def _look(code: str, since_1904: bool) -> Look:
+    if len(code) > _FORMAT_MAX:
+        return stored
+    section = _section(code)
+    return dated(section.pattern, since_1904) or _of_numbers(section)
+
+
+def stored(_number: float, plain: str) -> str:
+    return plain
+
+
+def spelled(number: float) -> str:
+    """Without a format. Digits behind the fifteenth are what a sum of fractions leaves, and shown by no program."""
+    if isinstance(number, int):
+        return str(number)
+    shown = float(_EXCEL.create_decimal_from_float(number))
+    text = str(shown if math.isfinite(shown) else number).removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def _section(code: str) -> _Section:
+    currencies: list[str] = []
+
+    def bare(found: re.Match[str]) -> str:
+        currency = found[1] or found[2] or found[3]
+        if currency:
+            currencies.append(currency)
+            return _MARK
+        return " " if found[4] else ""
+
+    pattern = _PIECE.sub(bare, code).partition(";")[0]
+    return _Section(pattern, currencies[0] if _MARK in pattern else "")
+
+
+def _of_numbers(section: _Section) -> Look:
+    """A section of some numbers only ([<1]0%), or that shows thousands as ones, says nothing of the number stored."""
+    pattern, currency = section
+    digit, zeros = _DIGIT.search(pattern), _ZEROS.fullmatch(pattern)
+    if not digit or "[" in pattern or _SCALED.search(pattern):
+        return stored
+    if pattern.count("%") == 1:
+        decimals = _DECIMALS.search(pattern)
+        return partial(_percentage, len(decimals[1]) if decimals else 0)
+    if zeros:
+        return partial(_padded, len(zeros[1]))
+    if currency and pattern.index(_MARK) < digit.start():
+        return partial(_before, currency if re.search(f"[{SYMBOLS}]$", currency) else f"{currency} ")
+    return partial(_behind, f" {currency}") if currency else stored
+
+
+def _percentage(decimals: int, number: float, plain: str) -> str:
+    if abs(number) >= _PERCENT_MAX:
+        return plain
+    unit = Decimal(1).scaleb(-decimals)
+    shown = _EXCEL.create_decimal(number).scaleb(2).quantize(unit, context=_WIDE)
+    return f"{shown if shown else abs(shown):f}%"
+
+
+def _padded(digits: int, _number: float, plain: str) -> str:
+    whole = _WHOLE.fullmatch(plain)
+    return whole[1] + whole[2].zfill(digits) if whole else plain
+
+
+def _before(currency: str, _number: float, plain: str) -> str:
+    return f"-{currency}{plain[1:]}" if plain.startswith("-") else currency + plain
+
+
+def _behind(currency: str, _number: float, plain: str) -> str:
+    return plain + currency

@@ -1,0 +1,95 @@
+"""Read the parts of an Office file (Open Packaging Conventions): XML, and relations between parts.
+
+Parts are read one by one, when a parser wants them, so a part without text (a picture, ink, properties) cannot make a
+file unreadable, however damaged it is.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import zipfile
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from vademecum.engines.files.formats.ooxml import zip_container
+from vademecum.engines.files.result import Limits, Unreadable
+
+_NAMESPACES = {
+    "w": "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
+    "p": "http://schemas.openxmlformats.org/presentationml/2006/main",
+    "a": "http://schemas.openxmlformats.org/drawingml/2006/main",
+    "wp": "http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing",
+    "r": "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
+    "m": "http://schemas.openxmlformats.org/officeDocument/2006/math",
+    "mc": "http://schemas.openxmlformats.org/markup-compatibility/2006",
+}
+
+
+def qn(name: str) -> str:
+    """Return a name with a prefix, such as "w:p", as lxml spells it."""
+    prefix, _, local = name.partition(":")
+    return f"{{{_NAMESPACES[prefix]}}}{local}"
+
+
+class Relation(NamedTuple):
+    """`kind`: the last word of its type. `place`: the member of the archive; None if it is external or missing."""
+
+    kind: str
+    place: str | None
+
+
+class Package:
+    def __init__(self, data: bytes, limits: Limits) -> None:
+        zip_container.check(data, limits)
+        self._limits = limits
+        self._zip = zipfile.ZipFile(io.BytesIO(data))
+        self._find = zip_container.meant(self._zip)
+
+    def main(self, default: str) -> str:
+        """Return the main part: the one that the package names, or else the default. Raises Unreadable."""
+        named = next(self.related(self.relations(""), "officeDocument"), None) or self._find(default)
+        if named is None:
+            raise Unreadable("DAMAGED")
+        return named
+
+    def relations(self, place: str) -> dict[str, Relation]:
+        """Return the relations of a part by their ids."""
+        folder, name = posixpath.split(place)
+        listed = self._find(posixpath.join(folder, "_rels", f"{name}.rels"))
+        if listed is None:
+            return {}
+        return {
+            relation.get("Id", ""): Relation(
+                relation.get("Type", "").rpartition("/")[2], self._target(folder, relation)
+            )
+            for relation in self.xml(listed).iterchildren("*")
+        }
+
+    @staticmethod
+    def related(relations: dict[str, Relation], *kinds: str) -> Iterator[str]:
+        """Yield the places of the parts of these kinds that are in the archive."""
+        return (one.place for one in relations.values() if one.kind in kinds and one.place is not None)
+
+    def bytes(self, place: str) -> bytes:
+        return zip_container.member(self._zip, place, self._limits)
+
+    def xml(self, place: str) -> Any:
+        """Return the root of a part, with the usual names if it was saved as "Strict Open XML". Raises Unreadable."""
+        return zip_container.xml(zip_container.usual(self.bytes(place)))
+
+    def optional_xml(self, place: str | None) -> Any:
+        """Return the root of a part; None if there is none or it is damaged."""
+        try:
+            return None if place is None else self.xml(place)
+        except Unreadable as error:
+            if error.code != "DAMAGED":
+                raise
+            return None
+
+    def _target(self, folder: str, relation: Any) -> str | None:
+        if relation.get("TargetMode") == "External":
+            return None
+        return self._find(
+            posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
+        )

@@ -1,0 +1,108 @@
+"""Zip archives (OOXML, OpenDocument, EPUB): looked through before anything is unpacked; XML without entities."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Set
+from typing import Any
+from urllib.parse import unquote
+
+from lxml import etree
+
+from vademecum.engines.files.result import Limits, Unreadable
+
+_STRICT = re.compile(re.escape(b"http://purl.oclc.org/ooxml/") + rb"(\w+)/")
+
+# Pictures, sounds and fonts. No parser unpacks them, so their size does not matter.
+_MEDIA = re.compile(
+    r"\.(?:bmp|dib|emf|emz|wmf|wmz|png|jpe?g|jfif|gif|tiff?|svg|webp|wdp|mp[34]|m4[av]|wav|avi|mov|[ot]tf|odttf|fntdata)$",
+    re.I,
+)
+
+
+def check(data: bytes, limits: Limits) -> None:
+    """Raise Unreadable if the members that are read would unpack to too much. `member` checks the sizes again."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        infos = archive.infolist()
+        unpacked = [info for info in infos if not _MEDIA.search(info.filename)]
+        total = sum(info.file_size for info in unpacked)
+        worst = any(
+            i.file_size > 2**20 and i.file_size > limits.expansion_ratio * max(1, i.compress_size)
+            for i in unpacked
+        )
+        if len(infos) > 10_000 or total > limits.expansion_bytes or worst:
+            raise Unreadable("TOO_EXPANSIVE")
+
+
+def office(data: bytes, limits: Limits) -> io.BytesIO:
+    """Return an Office file that was checked. A file with the names of "Strict Open XML", or with backslashes in the names
+    of its members, is rewritten with the usual names."""
+    check(data, limits)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = archive.namelist()
+        top = next((name for name in names if name.replace("\\", "/") == "_rels/.rels"), None)
+        is_strict = top is not None and _STRICT.search(member(archive, top, limits))
+        if not is_strict and not any("\\" in name for name in names):
+            return io.BytesIO(data)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as rewritten:
+            for name in dict.fromkeys(names):
+                if name.endswith((".xml", ".rels")):
+                    rewritten.writestr(name.replace("\\", "/"), usual(member(archive, name, limits)))
+    return out
+
+
+def usual(content: bytes) -> bytes:
+    """Return XML with the usual namespaces in place of those of "Strict Open XML"."""
+    return _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", content)
+
+
+def xml(data: bytes) -> Any:
+    """The root of an XML document; entities are not expanded, nothing is fetched."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        raise Unreadable("DAMAGED") from error
+    if root.getroottree().docinfo.doctype and b"<!ENTITY" in data[:100_000]:
+        raise Unreadable("TOO_EXPANSIVE")
+    return root
+
+
+def topmost(node: Any, wanted: Set[str], gone: Set[str]) -> Iterator[Any]:
+    """Elements of these names, in order: none of one that lies within another, none of what is gone."""
+    for child in node.iterchildren("*"):
+        if child.tag in wanted:
+            yield child
+        elif child.tag not in gone:
+            yield from topmost(child, wanted, gone)
+
+
+def meant(archive: zipfile.ZipFile) -> Callable[[str], str | None]:
+    """Which member an address means, if any: the one that is called so, or else one that comes near, because programs do
+    not agree with themselves on large letters, nor on what an address spells otherwise."""
+
+    def plain(name: str) -> str:
+        return unquote(name).replace("\\", "/").lower()
+
+    names = archive.namelist()
+    near, exact = {plain(name): name for name in names}, {name: name for name in names}
+
+    def find(address: str) -> str | None:
+        return exact.get(unquote(address)) or exact.get(address) or near.get(plain(address))
+
+    return find
+
+
+def member(archive: zipfile.ZipFile, name: str, limits: Limits) -> bytes:
+    """One member, bounded whatever the archive says of its size."""
+    try:
+        with archive.open(name) as file:
+            content = file.read(limits.expansion_bytes + 1)
+    except (KeyError, zipfile.BadZipFile, EOFError, OSError) as error:
+        raise Unreadable("DAMAGED") from error
+    if len(content) > limits.expansion_bytes:
+        raise Unreadable("TOO_EXPANSIVE")
+    return content

@@ -1,0 +1,183 @@
+"""Plain text and its kin: Markdown, CSV, JSON, RTF, source code. Text stays as it is, but for what stands above the
+rows of a long table, and for what nobody could read or find: letters that JSON has as numbers, and the bytes of pictures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from striprtf import striprtf
+
+from vademecum.engines.files.charset.detect import decode
+from vademecum.engines.files.result import Limits, Parsed, Part
+from vademecum.engines.files.tables import Row, quoted, table
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}+(?=[^`]*$)|~{3,}+)")
+_LINE_END = re.compile("\r\n|[\r\n]")
+_TOKEN = re.compile(
+    rb"\\bin([0-9]{1,9}) ?"
+    rb"|(?:\\\*)?\\(footnote|shptxt|shpinst|shpgrp|shp|(?:header|footer)[lrf]?)(?![A-Za-z])(?:-?[0-9]+)? ?"
+    rb"|\\([A-Za-z]{1,32})(-?[0-9]{1,10})? ?"
+    rb"|(\\'[0-9A-Fa-f]{2}|\\[^A-Za-z*\r\n]|[^\\{}]+)"
+    rb"|\\[*\r\n]|.",
+    re.DOTALL,
+)
+_HIDING = {b"v", b"deleted"}
+_FRAMES = {b"shp", b"shpinst", b"shpgrp"}  # around the text of a box
+# On the first page, and on those to the left and to the right, if the document has it so.
+_SHOWN_BY = {
+    place + side: said
+    for place in (b"header", b"footer")
+    for side, said in ((b"l", b"\\facingp"), (b"r", b"\\facingp"), (b"f", b"\\titlepg"))
+}
+_SPELLED = re.compile(
+    r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|u([0-9a-f]{4})|.)", re.IGNORECASE | re.DOTALL
+)
+_BYTES = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{512,}+")
+_MIXED = [re.compile(letters) for letters in ("[A-Z]", "[a-z]", "[0-9]")]
+_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(.*)$")
+
+
+def parse_plain(data: bytes, mime_type: str) -> Parsed:
+    """A form feed is a page break, as in an RFC."""
+    pages = decode(data).split("\f")
+    if len(pages) == 1:
+        return Parsed(mime_type, [Part(pages[0])])
+    parts = [Part(text, page=number) for number, text in enumerate(pages, start=1) if text.strip()]
+    return Parsed(mime_type, parts, parts[-1].page if parts else None)
+
+
+def parse_csv(data: bytes, limits: Limits) -> Parsed:
+    return _parse_table(data, "text/csv", ",;\t|")
+
+
+def parse_tsv(data: bytes, limits: Limits) -> Parsed:
+    return _parse_table(data, "text/tab-separated-values", "\t")
+
+
+def _parse_table(data: bytes, mime_type: str, separators: str) -> Parsed:
+    """With a page break in it, it is a plain text. An empty line is counted, but no row: a passage of them would be names
+    alone."""
+    text = decode(data)
+    if "\f" in text:
+        return parse_plain(data, mime_type)
+    rows = (Row(number, row) for number, row in enumerate(quoted(_lines(text), "\n"), start=1) if row)
+    return Parsed(mime_type, table(Part(text), rows, separators))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One after the other: all at once would take fifty times the memory of very short ones."""
+    at = 0
+    for end in _LINE_END.finditer(text):
+        yield text[at : end.start()]
+        at = end.end()
+    yield text[at:]
+
+
+def parse_json(data: bytes, limits: Limits) -> Parsed:
+    text = _SPELLED.sub(_letter, decode(data))
+    return Parsed("application/json", [Part(_without_pictures(text))])
+
+
+def _letter(found: re.Match[str]) -> str:
+    """As itself, where JSON allows that."""
+    high, low, number = found.groups()
+    if high:
+        return chr(0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00)
+    letter = chr(int(number, 16)) if number else ""
+    is_free = letter >= " " and letter not in '"\\\x7f' and not "\ud800" <= letter <= "\udfff"
+    return letter if is_free else found[0]
+
+
+def _without_pictures(text: str) -> str:
+    """Base64 says nothing to anybody, and a notebook's diagram would be hundreds of passages of it."""
+    return _BYTES.sub(lambda run: "…" if all(some.search(run[0]) for some in _MIXED) else run[0], text)
+
+
+def parse_markdown(data: bytes, limits: Limits) -> Parsed:
+    parts: list[Part] = []
+    lines: list[str] = []
+    section: str | None = None
+    fence = ""  # the marker that opened the code we are in
+    for line in _without_pictures(decode(data)).splitlines():
+        marker = _FENCE.match(line)
+        title = "" if fence else _title(line)
+        if fence and marker and _closes(line, fence):
+            fence = ""
+        elif marker and not fence:
+            fence = marker.group(1)
+        if title:
+            parts.append(Part("\n".join(lines), section=section))
+            lines, section = [], title
+        lines.append(line)
+    parts.append(Part("\n".join(lines), section=section))
+    return Parsed("text/markdown", [part for part in parts if part.text.strip()])
+
+
+def _title(line: str) -> str:
+    """What a heading says, "" if this is none. The marks that may end it are not part of it; those of "C#" are."""
+    found = _HEADING.match(line)
+    if not found:
+        return ""
+    said = found.group(1).rstrip()
+    bare = said.rstrip("#")
+    return bare.rstrip() if bare[-1:] in ("", " ", "\t") else said
+
+
+def _closes(line: str, fence: str) -> bool:
+    """Code ends with the kind of marker that began it, at least as long, alone on its line."""
+    mark = line.strip()
+    return mark.startswith(fence) and not mark.strip(fence[0])
+
+
+# The library's own patterns look through the rest of the file from each font and field.
+striprtf.FONTTABLE = re.compile(r"\\f(\d{1,9})(?:(?!\\f\d).){0,1000}?\\fcharset(\d{1,9})([^;]{1,1000});")
+striprtf.HYPERLINKS = re.compile(
+    r"(\{\\field\{\s{0,9}\\\*\\fldinst\{[^{}\n]{0,1000}?HYPERLINK\s(\"[^\"\n]{0,1000}\")\}{2}\s{0,9}\{.{0,1000}?\}{2,3})",
+    re.IGNORECASE,
+)
+
+
+def parse_rtf(data: bytes, limits: Limits) -> Parsed:
+    read = _shown(data).decode("latin-1")
+    text: str = striprtf.rtf_to_text(read, errors="ignore")  # type: ignore[no-untyped-call]
+    # Letters beyond the first 65,536 are written in two halves, which come out unjoined.
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return Parsed("text/rtf", [Part(whole)])
+
+
+def _shown(data: bytes) -> bytes:
+    """What a reader of it sees, for a library that passes over boxes, notes and what stands above and below the pages,
+    and knows of no hidden letters. Pictures and objects may stand in it as bare bytes, braces among them, and then say
+    how many these are.
+    """
+    unseen = {place for place, said in _SHOWN_BY.items() if said not in data}
+    kept = bytearray()
+    around: list[tuple[set[bytes], bool]] = []
+    hiding: set[bytes] = set()  # why nothing is shown
+    is_line = False  # is this group one that ends a line?
+    at = 0
+    while found := _TOKEN.match(data, at):
+        at = found.end()
+        binary, own_line, word, argument, letters = found.groups()
+        if binary is not None:
+            at += int(binary)
+        elif own_line in _FRAMES:
+            pass
+        elif own_line is not None and own_line not in unseen:
+            kept += b"\\line "
+            is_line = own_line != b"footnote"
+        elif word in _HIDING:
+            hiding = hiding - {word} if argument == b"0" else hiding | {word}
+        elif found[0] == b"{":
+            around.append((hiding, is_line))
+            is_line = False
+            kept += b"{"
+        elif found[0] == b"}":
+            kept += b"\\line }" if is_line else b"}"
+            hiding, is_line = around.pop() if around else (hiding, False)
+        elif not hiding or not (letters or word == b"u"):
+            hiding = set() if word == b"plain" else hiding
+            kept += found[0]
+    return bytes(kept)

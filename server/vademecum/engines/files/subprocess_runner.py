@@ -1,0 +1,102 @@
+"""A process a file. It may be killed, crash or hang: each is one clear refusal for one request."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from vademecum.engines.files.result import Limits, Parsed, Unreadable
+from vademecum.engines.files.worker import Outcome, Task
+from vademecum.fair_queue import FairSlots, current_user
+
+_PACKAGE = str(Path(__file__).parents[3])
+CORES = os.cpu_count() or 2
+SLOTS = 2 * CORES  # more than cores, so that slow files of several users leave slots to the others
+PER_USER = max(1, CORES - 1)
+_slots: dict[int, FairSlots] = {}
+_threads = ThreadPoolExecutor(SLOTS, "reading")  # a thread waits for each process
+GRACE_S = 1.0
+# A library fell over the file. Any other death without a word, also an exit, is want of memory: what parsers raise is told.
+_CRASHES = {-signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
+
+
+async def parse(data: bytes, filename: str, limits: Limits | None = None) -> Parsed:
+    """Return the text of a file. Raises Unreadable and nothing else. Users take turns, each with at most PER_USER files at
+    a time."""
+    limits = limits or Limits()
+    async with _fair_slots().hold(current_user.get()):
+        task = msgspec.msgpack.encode(Task(filename, limits, data))
+        code, output = await _run(task, limits.seconds + GRACE_S)
+    return meaning(code, output)
+
+
+def meaning(code: int, output: bytes) -> Parsed:
+    """What a process says by its end and its words. Raises Unreadable."""
+    if code == -signal.SIGXCPU:
+        raise Unreadable("PARSE_TIMEOUT")
+    try:
+        outcome = msgspec.msgpack.decode(output, type=Outcome)
+    except msgspec.DecodeError as error:  # it died before it could say why
+        raise Unreadable("DAMAGED" if code in _CRASHES else "PARSE_MEMORY") from error
+    if outcome.parsed is None:
+        raise Unreadable(outcome.code)
+    return outcome.parsed
+
+
+def _fair_slots() -> FairSlots:
+    """Return the slots of the running event loop."""
+    loop = asyncio.get_running_loop()
+    found = _slots.get(id(loop))
+    if found is None:
+        _slots.clear()
+        found = _slots[id(loop)] = FairSlots(SLOTS, PER_USER)
+    return found
+
+
+async def _run(task: bytes, seconds: float) -> tuple[int, bytes]:
+    process = _start()
+    talk = asyncio.get_running_loop().run_in_executor(_threads, _talk, process, task, seconds)
+    try:
+        output = await asyncio.shield(talk)
+    finally:
+        if not talk.done():  # nobody waits for it any more
+            process.kill()
+            await asyncio.wait([talk])
+    if output is None:
+        raise Unreadable("PARSE_TIMEOUT")
+    return process.returncode, output
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """Not by the event loop: uvloop forks, and runs in a copy of this whole process what libraries (LanceDB) do then,
+    which may hang. This shares the memory until the new program starts, and is quicker the larger the server is."""
+    return subprocess.Popen(  # noqa: S603 - nothing of the file or its name is in the command
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            f"import sys; sys.path.insert(0, {_PACKAGE!r}); from vademecum.engines.files.worker import main; main()",
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd="/",
+    )
+
+
+def _talk(process: subprocess.Popen[bytes], task: bytes, seconds: float) -> bytes | None:
+    """What it said; None if it took too long. Afterwards there is no process."""
+    with process:
+        try:
+            return process.communicate(task, seconds)[0]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return None

@@ -1,0 +1,119 @@
+"""The shape of a row in Lance.
+
+Rule: a row is a chunk; no input, however odd, may stop the index for good. What cannot be kept as it is (half a
+surrogate pair, a vector of the wrong size) is kept as far as it can be.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from vademecum.engines.lance.records import Block, Pace
+from vademecum.model.schema.vector_codec import has_direction, lengths
+from vademecum.model.text.ranking import TERM, count_terms
+
+# Text and vectors stay readable bytes on disk: a byte scan after an erasure must be able to find what it looks for.
+# (Lance compresses the values of a dictionary by default, and makes one wherever texts repeat.)
+_PLAIN = {"lance-encoding:compression": "none", "lance-encoding:dict-values-compression": "none"}
+
+
+def schema(dims: int | None) -> pa.Schema:
+    """The columns of a row. Without a model there is no vector column."""
+    columns = [
+        ("chunk_id", pa.string()),
+        ("block_id", pa.string()),
+        ("document_id", pa.string()),
+        ("block", pa.int64()),
+        ("chunk_index", pa.int64()),
+        ("page", pa.int64()),
+        ("section", pa.string()),
+        ("text", pa.string()),
+        ("terms", pa.binary()),
+    ]
+    if dims is not None:
+        columns.append(("vector", pa.list_(pa.float32(), dims)))
+    return pa.schema([pa.field(name, kind, metadata=_PLAIN) for name, kind in columns])
+
+
+def to_table(blocks: Iterable[Block], dims: int | None, pace: Pace = iter) -> pa.Table:
+    """Blocks as rows. Of a block id given twice the last counts, of a chunk index given twice the first."""
+    columns: dict[str, list[Any]] = {name: [] for name in schema(dims).names if name != "vector"}
+    vectors: list[NDArray[np.float32]] = []
+    for block in pace({block.id: block for block in blocks}.values()):
+        first_at = {chunk.index: at for at, chunk in reversed(list(enumerate(block.chunks)))}
+        kept = sorted(first_at.values())
+        for chunk in (block.chunks[at] for at in kept):
+            text = clean(chunk.text)
+            columns["chunk_id"].append(f"{block.id}.{chunk.index}")
+            columns["block_id"].append(block.id)
+            columns["document_id"].append(block.document_id)
+            columns["block"].append(block.block)
+            columns["chunk_index"].append(chunk.index)
+            columns["page"].append(chunk.page)
+            columns["section"].append(None if chunk.section is None else clean(chunk.section))
+            columns["text"].append(text)
+            columns["terms"].append(count_terms(f"{clean(chunk.also)}\n{text}").tobytes())
+        if dims is not None:
+            vectors.append(_vectors(block, dims)[kept])
+    arrays: list[Any] = list(columns.values())
+    if dims is not None:
+        arrays.append(_vector_column(np.concatenate([np.empty((0, dims), np.float32), *vectors]), dims))
+    return pa.table(arrays, schema=schema(dims))
+
+
+def clean(text: str) -> str:
+    """The text as UTF-8 can hold it."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def _vectors(block: Block, dims: int) -> NDArray[np.float32]:
+    """A block's vectors, NaN where there is none."""
+    if block.vectors is None or block.vectors.shape != (len(block.chunks), dims):
+        return np.full((len(block.chunks), dims), np.nan, dtype=np.float32)
+    return np.asarray(block.vectors, dtype=np.float32)
+
+
+def _vector_column(vectors: NDArray[np.float32], dims: int) -> Any:
+    # A vector of zeros points nowhere: no cosine.
+    there = has_direction(lengths(vectors))
+    return pa.FixedSizeListArray.from_arrays(
+        pa.array(np.where(there[:, None], vectors, 0).astype(np.float32).ravel(), type=pa.float32()),
+        dims,
+        mask=pa.array(~there),
+    )
+
+
+def read_vectors(batch: pa.RecordBatch, matrix: NDArray[np.float32], has_vector: NDArray[np.bool_]) -> None:
+    """Fill in the batch's vectors as unit vectors (zeros where there is none), and which rows have one."""
+    column = batch["vector"]
+    dims = matrix.shape[1]
+    begin = column.offset * dims
+    flat = column.values.to_numpy(zero_copy_only=False)[begin : begin + matrix.size]
+    matrix[:] = flat.reshape(matrix.shape)
+    has_vector[:] = column.is_valid().to_numpy(zero_copy_only=False)
+    # What a row without a vector holds is not defined.
+    matrix[~has_vector] = 0
+    norms = lengths(matrix)
+    has_vector &= has_direction(norms)
+    matrix /= np.where(has_vector, norms, 1)[:, None]
+    matrix[~has_vector] = 0
+
+
+def read_terms(batch: pa.RecordBatch) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """The batch's TERM entries, and the row each belongs to."""
+    column = batch["terms"]
+    _, ends, data = column.buffers()
+    if not len(column) or data is None:
+        return np.empty(0, TERM), np.empty(0, np.int32)
+    offsets = np.frombuffer(ends, np.int32)[column.offset : column.offset + len(column) + 1]
+    entries = np.frombuffer(memoryview(data)[int(offsets[0]) : int(offsets[-1])], TERM)
+    return entries.copy(), np.repeat(
+        np.arange(len(column), dtype=np.int32), np.diff(offsets) // TERM.itemsize
+    )

@@ -1,0 +1,52 @@
+"""The checkpoint: up to where the index has read, kept inside its folder.
+
+Rule: replaced in one step (a new file, synced, renamed), and only after Lance has committed. It also names the
+Lance table that counts, so that an erasure changes tables in the same step.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from vademecum.fsync import sync_folder
+
+# Raise it when the shape of the rows or of the terms changes: folders of another layout are built anew.
+LAYOUT = 4
+FILE = "checkpoint.json"
+
+
+class State(msgspec.Struct, frozen=True):
+    """`version` is the table's version when this was written: an older table has lost writes."""
+
+    layout: int = LAYOUT
+    model: str | None = None
+    dims: int | None = None
+    epoch: str = ""
+    seq: int = 0
+    table: str | None = None
+    version: int = 0
+
+
+# Made here: two threads that are the first to decode a type, both at once, can crash the process in msgspec.
+_decoder = msgspec.json.Decoder(State)
+
+
+def load(folder: Path) -> State | None:
+    """The state saved in a folder, or None where there is none that can be understood."""
+    try:
+        return _decoder.decode((folder / FILE).read_bytes())
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def save(folder: Path, state: State) -> None:
+    """Write the state so that a crash leaves the old one or the new one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    new = folder / (FILE + ".tmp")
+    with new.open("wb") as file:
+        file.write(msgspec.json.encode(state))
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(folder / FILE)
+    sync_folder(folder)

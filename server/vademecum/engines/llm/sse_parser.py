@@ -1,0 +1,139 @@
+"""Pieces of an answer from the bytes of an endpoint: each line of its server-sent events is a piece of the answer.
+
+Lines and not whole events: no endpoint cuts its JSON into lines, and some forget the empty one between events.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from vademecum.engines.llm.errors import failed, garbled
+
+LINE_MAX = 2**20
+Finish = Literal["stop", "length", "content_filter", "other"]
+FINISHES: tuple[Finish, ...] = get_args(Finish)
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """`finish`: why the answer ends with this piece. `restarts`: the text before this piece was reasoning."""
+
+    text: str
+    finish: Finish | None = None
+    restarts: bool = False
+
+
+class _ContentPart(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Delta(msgspec.Struct):
+    """`content`: a text, or (Mistral's Magistral) a list of parts, of which those of the type "text" are the answer."""
+
+    content: str | list[_ContentPart] | None = None
+
+    def text(self) -> str:
+        parts = self.content or ""
+        text = parts if isinstance(parts, str) else "".join(p.text or "" for p in parts if p.type == "text")
+        # Lone halves of surrogate pairs become U+FFFD.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class _Choice(msgspec.Struct):
+    """`message`: in place of `delta`, if the endpoint does not stream."""
+
+    index: int | None = 0
+    delta: _Delta | None = None
+    message: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Chunk(msgspec.Struct):
+    """`object`: "error" if vLLM has failed."""
+
+    choices: list[_Choice] | None = None
+    error: Any = None
+    object: str | None = None
+
+
+_chunk = msgspec.json.Decoder(_Chunk)
+_DONE = Piece("", "stop")
+
+
+class Lines:
+    """Whole lines out of bytes. Cut at bytes, so that a character that arrives in two halves is whole again."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        first, *others = data.split(b"\n")
+        self._parts.append(first)
+        self._size += len(first)
+        if self._size > LINE_MAX:
+            raise garbled()
+        if not others:
+            return []
+        line = b"".join(self._parts)
+        *whole, rest = others
+        self._parts, self._size = [rest], len(rest)
+        return [line, *whole]
+
+    def rest(self) -> bytes:
+        """Return the last line if no line end follows it."""
+        return b"".join(self._parts)
+
+
+def piece(line: bytes) -> Piece | None:
+    """Return None for a line without content: a comment, a chunk that counts tokens. Raises AssistantBroke."""
+    line = line.removeprefix(codecs.BOM_UTF8).strip()
+    if line.startswith(b"{"):
+        return whole(line)
+    field, _, value = line.partition(b":")
+    value = value.strip()
+    if field == b"error":  # llama.cpp
+        raise failed()
+    if field != b"data" or not value:
+        return None
+    return _DONE if value == b"[DONE]" else _piece(_decoded(value))
+
+
+def whole(body: bytes) -> Piece | None:
+    """Return the answer of an endpoint that sends one JSON object though it was asked to stream."""
+    found = _piece(_decoded(body.removeprefix(codecs.BOM_UTF8)))
+    return None if found is None else msgspec.structs.replace(found, finish=found.finish or "stop")
+
+
+def _decoded(value: bytes) -> _Chunk:
+    text = value.decode(errors="replace")
+    try:
+        return _chunk.decode(text)
+    except msgspec.DecodeError:
+        pass  # msgspec refuses lone surrogates, which json takes
+    except RecursionError:
+        raise garbled() from None
+    try:
+        return msgspec.convert(json.loads(text), _Chunk)
+    except (ValueError, RecursionError):  # msgspec.ValidationError is a ValueError
+        raise garbled() from None
+
+
+def _piece(chunk: _Chunk) -> Piece | None:
+    if chunk.error is not None or chunk.object == "error":
+        raise failed()
+    choice = next((choice for choice in chunk.choices or () if not choice.index), None)
+    if choice is None:
+        return None
+    delta = choice.delta or choice.message
+    return Piece(delta.text() if delta is not None else "", _finish(choice.finish_reason))
+
+
+def _finish(reason: str | None) -> Finish | None:
+    if not reason:
+        return None
+    return next((known for known in FINISHES if known == reason), "other")

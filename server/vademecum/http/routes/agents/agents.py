@@ -1,0 +1,131 @@
+"""What coding agents and their programs ask first: which project a folder means, and what is known of it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import msgspec
+from litestar import get, post
+from litestar.datastructures import State
+from litestar.params import JSONBody, QueryParameter
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import Conflict, LimitReached, NotFound
+from vademecum.http.auth import view_of
+from vademecum.http.parameters import Req
+from vademecum.http.problem_details import problems
+from vademecum.http.routes.agents.observations import AgentProject
+from vademecum.model.agents.observations import Identity
+from vademecum.services.agents import activity, project_claims
+from vademecum.services.agents.activity import ProjectWork, SessionWork
+from vademecum.services.agents.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
+from vademecum.services.agents.briefing import context
+from vademecum.services.memory.scope import asked_in_address
+from vademecum.services.runtime.container import Parts
+
+Tokens = Annotated[int, QueryParameter(ge=1, le=100_000, description="The most tokens of the text.")]
+
+
+class AgentContext(msgspec.Struct):
+    """`tokens`: of `text`. `notice`: as in `identifyProject`."""
+
+    scope: AgentScope
+    text: str
+    tokens: int
+    notice: str | None
+
+
+class AgentProjects(msgspec.Struct):
+    scope: AgentScope
+    projects: list[ProjectWork]
+
+
+class AgentSessions(msgspec.Struct):
+    scope: AgentScope
+    sessions: list[SessionWork]
+
+
+class Identified(msgspec.Struct):
+    """`notice`: a sentence for the person, when another folder or project is called the same."""
+
+    scope: AgentScope
+    project: NamedProject
+    notice: str | None
+
+
+@post(
+    "/v1/agents/identify",
+    status_code=200,
+    operation_id="identifyProject",
+    tags=["agents"],
+    summary="Say which project a folder means",
+    responses=problems(LimitReached),
+)
+async def identify_route(request: Req, data: JSONBody[Identity], state: State) -> Identified:
+    """A project of its own, made if there is none, until its person has joined it with another (`mergeProjects`). One that
+    was there before is called otherwise, whatever the folder calls itself, and `notice` says so."""
+    parts: Parts = state.parts
+    limits = parts.limits(request.user)
+    async with parts.users.open(request.user.id) as store:
+        view = await project_claims.checked(store, view_of(request), [data])
+        project_id = await store.write(lambda draft: project_claims.project_of(draft, data, limits, view))
+        project = await named(store, project_id)
+        return Identified(AgentScope(project), project, await project_claims.notice_of(store, project_id))
+
+
+@get(
+    "/v1/agents/context",
+    opt={"rate": "search"},
+    operation_id="briefAgent",
+    tags=["agents"],
+    summary="Say what the next session should know",
+    responses=problems(NotFound, Conflict),
+)
+async def context_route(
+    request: Req, state: State, project: AgentProject, tokens: Tokens = 2000
+) -> AgentContext:
+    """What is pinned, what was decided, what is remembered, then what was done lately, in so many tokens. It is quoted,
+    in a fence that nothing in it can end. Empty when there is nothing to tell."""
+    parts: Parts = state.parts
+    await parts.spool.take_up_soon(request.user.email)
+    async with parts.users.open(request.user.id) as store:
+        scope = await scope_called(store, asked_in_address(project))
+        told = await context(store, scope, tokens, parts.inference, parts.clock)
+    return AgentContext(scope.told, told.briefing.text, told.briefing.tokens, told.notice)
+
+
+@asynccontextmanager
+async def _within(request: Req, state: State, project: str | None) -> AsyncIterator[tuple[UserStore, Scoped]]:
+    """The user's store, and the scope that the address asks for."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        yield store, await scope_called(store, asked_in_address(project))
+
+
+@get(
+    "/v1/agents/projects",
+    operation_id="listAgentProjects",
+    tags=["agents"],
+    summary="Say in which projects agents work",
+    responses=problems(NotFound, Conflict),
+)
+async def projects_route(request: Req, state: State, project: AgentProject) -> AgentProjects:
+    """Every project of the scope with the number of its observations and the time of the last; the latest first."""
+    async with _within(request, state, project) as (store, scope):
+        return AgentProjects(scope.told, await activity.in_projects(store, scope.asked))
+
+
+@get(
+    "/v1/agents/sessions",
+    operation_id="listAgentSessions",
+    tags=["agents"],
+    summary="List the sessions of agents",
+    responses=problems(NotFound, Conflict),
+)
+async def sessions_route(request: Req, state: State, project: AgentProject) -> AgentSessions:
+    """What `agentSession` of `listObservations` can be, with how much was done in each and when; the latest first."""
+    async with _within(request, state, project) as (store, scope):
+        return AgentSessions(scope.told, await activity.in_sessions(store, scope.asked))
+
+
+ROUTES = [identify_route, context_route, projects_route, sessions_route]

@@ -1,0 +1,257 @@
+"""Documents: upload, list, get, delete, borrow and return, lookup by name, what to delete."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import msgspec
+from litestar import Response, delete, get, post, put
+from litestar.datastructures import State, UploadFile
+from litestar.params import FromPath, FromQuery, MultipartBody, QueryParameter
+from litestar.response import Stream
+
+from vademecum.errors import BadRequest, Busy, Conflict, LimitReached, NotFound, TooLarge, UnreadableFile
+from vademecum.http.multipart import read_form
+from vademecum.http.parameters import Req, ResultsInAddress
+from vademecum.http.problem_details import problems
+from vademecum.http.responses import Deleted, as_stored, told, written
+from vademecum.model.schema.collections import Document
+from vademecum.model.sync.quotas import WARN_FROM
+from vademecum.services.documents import borrow as borrowing
+from vademecum.services.documents import documents
+from vademecum.services.documents.upload import SentFile, upload
+from vademecum.services.memory import delete as deleting
+from vademecum.services.runtime.container import Parts
+from vademecum.services.sync import write_row
+from vademecum.settings import UPLOAD_MAX
+
+
+class UploadForm(msgspec.Struct, rename="camel"):
+    """`file`: the document; `sessionId`: the session that borrows it at once (optional); `id`: the document's id, new
+    and chosen by the client (optional): sent again with the same file it makes no second document."""
+
+    file: UploadFile
+    session_id: str | None = None
+    id: str | None = None
+
+
+class DocumentList(msgspec.Struct, rename="camel", kw_only=True):
+    count: int
+    limit: int
+    warn_from: int = WARN_FROM
+    documents: list[Document]
+
+
+class DocumentUploaded(msgspec.Struct):
+    """An `Uploaded`, as it is sent."""
+
+    document: Document
+    existing: bool
+
+
+class Matches(msgspec.Struct):
+    """Documents of the pool that a message names, best first; ask before borrowing one."""
+
+    matches: list[Document]
+
+
+class Suggestions(msgspec.Struct):
+    """What would be missed least, first."""
+
+    count: int
+    limit: int
+    warn: bool
+    suggestions: list[Document]
+
+
+@post(
+    "/v1/documents",
+    request_max_body_size=UPLOAD_MAX,
+    before_request=read_form,
+    opt={"rate": "upload"},
+    operation_id="uploadDocument",
+    tags=["documents"],
+    summary="Upload a file",
+    responses=told(DocumentUploaded, 201)
+    | problems(NotFound, Conflict, TooLarge, LimitReached, UnreadableFile, Busy),
+)
+async def upload_route(request: Req, data: MultipartBody[UploadForm], state: State) -> Response[bytes]:
+    """Store a file's text as a document. The text is kept and the file is not. Same bytes twice are stored once:
+    `existing` says so. It can be searched by words at once, and by meaning a little later (`status: ready`)."""
+    parts: Parts = state.parts
+    ids = (data.session_id, data.id)
+    if not hasattr(data.file.file, "read") or not all(isinstance(given, str | None) for given in ids):
+        # a form's fields are what the client makes of them, whatever the types above say
+        raise BadRequest("`file` must be a file, `sessionId` and `id` ids. Nothing was stored.")
+    name = data.file.filename or "document"
+    file = SentFile(name, data.file.read, data.session_id or None, data.id or None)
+    uploaded = await upload(parts, request.user, file)
+    return as_stored(msgspec.json.encode(uploaded), 201)
+
+
+def _filled(answer: msgspec.Struct, found: list[bytes]) -> Stream:
+    """`answer`, whose last field is an empty list, with `found` in it: as they are stored, and sent one by one,
+    because together they may have 100 MB."""
+    empty = msgspec.json.encode(answer)
+    assert empty.endswith(b"[]}")
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield empty[:-2]
+        for position, row in enumerate(found):
+            yield b"," + row if position else row
+        yield empty[-2:]
+
+    return Stream(pieces(), media_type="application/json")
+
+
+@get(
+    "/v1/documents",
+    operation_id="listDocuments",
+    tags=["documents"],
+    summary="List all documents",
+    responses=told(DocumentList),
+)
+async def list_route(request: Req, state: State) -> Stream:
+    """Newest first, without their text. `limit` is how many the account may hold; warn from `warnFrom` on."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        listed = await documents.list_documents(store)
+    limit = parts.limits(request.user).documents
+    return _filled(DocumentList(count=len(listed), limit=limit, documents=[]), listed)
+
+
+@get(
+    "/v1/documents/lookup",
+    operation_id="lookUpDocuments",
+    tags=["documents"],
+    summary="Find documents by name",
+    responses=told(Matches),
+)
+async def lookup_route(
+    request: Req,
+    state: State,
+    name: FromQuery[str],
+    session_id: Annotated[str, QueryParameter(name="sessionId")] = "",
+) -> Stream:
+    """Documents that a filename or a whole message names, best first, without those that the session uses already.
+    Ask the person before lending one to the session."""
+    parts: Parts = state.parts
+    if not name.strip():
+        raise BadRequest("`name` is empty.")
+    async with parts.users.open(request.user.id) as store:
+        named = await documents.look_up(store, name[:10_000], session_id)
+    return _filled(Matches([]), named)
+
+
+@get(
+    "/v1/documents/suggestions",
+    operation_id="suggestDeletions",
+    tags=["documents"],
+    summary="Suggest what to delete",
+    responses=told(Suggestions),
+)
+async def suggestions_route(request: Req, state: State, limit: ResultsInAddress = 5) -> Stream:
+    """What would be missed least, first: used by no session, not used for long, used seldom."""
+    parts: Parts = state.parts
+    room = parts.limits(request.user).documents
+    async with parts.users.open(request.user.id) as store:
+        suggested = await documents.suggestions(store, limit)
+        held = store.usage.documents
+    return _filled(Suggestions(held, room, held >= WARN_FROM, []), suggested)
+
+
+@get(
+    "/v1/documents/{document_id:str}",
+    operation_id="getDocument",
+    tags=["documents"],
+    summary="Get one document",
+    responses=told(Document) | problems(NotFound),
+)
+async def get_route(request: Req, state: State, document_id: FromPath[str]) -> Response[bytes]:
+    """What is known of a document. Its text is in the rows of `vectorEmbeddings`."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        return as_stored(await write_row.read(store, "documents", document_id))
+
+
+@delete(
+    "/v1/documents/{document_id:str}",
+    status_code=200,
+    operation_id="deleteDocument",
+    tags=["documents"],
+    summary="Delete one document",
+    responses=problems(NotFound),
+)
+async def delete_route(request: Req, state: State, document_id: FromPath[str]) -> Deleted:
+    """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        await store.write(lambda draft: write_row.kill(draft, "documents", document_id))
+    return Deleted(1)
+
+
+@delete(
+    "/v1/documents",
+    status_code=200,
+    operation_id="deleteAllDocuments",
+    tags=["documents"],
+    summary="Delete all documents",
+)
+async def delete_all_route(request: Req, state: State) -> Deleted:
+    """Their texts and vectors go from every device; facts drawn from them stay, marked `sourceRemoved`."""
+    if not request.scope["raw_path"].endswith(
+        b"/documents"
+    ):  # the address of one, made with an id that is empty
+        raise BadRequest(
+            "To delete one document, name it; to delete all of them, leave out the last `/`. Nothing was deleted."
+        )
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        return Deleted(await store.write(deleting.delete_all_documents))
+
+
+@put(
+    "/v1/documents/{document_id:str}/sessions/{session_id:str}",
+    operation_id="borrowDocument",
+    tags=["documents"],
+    summary="Let a session use a document",
+    responses=told(Document) | problems(NotFound, Conflict),
+)
+async def borrow_route(
+    request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
+) -> Response[bytes]:
+    """A session searches only what it has borrowed (`activeSessions`). Borrowing twice is borrowing once."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        row = await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
+    return written(row, new=False)
+
+
+@delete(
+    "/v1/documents/{document_id:str}/sessions/{session_id:str}",
+    status_code=200,
+    operation_id="returnDocument",
+    tags=["documents"],
+    summary="Take a document out of a session",
+    responses=told(Document) | problems(NotFound),
+)
+async def return_route(
+    request: Req, state: State, document_id: FromPath[str], session_id: FromPath[str]
+) -> Response[bytes]:
+    """The document stays in the pool, where any session can borrow it."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        row = await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))
+    return written(row, new=False)
+
+
+ROUTES = [
+    upload_route,
+    list_route,
+    lookup_route,
+    suggestions_route,
+    get_route,
+    delete_route,
+    delete_all_route,
+    borrow_route,
+    return_route,
+]

@@ -1,0 +1,128 @@
+"""What the language model has to do behind the answers: how far it is, what failed, and trying that again."""
+
+import msgspec
+from litestar import get, post
+from litestar.datastructures import State
+from litestar.params import FromPath
+
+from vademecum.errors import NotFound
+from vademecum.http.parameters import PAGE, Req, RowsOfPage
+from vademecum.http.problem_details import problems
+from vademecum.model.memory.jobs import Job, Kind
+from vademecum.model.memory.jobs import State as JobState
+from vademecum.services.runtime import job_admin
+from vademecum.services.runtime.container import Parts
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """`subject`: the row it is about, "collection/id". `due`: when it is tried, if it waits. `error`: why it did not
+    succeed last time, in words; empty if it has not failed."""
+
+    id: str
+    kind: Kind
+    subject: str
+    state: JobState
+    attempts: int
+    due: str
+    error: str
+
+
+class Counts(msgspec.Struct):
+    waiting: int = 0
+    running: int = 0
+    failed: int = 0
+    done: int = 0
+
+
+class Extracting(msgspec.Struct, rename="camel"):
+    """Whether what is said becomes memory, and by which model; and of `daily` questions, how many it was asked today (UTC).
+    `note` says it in words."""
+
+    available: bool
+    model: str | None
+    daily: int
+    today: int
+    note: str
+
+
+class Jobs(msgspec.Struct):
+    extraction: Extracting
+    counts: Counts
+    jobs: list[Shown]
+
+
+class Retried(msgspec.Struct):
+    retried: int
+
+
+def shown(job: Job) -> Shown:
+    return Shown(job.id, job.kind, job.subject, job.state, job.attempts, job.due, job.error)
+
+
+@get(
+    "/v1/jobs",
+    operation_id="listJobs",
+    tags=["assistant"],
+    summary="What is done in the background?",
+)
+async def list_route(
+    request: Req,
+    state: State,
+    limit: RowsOfPage = PAGE,
+) -> Jobs:
+    """Newest first: extracting memory from turns that are over, and summaries that were asked for with `later`. A job that
+    does not succeed is tried again, later each time; after ten attempts it has `failed` and waits for you. A reply that is
+    not JSON is asked for once more only. While the
+    assistant cannot be reached, is busy or refuses the key, jobs wait, at most an hour at a time, and nothing counts; one
+    that takes the question and says nothing has been tried."""
+    parts: Parts = state.parts
+    found = await job_admin.survey(parts.users, request.user.id, limit, parts.clock())
+    extracting = _extracting(parts, found.today)
+    return Jobs(extracting, Counts(**found.counts), [shown(job) for job in found.newest])
+
+
+def _extracting(parts: Parts, today: int) -> Extracting:
+    settings, endpoint = parts.settings, parts.summaries.endpoint
+    daily = settings.extraction_daily
+    note = f"What is said becomes memory, with up to {daily:,} questions a day."
+    if endpoint is None:
+        note = "Nothing is extracted: no assistant is set up on this server (VADEMECUM_ASSISTANT_URL)."
+    elif not settings.extracts:
+        note = "Nothing is extracted: it is switched off on this server (VADEMECUM_EXTRACTION_DAILY)."
+    elif today >= daily:
+        note = f"{daily:,} questions a day are allowed and were asked. What waits goes on after midnight UTC."
+    return Extracting(settings.extracts, endpoint.model if endpoint is not None else None, daily, today, note)
+
+
+@post(
+    "/v1/jobs/retry",
+    status_code=200,
+    operation_id="retryJobs",
+    tags=["assistant"],
+    summary="Try all failed jobs again",
+)
+async def retry_all_route(request: Req, state: State) -> Retried:
+    """All that have `failed` are due now, with as many attempts as new ones."""
+    parts: Parts = state.parts
+    retried = await job_admin.retry_all(parts.users, request.user.id, parts.clock())
+    parts.backstage.ask("work", request.user.id, 0)
+    return Retried(retried)
+
+
+@post(
+    "/v1/jobs/{job:str}/retry",
+    status_code=200,
+    operation_id="retryJob",
+    tags=["assistant"],
+    summary="Try a job again now",
+    responses=problems(NotFound),
+)
+async def retry_route(request: Req, state: State, job: FromPath[str]) -> Shown:
+    """One that has `failed`, or waits, is due now, with as many attempts as a new one. One that runs or is done stays so."""
+    parts: Parts = state.parts
+    retried = await job_admin.retry_one(parts.users, request.user.id, job, parts.clock())
+    parts.backstage.ask("work", request.user.id, 0)
+    return shown(retried)
+
+
+ROUTES = [list_route, retry_all_route, retry_route]

@@ -1,0 +1,192 @@
+"""Entities of projects, and the relationships between them."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.datastructures import State
+from litestar.params import FromPath, FromQuery, JSONBody, QueryParameter
+
+from vademecum.errors import BadRequest, Conflict, LimitReached, NotFound, TooLarge
+from vademecum.http.parameters import Req, Scoped, Windowed
+from vademecum.http.problem_details import problems
+from vademecum.http.responses import Deleted, as_stored, paged, told, written
+from vademecum.model.memory.scope import InProject, MemoryScope
+from vademecum.model.schema.collections import Entity, EntityType, Id, Name, Relationship, Text
+from vademecum.services.memory import entities, relationships
+from vademecum.services.memory.relationships import Edge
+from vademecum.services.runtime.container import Parts
+from vademecum.services.sync import write_row
+
+
+class NewEntity(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    project_id: Id
+    name: Name
+    type: EntityType
+    notes: Text | None = None
+
+
+class ScopedEntities(msgspec.Struct):
+    scope: MemoryScope
+    entities: list[Entity]
+    next: str | None
+
+
+class ScopedRelationships(msgspec.Struct):
+    scope: MemoryScope
+    relationships: list[Relationship]
+    next: str | None
+
+
+@post(
+    "/v1/entities",
+    operation_id="keepEntity",
+    tags=["memory"],
+    summary="Keep an entity of a project",
+    responses=told(Entity, 201) | told(Entity) | problems(NotFound, LimitReached, TooLarge),
+)
+async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> Response[bytes]:
+    """A project has one entity of a type and name, however that is spelt (case, accents, spaces). 201 when it is new;
+    else 200 and the one that is known, with these `notes` unless they are empty. The header `X-Vademecum-Scope` names the project."""
+    parts: Parts = state.parts
+    home, fields, limits = InProject(data.project_id), msgspec.to_builtins(data), parts.limits(request.user)
+    async with parts.users.open(request.user.id) as store:
+        row, new = await store.write(lambda draft: entities.upsert(draft, home, fields, limits))
+    return written(row, new=new, scope=home)
+
+
+@get(
+    "/v1/entities/by-type/{type:str}",
+    operation_id="listEntities",
+    tags=["memory"],
+    summary="List the entities of a type",
+    responses=told(ScopedEntities) | problems(NotFound, Conflict),
+)
+async def of_type_route(
+    request: Req,
+    state: State,
+    type: FromPath[EntityType],
+    scoped: Scoped,
+    window: Windowed,
+) -> Response[bytes]:
+    """Newest first, those within the scope: name a session or a project. A session in no project sees none. In pages
+    as `listSessions`."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        scope = await scoped.scope(store)
+        return paged("entities", await entities.of_type(store, scope, type, window), scope)
+
+
+@get(
+    "/v1/entities/{entity_id:str}",
+    operation_id="getEntity",
+    tags=["memory"],
+    summary="Get one entity",
+    responses=told(Entity) | problems(NotFound, Conflict),
+)
+async def get_route(request: Req, state: State, entity_id: FromPath[str], scoped: Scoped) -> Response[bytes]:
+    """Name a session or a project: an entity that is not within that scope is answered as one that is not there.
+    The header `X-Vademecum-Scope` says which scope it was, as `scope` does elsewhere."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        scope = await scoped.scope(store)
+        return as_stored(await entities.read(store, scope, entity_id), scope=scope)
+
+
+@delete(
+    "/v1/entities/{entity_id:str}",
+    status_code=200,
+    operation_id="deleteEntity",
+    tags=["memory"],
+    summary="Delete an entity",
+    responses=problems(NotFound, Conflict),
+)
+async def delete_route(request: Req, state: State, entity_id: FromPath[str], scoped: Scoped) -> Deleted:
+    """Its relationships go with it. Name a session or a project, as in `getEntity`."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        scope = await scoped.scope(store)
+        await store.write(lambda draft: write_row.delete(draft, scope, "entities", entity_id))
+    return Deleted(1)
+
+
+@get(
+    "/v1/entities/{entity_id:str}/relationships",
+    operation_id="listRelationships",
+    tags=["memory"],
+    summary="List what leaves an entity",
+    responses=told(ScopedRelationships) | problems(NotFound, Conflict),
+)
+async def outbound_route(
+    request: Req,
+    state: State,
+    entity_id: FromPath[str],
+    scoped: Scoped,
+    window: Windowed,
+) -> Response[bytes]:
+    """The relationships whose `fromId` it is, newest first. Name a session or a project, as in `getEntity`. In pages as
+    `listSessions`."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        scope = await scoped.scope(store)
+        return paged("relationships", await relationships.outbound(store, scope, entity_id, window), scope)
+
+
+@post(
+    "/v1/relationships",
+    operation_id="connectEntities",
+    tags=["memory"],
+    summary="Connect two entities",
+    responses=told(Relationship, 201)
+    | told(Relationship)
+    | problems(NotFound, Conflict, LimitReached, TooLarge),
+)
+async def connect_route(request: Req, data: JSONBody[Edge], state: State, scoped: Scoped) -> Response[bytes]:
+    """Both are of one project. 201 when the relationship is new; 200 and the one that is known, unchanged, if it was
+    said before. Name a session or a project, as in `getEntity`."""
+    parts: Parts = state.parts
+    limits = parts.limits(request.user)
+    async with parts.users.open(request.user.id) as store:
+        scope = await scoped.scope(store)
+        row, new = await store.write(lambda draft: relationships.connect(draft, scope, data, limits))
+    return written(row, new=new, scope=scope)
+
+
+@delete(
+    "/v1/relationships",
+    status_code=200,
+    operation_id="disconnectEntities",
+    tags=["memory"],
+    summary="Delete a relationship",
+    responses=problems(NotFound, Conflict),
+)
+async def disconnect_route(
+    request: Req,
+    state: State,
+    scoped: Scoped,
+    from_id: Annotated[str, QueryParameter(name="fromId")] = "",
+    to_id: Annotated[str, QueryParameter(name="toId")] = "",
+    label: FromQuery[str] = "",
+    data: JSONBody[Edge | None] = None,
+) -> Deleted:
+    """Said by `fromId`, `toId` and `label`: as a JSON body, or, because proxies and clients may drop the body of a
+    DELETE, in the address. The entities stay. Name a session or a project, as in `getEntity`."""
+    parts: Parts = state.parts
+    edge = data or Edge(from_id, to_id, label)
+    if not (edge.from_id and edge.to_id and edge.label):
+        raise BadRequest("Say which relationship: `fromId`, `toId` and `label`. Nothing was changed.")
+    async with parts.users.open(request.user.id) as store:
+        scope = await scoped.scope(store)
+        await store.write(lambda draft: relationships.disconnect(draft, scope, edge))
+    return Deleted(1)
+
+
+ROUTES = [
+    keep_route,
+    of_type_route,
+    get_route,
+    delete_route,
+    outbound_route,
+    connect_route,
+    disconnect_route,
+]

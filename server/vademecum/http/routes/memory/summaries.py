@@ -1,0 +1,108 @@
+"""Summaries of sessions and projects."""
+
+import msgspec
+from litestar import Response, delete, get, patch, post
+from litestar.datastructures import State
+from litestar.params import FromPath, JSONBody
+
+from vademecum.errors import Conflict, LimitReached, NotFound, TooLarge
+from vademecum.http.parameters import Req, Scoped, Windowed
+from vademecum.http.problem_details import problems
+from vademecum.http.responses import Deleted, paged, told, written
+from vademecum.model.memory.scope import MemoryScope
+from vademecum.model.schema.collections import Id, Summary, Text
+from vademecum.services.memory import summaries
+from vademecum.services.runtime.container import Parts
+from vademecum.services.sync import write_row
+
+
+class NewSummary(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    content: Text
+    session_id: Id | None = None
+    project_id: Id | None = None
+
+
+class SummaryChange(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    content: Text
+
+
+class ScopedSummaries(msgspec.Struct):
+    scope: MemoryScope
+    summaries: list[Summary]
+    next: str | None
+
+
+@post(
+    "/v1/summaries",
+    operation_id="createSummary",
+    tags=["memory"],
+    summary="Keep a summary",
+    responses=told(Summary, 201) | problems(NotFound, LimitReached, TooLarge),
+)
+async def create_route(request: Req, data: JSONBody[NewSummary], state: State) -> Response[bytes]:
+    """Of a session (`sessionId`), or, without one, the overview of a project (`projectId`): at least one of them."""
+    parts: Parts = state.parts
+    fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
+    async with parts.users.open(request.user.id) as store:
+        row = await store.write(lambda draft: summaries.create(draft, fields, limits))
+    return written(row, new=True)
+
+
+@get(
+    "/v1/sessions/{session_id:str}/summaries",
+    operation_id="listSessionSummaries",
+    tags=["memory"],
+    summary="List a session's summaries",
+    responses=told(ScopedSummaries) | problems(NotFound),
+)
+async def of_session_route(
+    request: Req,
+    state: State,
+    session_id: FromPath[str],
+    window: Windowed,
+) -> Response[bytes]:
+    """Newest first, in pages as `listSessions`. `scope` is where the session is now."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        home, page = await summaries.of_session(store, session_id, window)
+    return paged("summaries", page, home)
+
+
+@patch(
+    "/v1/summaries/{summary_id:str}",
+    operation_id="changeSummary",
+    tags=["memory"],
+    summary="Write a summary anew",
+    responses=told(Summary) | problems(NotFound, Conflict, LimitReached, TooLarge),
+)
+async def change_route(
+    request: Req, state: State, summary_id: FromPath[str], data: JSONBody[SummaryChange], scoped: Scoped
+) -> Response[bytes]:
+    """Its text alone: what it is a summary of stays. Name a session or a project: a summary that is not within that scope
+    is answered as one that is not there."""
+    parts: Parts = state.parts
+    fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
+    async with parts.users.open(request.user.id) as store:
+        scope = await scoped.scope(store)
+        row = await store.write(lambda draft: summaries.change(draft, scope, summary_id, fields, limits))
+    return written(row, new=False, scope=scope)
+
+
+@delete(
+    "/v1/summaries/{summary_id:str}",
+    status_code=200,
+    operation_id="deleteSummary",
+    tags=["memory"],
+    summary="Delete a summary",
+    responses=problems(NotFound, Conflict),
+)
+async def delete_route(request: Req, state: State, summary_id: FromPath[str], scoped: Scoped) -> Deleted:
+    """It goes from every device; what it is a summary of stays. Name a session or a project, as in `changeSummary`."""
+    parts: Parts = state.parts
+    async with parts.users.open(request.user.id) as store:
+        scope = await scoped.scope(store)
+        await store.write(lambda draft: write_row.delete(draft, scope, "summaries", summary_id))
+    return Deleted(1)
+
+
+ROUTES = [create_route, of_session_route, change_route, delete_route]

@@ -1,0 +1,100 @@
+"""Summaries of sessions and projects, written by the assistant's model."""
+
+import msgspec
+from litestar import Response, post
+from litestar.datastructures import State
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import FromPath, FromQuery
+from msgspec import UNSET, UnsetType
+
+from vademecum.errors import (
+    AnswerTooSlow,
+    AssistantBroke,
+    AssistantBusy,
+    AssistantKeyRefused,
+    AssistantUnreachable,
+    Busy,
+    LimitReached,
+    ModelUnknown,
+    NoAssistant,
+    NotFound,
+    NothingToSummarise,
+)
+from vademecum.http.disconnect import while_connected
+from vademecum.http.parameters import Req
+from vademecum.http.problem_details import problems
+from vademecum.http.routes.llm_jobs import Shown, shown
+from vademecum.services.runtime.container import Parts
+
+
+class Summarised(msgspec.Struct, rename="camel"):
+    """The row of `summaries`: of a session, or of a project."""
+
+    id: str
+    content: str
+    created_at: str
+    updated_at: str
+    session_id: str | UnsetType = UNSET
+    project_id: str | UnsetType = UNSET
+
+
+REFUSALS = problems(
+    NotFound,
+    NothingToSummarise,
+    LimitReached,
+    NoAssistant,
+    AssistantUnreachable,
+    AssistantKeyRefused,
+    ModelUnknown,
+    AssistantBroke,
+    AssistantBusy,
+    AnswerTooSlow,
+    Busy,
+) | {202: ResponseSpec(Shown, False, "The job that makes it")}
+
+
+@post(
+    "/v1/sessions/{session_id:str}/summarize",
+    status_code=200,
+    opt={"rate": "answer"},
+    operation_id="summarizeSession",
+    tags=["assistant"],
+    summary="Summarise a session",
+    responses=REFUSALS,
+)
+async def session_route(
+    request: Req, state: State, session_id: FromPath[str], later: FromQuery[bool] = False
+) -> Response[Summarised | Shown]:
+    """Its turns become a row of `summaries`, which takes the place of the session's earlier one. `NO_DATA` when nothing
+    was said in it."""
+    return await _summarised(request, state.parts, f"sessions/{session_id}", later)
+
+
+@post(
+    "/v1/projects/{project_id:str}/summarize",
+    status_code=200,
+    opt={"rate": "answer"},
+    operation_id="summarizeProject",
+    tags=["assistant"],
+    summary="Write a project's overview",
+    responses=REFUSALS,
+)
+async def project_route(
+    request: Req, state: State, project_id: FromPath[str], later: FromQuery[bool] = False
+) -> Response[Summarised | Shown]:
+    """Its sessions' summaries, or else their turns, become a row of `summaries` without a session, which takes the place
+    of the earlier one. `NO_DATA` when there are none."""
+    return await _summarised(request, state.parts, f"projects/{project_id}", later)
+
+
+async def _summarised(request: Req, parts: Parts, subject: str, later: bool) -> Response[Summarised | Shown]:
+    """With `later` the job, 202; else the row."""
+    if later:
+        job = await parts.summaries.later(request.user.id, subject)
+        return Response(shown(job), status_code=202)
+    with parts.foreground.elsewhere():
+        row = await while_connected(request, parts.summaries.now(request.user.id, subject))
+    return Response(msgspec.convert(row, Summarised))
+
+
+ROUTES = [session_route, project_route]

@@ -1,0 +1,79 @@
+"""Changing the model of the server: for administrators, and for the commands on its machine."""
+
+import msgspec
+from litestar import get, post, put
+from litestar.params import JSONBody
+
+from vademecum.errors import BadRequest, Conflict, Forbidden
+from vademecum.http.auth import administered
+from vademecum.http.parameters import Req
+from vademecum.http.problem_details import problems
+from vademecum.services.models.model_change import Status
+
+REFUSALS = problems(Forbidden, Conflict)
+
+
+class Choice(msgspec.Struct):
+    """The name of an installed model."""
+
+    model: str
+
+
+@get(
+    "/v1/reembedding",
+    operation_id="getReembedding",
+    tags=["administration"],
+    summary="Which model is in use, and how far a change of it is",
+    responses=problems(Forbidden),
+)
+async def status_route(request: Req) -> Status:
+    """For administrators. Accounts that are `behind` are served by the model `before`."""
+    return administered(request).reembedding.status()
+
+
+@put(
+    "/v1/reembedding",
+    operation_id="useModel",
+    tags=["administration"],
+    summary="Change the model, or go back",
+    responses=problems(BadRequest, Forbidden, Conflict),
+)
+async def use_route(request: Req, data: JSONBody[Choice]) -> Status:
+    """For administrators. All vectors are made anew in the background; until an account's are whole it is searched by the
+    old ones. Naming the model `before` goes back."""
+    parts = administered(request)
+    await parts.reembedding.use(data.model, parts.accounts.accounts)
+    return parts.reembedding.status()
+
+
+@post(
+    "/v1/reembedding/pause",
+    status_code=200,
+    operation_id="pauseReembedding",
+    tags=["administration"],
+    summary="Make no more new vectors for now",
+    responses=REFUSALS,
+)
+async def pause_route(request: Req) -> Status:
+    """For administrators. What is done is kept, over restarts too."""
+    parts = administered(request)
+    await parts.reembedding.pause(True)
+    return parts.reembedding.status()
+
+
+@post(
+    "/v1/reembedding/resume",
+    status_code=200,
+    operation_id="resumeReembedding",
+    tags=["administration"],
+    summary="Go on making new vectors",
+    responses=REFUSALS,
+)
+async def resume_route(request: Req) -> Status:
+    """For administrators. It begins where it was paused: vectors that were made by then are not made again."""
+    parts = administered(request)
+    await parts.reembedding.pause(False)
+    return parts.reembedding.status()
+
+
+ROUTES = [status_route, use_route, pause_route, resume_route]

@@ -1,0 +1,134 @@
+"""Routes for commands on the server's own machine. Backup and restore name paths, so nobody else may call them."""
+
+from pathlib import Path
+
+import msgspec
+from litestar import get, post
+from litestar.params import JSONBody
+
+from vademecum.errors import Forbidden
+from vademecum.http.auth import LOCAL_ADMIN
+from vademecum.http.parameters import Req
+from vademecum.services.accounts.accounts import Profile, by_id, change_admin, listed, profile
+from vademecum.services.data.backup import (
+    BackupManifest,
+    Restored,
+    backup,
+    restore,
+    restore_one,
+    verify_account,
+)
+from vademecum.services.data.erase import erase_due
+from vademecum.services.runtime.container import Parts
+from vademecum.services.sync.stale_restore import EpochsBegun, begin_epochs
+
+
+class BackupFolder(msgspec.Struct):
+    path: str
+
+
+class Whose(msgspec.Struct):
+    """None: everybody's."""
+
+    email: str | None = None
+
+
+class OneAccount(msgspec.Struct):
+    path: str
+    email: str
+
+
+class Administrator(msgspec.Struct, rename="camel"):
+    user_id: str
+    admin: bool
+
+
+class AccountId(msgspec.Struct, rename="camel"):
+    user_id: str
+
+
+class Verified(msgspec.Struct):
+    """`problem`: which file is damaged, and what to do, or None."""
+
+    problem: str | None
+
+
+class Erased(msgspec.Struct):
+    accounts: int
+
+
+def _parts(request: Req) -> Parts:
+    if request.user is not LOCAL_ADMIN:
+        raise Forbidden("This is for commands on the server's own machine.")
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+@post("/v1/local/backup", include_in_schema=False, status_code=200)
+async def backup_route(request: Req, data: JSONBody[BackupFolder]) -> BackupManifest:
+    return await backup(_parts(request), Path(data.path))
+
+
+@post("/v1/local/restore", include_in_schema=False, status_code=200)
+async def restore_route(request: Req, data: JSONBody[BackupFolder]) -> Restored:
+    return await restore(_parts(request), Path(data.path))
+
+
+@post("/v1/local/restore-one", include_in_schema=False, status_code=200)
+async def restore_one_route(request: Req, data: JSONBody[OneAccount]) -> Restored:
+    """A route of its own: an older server would ignore the e-mail address and restore everything."""
+    return await restore_one(_parts(request), Path(data.path), data.email)
+
+
+@post("/v1/local/erase", include_in_schema=False, status_code=200)
+async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
+    parts = _parts(request)
+    emails = {account.id: account.email for account in listed(parts, data.email)}
+    return Erased(await erase_due(parts.settings.data, parts.backstage.jobs["erase"], emails))
+
+
+@post("/v1/local/epoch", include_in_schema=False, status_code=200)
+async def epoch_route(request: Req, data: JSONBody[Whose]) -> EpochsBegun:
+    parts = _parts(request)
+    return await begin_epochs(parts, listed(parts, data.email))
+
+
+@get("/v1/local/crowded", include_in_schema=False)
+async def crowded_route(request: Req) -> list[str]:
+    """Addresses of this machine and of proxies that have used more than the budget of one address."""
+    return sorted(_parts(request).limiter.crowded)
+
+
+@get("/v1/local/ahead", include_in_schema=False)
+async def ahead_route(request: Req) -> dict[str, int]:
+    """Pulls, by account, whose unsigned checkpoint was ahead of the records since the start."""
+    parts = _parts(request)
+    return {parts.accounts.name_of(one): count for one, count in parts.users.unsigned_ahead.items()}
+
+
+@post("/v1/local/verify", include_in_schema=False, status_code=200)
+async def verify_route(request: Req, data: JSONBody[AccountId]) -> Verified:
+    """Its other requests wait meanwhile."""
+    parts = _parts(request)
+    return Verified(await verify_account(parts, by_id(parts, data.user_id).id))
+
+
+@post("/v1/local/administrator", include_in_schema=False, status_code=200)
+async def administrator_route(request: Req, data: JSONBody[Administrator]) -> Profile:
+    """Here alone: a stolen cookie of one administrator makes no other."""
+    parts = _parts(request)
+    changed = await change_admin(parts, by_id(parts, data.user_id), admin=data.admin)
+    return await profile(parts, changed)
+
+
+ROUTES = [
+    backup_route,
+    restore_route,
+    restore_one_route,
+    erase_route,
+    verify_route,
+    epoch_route,
+    crowded_route,
+    ahead_route,
+    administrator_route,
+]

@@ -1,0 +1,102 @@
+"""The app and what it loads, as `npm run build` made it. Its addresses are places in the app, not files here."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from litestar import MediaType, Request, route
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+from litestar.response.base import ASGIResponse
+
+from vademecum.errors import NotFound
+from vademecum.http.byte_ranges import ALWAYS_ASK, IMMUTABLE, Served, answer
+from vademecum.http.security_headers import content_policy
+
+BUILT = Path(__file__).parents[3] / "web"
+# Not the machine's own table: what it lacks a browser would refuse to run.
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".wasm": "application/wasm",
+    ".zip": "application/zip",
+    ".webmanifest": "application/manifest+json",
+}
+_ZERO = re.compile(r"q\s*=\s*0(\.0*)?")
+# Where the app can be opened; web/src/ui/Shell.tsx draws each.
+PLACES = [
+    "/",
+    "/index.html",  # what the service worker keeps
+    "/s/{session_id:str}",
+    "/documents",
+    "/documents/{document_id:str}",
+    "/projects",
+    "/projects/{project_id:str}",
+    "/projects/{project_id:str}/{part:str}",
+    "/memory",
+    "/memory/{part:str}",
+    "/settings",
+    "/sign-in",
+]
+# The component library makes style elements of its own; scripts stay as everywhere.
+_APP_POLICY = content_policy(style_src="'self' 'unsafe-inline'", img_src="'self' data: blob:")
+_NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Vademecum</title>
+<h1>Vademecum</h1><p>The server is running, but the app is not here: it comes with the installed package, and in a
+checkout <code>make install</code> builds it. The API works: <a href="/schema">what it can do</a>.</p></html>"""
+_OPTIONS: dict[str, Any] = {
+    "http_method": ["GET", "HEAD"],
+    "opt": {"public": True, "rate": "read"},
+    "include_in_schema": False,
+}
+
+
+def page_routes(built: Path = BUILT) -> list[HTTPRouteHandler]:
+    """One route for the places in the app, one for all assets, whose names change with their content, and one for the
+    files beside them, whose names do not."""
+    beside = [path.name for path in built.glob("*.*") if path.suffix in TYPES and path.name != "index.html"]
+
+    @route(PLACES, **_OPTIONS)
+    async def app(request: Request[Any, Any, Any]) -> ASGIResponse:
+        if not (built / "index.html").is_file():
+            return ASGIResponse(body=_NOT_BUILT.encode(), media_type=MediaType.HTML, status_code=503)
+        return _sent(request, built / "index.html", ALWAYS_ASK, {"Content-Security-Policy": _APP_POLICY})
+
+    @route("/assets/{name:str}", **_OPTIONS)
+    async def asset(request: Request[Any, Any, Any], name: FromPath[str]) -> ASGIResponse:
+        return _sent(request, built / "assets" / name, IMMUTABLE)
+
+    @route([f"/{name}" for name in beside], **_OPTIONS)
+    async def file(request: Request[Any, Any, Any]) -> ASGIResponse:
+        return _sent(request, built / request.url.path.lstrip("/"), ALWAYS_ASK)
+
+    return [app, asset, file] if beside else [app, asset]
+
+
+def takes_gzip(header: str) -> bool:
+    """Does an Accept-Encoding header allow it, by its name or by `*`? A quality of zero forbids (RFC 9110, 12.5.3)."""
+    allowed: dict[str, bool] = {}
+    for item in header.lower().split(","):
+        coding, *parameters = (part.strip() for part in item.split(";"))
+        allowed[coding] = not any(_ZERO.fullmatch(parameter) for parameter in parameters)
+    return allowed.get("gzip", allowed.get("*", False))
+
+
+def _sent(
+    request: Request[Any, Any, Any], path: Path, cache: str, more: dict[str, str] | None = None
+) -> ASGIResponse:
+    media_type = TYPES.get(path.suffix)
+    # Not `path.is_file()`, which raises for a name that is longer than the disk takes.
+    if media_type is None or not os.path.isfile(path):  # noqa: PTH113
+        raise NotFound("There is no such page.")
+    packed = path.with_name(path.name + ".gz")
+    zipped = takes_gzip(request.headers.get("accept-encoding", "")) and packed.is_file()
+    sent = packed if zipped else path
+    about = sent.stat()
+    tag = f"{about.st_size:x}-{about.st_mtime_ns:x}"
+    encoding = "gzip" if zipped else ""
+    return answer(request, Served(sent, about.st_size, tag, media_type, cache, encoding, more or {}))

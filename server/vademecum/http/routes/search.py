@@ -1,0 +1,43 @@
+"""Search over the documents that a session has borrowed."""
+
+import msgspec
+from litestar import post
+from litestar.datastructures import State
+from litestar.params import JSONBody
+
+from vademecum.errors import Busy, TierTooLow
+from vademecum.http.disconnect import while_connected
+from vademecum.http.parameters import QueryText, Req, Results
+from vademecum.http.problem_details import problems
+from vademecum.model.schema.json_values import SearchMode
+from vademecum.services.runtime.container import Parts
+from vademecum.services.search.document_search import Found
+
+
+class Question(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    query: QueryText
+    session_id: str
+    k: Results = 10
+    mode: SearchMode = "hybrid"
+
+
+@post(
+    "/v1/search",
+    status_code=200,
+    opt={"rate": "search"},
+    operation_id="search",
+    tags=["search"],
+    summary="Search a session's documents",
+    responses=problems(TierTooLow, Busy),
+)
+async def search_route(request: Req, data: JSONBody[Question], state: State) -> Found:
+    """The passages that fit best, each with document, page and score. `scope` says what was searched and how: a
+    session sees the documents it has borrowed and no others."""
+    parts: Parts = state.parts
+    search = parts.searcher.search(
+        request.user.id, parts.limits(request.user), data.query, data.session_id, data.k, data.mode
+    )
+    return await while_connected(request, search)
+
+
+ROUTES = [search_route]

@@ -1,0 +1,400 @@
+"""The collections: one struct a row, one `Collection` a table of rules. Ten are synced; what agents do is not.
+
+The structs are the one source of the wire: `schemas/*.json` are generated from them (`make schemas`) and the
+TypeScript types from those, of the synced ones; what the docstring of a struct says is its description there. A struct is
+what a LIVE row must fit; tombstones are blanked rows (see `tombstone`) and are judged by `conflict_rules` alone. Field names
+on the wire are the camelCase of the names here.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+# No id is `.` or `..`, which lead elsewhere in an address; nor what every object of JavaScript has by birth: clients keep
+# rows in objects by their ids, and one `constructor` among them would hide the others.
+_NO_ID = (
+    r"(?!(?:\.{1,2}|__proto__|constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable|toLocaleString|toString|"
+    r"valueOf|__defineGetter__|__defineSetter__|__lookupGetter__|__lookupSetter__)\Z)"
+)
+ID_PATTERN = rf"^{_NO_ID}[A-Za-z0-9._~-]{{1,100}}\Z"
+DOCUMENT_ID_PATTERN = rf"^{_NO_ID}[A-Za-z0-9._~-]{{1,90}}\Z"
+TIME_PATTERN = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z\Z"
+
+TIME_LOOKS = "look like 2026-11-21T15:09:02.059Z"
+_TIME = re.compile(TIME_PATTERN)
+
+Id = Annotated[str, Meta(pattern=ID_PATTERN, max_length=100)]
+DocumentId = Annotated[str, Meta(pattern=DOCUMENT_ID_PATTERN, max_length=90)]
+Time = Annotated[str, Meta(pattern=TIME_PATTERN, max_length=24)]
+Moment = Annotated[str, Meta(max_length=24)]  # a `Time` of a row, which is looked at by `_check_moment`
+Count = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+Name = Annotated[str, Meta(max_length=255)]
+Text = Annotated[str, Meta(max_length=1_000_000)]
+Json = dict[str, Any]
+EntityType = Literal["person", "place", "project", "technology", "concept", "organization"]
+RootSource = Literal["config", "git", "folder", "home"]
+
+
+class SyncError(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """Why the server refused this row; it lives on the device only and is ignored in every comparison."""
+
+    code: str
+    message: str
+    at: str
+    base: str | UnsetType = UNSET
+
+
+class Row(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    id: Id
+    created_at: Moment
+    updated_at: Moment
+    deleted: bool = msgspec.field(name="_deleted", default=False)
+    sync_error: SyncError | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        _check_moment("createdAt", self.created_at)
+        _check_moment("updatedAt", self.updated_at)
+
+
+def _check_moment(field: str, moment: Moment | UnsetType) -> None:
+    """Raises ValueError."""
+    if moment is not UNSET and (problem := _problem(moment)):
+        raise ValueError(f"`{field}` {problem}")
+
+
+def is_time(text: str) -> bool:
+    return not _problem(text)
+
+
+@lru_cache(maxsize=1024)  # a new row has one twice, and what is pushed together was often written together
+def _problem(moment: str) -> str:
+    """Why it is no `Time` that one can count from, or empty. The pattern takes the thirtieth of February."""
+    if not _TIME.match(moment):
+        return f"must {TIME_LOOKS}."
+    try:
+        datetime.datetime.fromisoformat(moment)
+    except ValueError:
+        return f"is in no calendar: {moment}"
+    return ""
+
+
+class Document(Row, kw_only=True):
+    user_id: Id
+    origin_session_id: Annotated[str, Meta(max_length=100)]
+    active_sessions: Annotated[list[Id], Meta(max_length=10_000)]
+    access_count: Count
+    last_accessed_at: Moment
+    filename: Name
+    mime_type: Name
+    size: Count
+    content_hash: Annotated[str, Meta(max_length=64)]
+    chunk_count: Count
+    page_count: Count | UnsetType = UNSET
+    status: Literal["pending", "ready", "failed"]
+    status_detail: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_moment("lastAccessedAt", self.last_accessed_at)
+
+
+class Chunk(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """A passage. `start` is its UTF-16 offset in the document's normalised text."""
+
+    index: Count
+    start: Count
+    text: Annotated[str, Meta(max_length=20_000)]
+    tokens: Count
+    page: Count | UnsetType = UNSET
+    section: Annotated[str, Meta(max_length=1000)] | UnsetType = UNSET
+
+
+BLOCK_CHUNKS = 16
+DIMS_MAX = 4096
+
+
+class VectorEmbedding(Row, kw_only=True):
+    """A block of up to 16 consecutive chunks. `embedding`: base64 of little-endian float32, n x dims, or null."""
+
+    document_id: DocumentId
+    block: Count
+    model: Annotated[str, Meta(max_length=128)]
+    dims: Annotated[int, Meta(ge=0, le=DIMS_MAX)]
+    chunks: Annotated[list[Chunk], Meta(min_length=1, max_length=BLOCK_CHUNKS)]
+    embedding: Annotated[str, Meta(max_length=BLOCK_CHUNKS * DIMS_MAX * 6)] | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.id != f"{self.document_id}.{self.block}":
+            raise ValueError("`id` must be `{documentId}.{block}`")
+        if self.embedding is not None:  # what it holds, a push looks at (vectors.unusable)
+            expected = -(-(len(self.chunks) * self.dims * 4) // 3) * 4
+            if len(self.embedding) != expected or not self.dims:
+                raise ValueError(
+                    f"`embedding` must be the base64 of {len(self.chunks)} x {self.dims} float32"
+                )
+
+
+class Project(Row, kw_only=True):
+    name: Name
+    description: Text | UnsetType = UNSET
+
+
+class Session(Row, kw_only=True):
+    title: Annotated[str, Meta(max_length=1000)]
+    mode: Literal["analysis", "authoritative"]
+    external_id: Annotated[str, Meta(min_length=1, max_length=255)] | UnsetType = UNSET
+    project_id: Id | UnsetType = UNSET
+
+
+class Citation(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """Where an answer drew from. It names the place and never quotes it, so that a deleted document is gone."""
+
+    document_id: Id
+    filename: Name
+    page: Count | UnsetType = UNSET
+    block: Count | UnsetType = UNSET
+    chunk_index: Count | UnsetType = UNSET
+
+
+class Episode(Row, kw_only=True):
+    session_id: Id
+    user_message: Text
+    ai_response: Text
+    citations: Annotated[list[Citation], Meta(max_length=1000)]
+    status: Literal["queued", "streaming", "done", "stopped", "failed"]
+    model: Annotated[str, Meta(max_length=255)] | UnsetType = UNSET
+
+
+class Fact(Row, kw_only=True):
+    key: Name
+    value: Text
+    source_removed: bool
+    confidence: Annotated[float, Meta(ge=0, le=1)]
+    confirmed: bool
+    source_document_id: Id | UnsetType = UNSET
+
+
+class Memory(Row, kw_only=True):
+    text: Text
+    session_ids: Annotated[list[Id], Meta(max_length=10_000)]
+    source: Literal["user", "extracted"]
+    pinned: bool
+    project_id: Id | UnsetType = UNSET
+    supersedes: Id | UnsetType = UNSET
+    superseded_by: Id | UnsetType = UNSET
+
+
+class Entity(Row, kw_only=True):
+    name: Name
+    type: EntityType
+    project_id: Id
+    notes: Text | UnsetType = UNSET
+
+
+class Relationship(Row, kw_only=True):
+    from_id: Id
+    to_id: Id
+    label: Name
+
+
+class Summary(Row, kw_only=True):
+    content: Text
+    session_id: Id | UnsetType = UNSET
+    project_id: Id | UnsetType = UNSET
+
+
+ObservationKind = Literal[
+    "read", "write", "edit", "command", "search", "error", "decision", "prompt", "session"
+]
+PATH_MAX = 4096
+Path = Annotated[str, Meta(max_length=PATH_MAX)]
+Mark = Annotated[str, Meta(max_length=64)]  # of a machine
+
+
+class Observation(Row, kw_only=True):
+    """What a coding agent did in a project. `count`: how often, in one session of the agent; `redactions`: how many
+    secrets were hidden before it was stored."""
+
+    project_id: Id
+    agent_session: Name
+    kind: ObservationKind
+    content: Annotated[str, Meta(max_length=8000)]
+    count: Count
+    pinned: bool
+    redactions: Count
+    path: Path | UnsetType = UNSET
+    tool: Name | UnsetType = UNSET
+
+
+class Root(Row, kw_only=True):
+    """A folder that is known by a name, and the project which that is. `machine`: a mark of the one on which alone it was
+    seen; empty if there is none. `former`: the folder goes by another name by now."""
+
+    project_id: Id
+    name: Name
+    root: Path
+    source: RootSource
+    machine: Mark | UnsetType = UNSET
+    former: bool | UnsetType = UNSET
+
+
+class FormerProject(Row, kw_only=True):
+    """A project that is a part of another now, by its id: devices that have not heard of it still name it."""
+
+    project_id: Id
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A field that names a row of another collection. What its death does to the row that names it:
+
+    `leave`: the field goes (or, in a list, that id); `mark`: the field stays and `mark_field` becomes true; `follow`: the
+    row dies too if both have the same parents, else as `leave`.
+    """
+
+    field: str
+    target: str
+    on_death: Literal["leave", "mark", "follow"] = "leave"
+    mark_field: str = ""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What the server must know of a collection, apart from its fields. Names of fields are wire names."""
+
+    name: str
+    struct: type[Row]
+    synced: bool = True  # or it stays on the server, and to devices there is no such collection
+    version: int = 0
+    primary_key: str = "id"
+    parents: Mapping[str, str] = field(
+        default_factory=dict
+    )  # field -> collection; death of one is death of the row
+    references: tuple[Reference, ...] = ()
+    frozen: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    counters: tuple[str, ...] = ()
+    latest: tuple[str, ...] = ("updatedAt",)
+    together: tuple[tuple[str, ...], ...] = ()
+    merges: bool = True
+    unique: str = ""  # a field of which no two live rows of a user may hold the same value
+    indexes: tuple[str, ...] = ()
+    schema: Mapping[str, Any] | None = None  # a collection that brings its own JSON Schema
+
+    def fit(self, row: Json) -> Row:
+        """The typed live row. Raises msgspec.ValidationError with the path of what does not fit."""
+        return msgspec.convert(row, self.struct)
+
+
+COLLECTIONS: tuple[Collection, ...] = (
+    Collection(
+        "documents",
+        Document,
+        references=(Reference("activeSessions", "sessions"),),
+        frozen=("originSessionId",),
+        sets=("activeSessions",),
+        counters=("accessCount",),
+        latest=("updatedAt", "lastAccessedAt"),
+        together=(("contentHash", "size", "chunkCount", "pageCount", "status", "statusDetail"),),
+        indexes=("createdAt", "lastAccessedAt"),
+    ),
+    Collection(
+        "vectorEmbeddings",
+        VectorEmbedding,
+        parents={"documentId": "documents"},
+        merges=False,
+        indexes=("documentId",),
+    ),
+    Collection("projects", Project),
+    Collection(
+        "sessions",
+        Session,
+        references=(Reference("projectId", "projects"),),
+        unique="externalId",
+        indexes=("updatedAt",),
+    ),
+    Collection(
+        "episodes",
+        Episode,
+        parents={"sessionId": "sessions"},
+        together=(("aiResponse", "citations", "status", "model"),),
+        indexes=("sessionId", "createdAt"),
+    ),
+    Collection(
+        "facts",
+        Fact,
+        references=(Reference("sourceDocumentId", "documents", "mark", "sourceRemoved"),),
+        together=(("value", "confirmed", "confidence"),),
+        indexes=("key",),
+    ),
+    Collection(
+        "memories",
+        Memory,
+        parents={"projectId": "projects"},
+        references=(
+            Reference("sessionIds", "sessions"),
+            Reference("supersedes", "memories"),
+            Reference(
+                "supersededBy", "memories", "follow"
+            ),  # or what was deleted is current again in older words
+        ),
+        sets=("sessionIds",),
+    ),
+    Collection(
+        "entities", Entity, parents={"projectId": "projects"}, frozen=("projectId",), indexes=("projectId",)
+    ),
+    Collection("relationships", Relationship, parents={"fromId": "entities", "toId": "entities"}),
+    Collection("summaries", Summary, parents={"sessionId": "sessions", "projectId": "projects"}),
+    Collection("observations", Observation, synced=False, parents={"projectId": "projects"}),
+    Collection("roots", Root, synced=False, parents={"projectId": "projects"}),
+    Collection("merged", FormerProject, synced=False, parents={"projectId": "projects"}),
+)
+
+
+class Registry(Mapping[str, Collection]):
+    """The collections a server serves, by name. An argument of the app factory, so tests may add their own. `synced`:
+    those that devices hold, too."""
+
+    def __init__(self, collections: Iterable[Collection] = COLLECTIONS) -> None:
+        self._by_name = {c.name: c for c in collections}
+        self.synced: Mapping[str, Collection] = MappingProxyType(
+            {name: collection for name, collection in self._by_name.items() if collection.synced}
+        )
+
+    def __getitem__(self, name: str) -> Collection:
+        return self._by_name[name]
+
+    def __iter__(self) -> Any:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+
+Links = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+def links(collection: Collection, row: Json) -> Links:
+    """(parents, references) of a row, each as "collection/id": what its life depends on, and what it merely names."""
+    parents: tuple[str, ...] = ()
+    for f, target in collection.parents.items():
+        if value := row.get(f):
+            parents += (f"{target}/{value}",)
+    if not collection.references:
+        return parents, ()
+    references: list[str] = []
+    for reference in collection.references:
+        value = row.get(reference.field)
+        ids = value if isinstance(value, list) else [value] if value else []
+        references += [f"{reference.target}/{i}" for i in ids]
+    return parents, tuple(references)

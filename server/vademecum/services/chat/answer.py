@@ -1,0 +1,275 @@
+"""Answer: a question of a session, answered by the assistant: a language model behind an endpoint that is set up here.
+
+What the model is told is the context of the session (`context`), and nothing else. Each answer is written by a task of
+its own into a bounded queue: a reader who is slow holds it up, one who goes away ends it, and so do its longest time
+and the server's stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+import structlog
+from msgspec import UNSET, UnsetType
+
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.llm import errors as refusals
+from vademecum.engines.llm.sse_parser import Finish
+from vademecum.errors import (
+    AnswerTooSlow,
+    AssistantBusy,
+    AssistantError,
+    Broken,
+    NoAssistant,
+    Stopping,
+    VademecumError,
+)
+from vademecum.model.chat.endpoint_url import base_address
+from vademecum.model.chat.prompt import Allowed, Ids, Tokens, nothing_found
+from vademecum.model.sync.quotas import DOCUMENTS
+from vademecum.services.chat.prompt_context import Asker, Context, Contexts, ContextScope, Question
+from vademecum.services.documents.documents import filenames
+from vademecum.services.runtime.concurrency_limits import QuestionPlaces
+from vademecum.services.search.document_search import Result
+from vademecum.settings import Settings
+
+if TYPE_CHECKING:
+    from vademecum.engines.llm.client import Endpoint
+
+RETRY_S = 5
+HEAD_START_S = 1.0  # for an endpoint that refuses to say so before our own answer begins
+EVENTS = 64  # wait for a slow reader at most
+_log = structlog.get_logger("vademecum.answer")
+
+
+class CitedPassage(msgspec.Struct, frozen=True, rename="camel"):
+    """A passage that is in the prompt."""
+
+    document_id: str
+    filename: str
+    block: int
+    chunk_index: int
+    text: str
+    page: int | UnsetType = UNSET
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What went into the prompt, and which model was asked: null when none was."""
+
+    citations: list[CitedPassage]
+    tokens: Tokens
+    budget: Allowed
+    dropped: Ids
+    scope: ContextScope
+    model: str | None
+
+
+class Delta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Done(msgspec.Struct, frozen=True):
+    """`finish`: why the answer ends."""
+
+    finish: Finish
+
+
+class Restart(msgspec.Struct, frozen=True):
+    """The text so far was the model's reasoning: the answer begins after this."""
+
+    discards_text: Literal[True] = msgspec.field(name="discardsText")
+
+
+Event = Told | Delta | Restart | Done
+Tell = Callable[[Event], Awaitable[None]]
+
+
+class Answering:
+    """An answer under way."""
+
+    def __init__(self, write: Callable[[Tell], Awaitable[None]], longest_s: float) -> None:
+        self._events: asyncio.Queue[Event | VademecumError] = asyncio.Queue()
+        self._room = asyncio.Semaphore(EVENTS)
+        self.task = asyncio.create_task(_failure(partial(write, self._tell), longest_s))
+        self.task.add_done_callback(self._ended)
+
+    async def next(self) -> Event:
+        """The next event; `Done` is the last. Raises what the answer failed with: then there is none after it."""
+        event = await self._events.get()
+        self._room.release()
+        if isinstance(event, VademecumError):
+            raise event
+        return event
+
+    def end(self) -> None:
+        """Whoever still reads it is told that the server stops."""
+        self.task.cancel()
+
+    async def _tell(self, event: Event) -> None:
+        await self._room.acquire()
+        self._events.put_nowait(event)
+
+    def _ended(self, task: asyncio.Task[VademecumError | None]) -> None:
+        """A failure needs no room: a reader who has stopped reading holds up no end, and so no place."""
+        failure = _stopping() if task.cancelled() else task.result()
+        if failure is not None:
+            self._events.put_nowait(failure)
+
+
+async def _failure(write: Callable[[], Awaitable[None]], longest_s: float) -> VademecumError | None:
+    """What the writing of an answer fails with, if it does, for the reader; the log gets no words of others."""
+    try:
+        async with asyncio.timeout(longest_s):
+            await write()
+        return None
+    except (AssistantError, AssistantBusy) as error:
+        _log.warning("no answer", code=error.code)
+        return error
+    except VademecumError as error:
+        return error
+    except TimeoutError:
+        _log.warning("no answer", code=AnswerTooSlow.code)
+        return AnswerTooSlow(f"The answer took longer than {longest_s:g} s. Ask for something shorter.")
+    except Exception as error:
+        _log.error("defect", exc_info=error)
+        return Broken("The server failed. Try again.")
+
+
+class Answers:
+    def __init__(
+        self,
+        endpoint: Endpoint | None,
+        contexts: Contexts,
+        users: Users,
+        places: QuestionPlaces,
+        longest_s: float,
+    ) -> None:
+        self.endpoint = endpoint
+        self._contexts = contexts
+        self._users = users
+        self._places = places
+        self._longest_s = longest_s
+        self._running: set[Answering] = set()
+        self._stopped = False
+
+    def begin(self, asker: Asker, question: Question) -> Answering:
+        """Raises NoAssistant, RateLimited, Busy."""
+        endpoint = self.endpoint
+        if endpoint is None:
+            raise NoAssistant(
+                "No assistant is set up on this server. Your documents can be searched all the same. Whoever runs the "
+                "server can name one: VADEMECUM_ASSISTANT_URL."
+            )
+        if self._stopped:
+            raise _stopping()
+        leave = self._places.take(asker.user_id)
+        answering = Answering(partial(self._write, endpoint, asker, question), self._longest_s)
+        self._running.add(answering)
+        answering.task.add_done_callback(lambda _: self._running.discard(answering))
+        answering.task.add_done_callback(lambda _: leave())
+        return answering
+
+    def count(self) -> int:
+        return len(self._running)
+
+    def stop(self) -> None:
+        """End all answers with a word, and begin no more."""
+        self._stopped = True
+        for answering in self._running:
+            answering.end()
+
+    async def close(self) -> None:
+        self.stop()
+        await asyncio.gather(*(answering.task for answering in self._running), return_exceptions=True)
+        if self.endpoint is not None:
+            await self.endpoint.close()
+
+    async def _write(self, endpoint: Endpoint, asker: Asker, question: Question, tell: Tell) -> None:
+        context, passages = await self._contexts.with_passages(asker, question)
+        if context.scope.mode == "authoritative" and not passages:
+            await tell(_told(context, passages, None))
+            await tell(Delta(nothing_found(await self._searched(asker.user_id, context.scope))))
+            await tell(Done("stop"))
+            return
+        told = _told(context, passages, endpoint.model)
+        async with AsyncExitStack() as stack:
+            asked = endpoint.asked(context.prompt, question.query, context.budget.response)
+            opening = asyncio.create_task(stack.enter_async_context(asked))
+            stack.callback(opening.cancel)
+            await asyncio.wait({opening}, timeout=HEAD_START_S)
+            if opening.done():
+                opening.result()
+            # A model that is loaded first takes long: what it is told can be shown meanwhile.
+            await tell(told)
+            silent = True
+            async for piece in await opening:
+                if piece.restarts:
+                    silent = True
+                    await tell(Restart(True))
+                if piece.text:
+                    silent = False
+                    await tell(Delta(piece.text))
+                if piece.finish and silent:
+                    raise refusals.empty(piece.finish, context.budget.response)
+                if piece.finish:
+                    await tell(Done(piece.finish))
+
+    async def _searched(self, user_id: str, scope: ContextScope) -> list[str]:
+        if scope.search is None:
+            return []
+        async with self._users.open(user_id) as store:
+            return sorted((await filenames(store, scope.search.document_ids)).values())[:DOCUMENTS]
+
+
+def endpoint_of(settings: Settings, model: str = "") -> Endpoint | None:
+    """The one that is set up, with this model or the assistant's."""
+    if not settings.assistant_url:
+        return None
+    from vademecum.engines.llm.client import AnswerBounds, Endpoint  # with httpx: only where there is one
+
+    bounds = AnswerBounds(
+        settings.assistant_connect_s, settings.assistant_silence_s, settings.assistant_characters
+    )
+    return Endpoint(
+        base_address(settings.assistant_url),
+        model.strip() or settings.assistant_model.strip(),
+        settings.assistant_key.reveal(),
+        bounds,
+        environment=settings.assistant_environment,
+    )
+
+
+@asynccontextmanager
+async def open_answers(
+    settings: Settings, contexts: Contexts, users: Users, places: QuestionPlaces
+) -> AsyncIterator[Answers]:
+    answers = Answers(endpoint_of(settings), contexts, users, places, settings.assistant_whole_s)
+    try:
+        yield answers
+    finally:
+        await answers.close()
+
+
+def _told(context: Context, passages: list[Result], model: str | None) -> Told:
+    citations = [_citation(passage) for passage in passages]
+    return Told(citations, context.tokens, context.budget, context.dropped, context.scope, model)
+
+
+def _citation(passage: Result) -> CitedPassage:
+    return CitedPassage(
+        passage.document_id,
+        passage.filename,
+        passage.block,
+        passage.chunk_index,
+        passage.text,
+        UNSET if passage.page is None else passage.page,
+    )
+
+
+def _stopping() -> Stopping:
+    return Stopping("The server is being stopped. Ask again when it is back.", retry_after_s=RETRY_S)

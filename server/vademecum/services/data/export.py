@@ -1,0 +1,232 @@
+"""Export: all of one's data in open formats, as a ZIP of JSON lines and plain text. Vectors are derived, yet they are
+yours, so they are in it too (inside vectorEmbeddings.jsonl).
+
+Every row is the JSON that a device would pull, so pushing the lines gives the same rows again.
+
+The export is streamed: neither memory nor disk holds all of it. The keys of its rows are listed at the start, as one
+commit left them. Rows are read a portion at a time while devices go on writing, and between two portions nothing holds
+the user's file, however slowly the client reads. Each row is there once and whole: a row edited meanwhile may be there
+as edited, a row deleted meanwhile is left out, and a row created meanwhile is not in it. The spool is read first, so
+that events taken up meanwhile are there twice rather than not at all. A restore meanwhile ends the stream early.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, cast
+
+import msgspec
+
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.model.documents.chunking import join
+from vademecum.model.schema.collections import Json
+from vademecum.model.schema.lenient_json import on_one_line
+from vademecum.model.sync.transaction import WAITING, Head
+from vademecum.services.agents import spool_files
+from vademecum.services.documents.documents import filenames
+from vademecum.services.sync.batches import Portion, next_portion
+from vademecum.services.sync.pull import check_epoch
+
+WAITING_FILE = "waiting.jsonl"
+SPOOL_FILE = "agent-events.jsonl"
+SPOOLED_AT_ONCE = 100  # events read before they are sent
+README = """This is everything the server keeps of you.
+
+account.json               your account (no secrets)
+<collection>.jsonl         one row a line, as your devices sync it; observations and roots stay on the server
+waiting.jsonl              rows that came before what they belong to (as a message before its session) and wait for
+                           it: {"collection": its name, "row": the row} a line
+documents/<name>.txt       the text of each document
+agent-events.jsonl         with everything: what agents did that waits to be taken up, or was no event and is kept aside
+                           for a while: {"file": where it lies, "event": it} a line, or "text" of what is no JSON,
+                           or "unread": why the server cannot read it
+
+To import it elsewhere, push each row as `newDocumentState` to /v1/sync/<collection>/0/push, with `"imported": true`
+beside it: then no language model is asked about old conversations. The `userId` of a document must be the id of the
+account that it is pushed to.
+"""
+
+
+class _Chunked(msgspec.Struct):
+    chunks: list[Json]
+
+
+_block = msgspec.json.Decoder(_Chunked)
+
+
+@dataclass
+class Contents:
+    """Keys of the rows of an export. `blocks`: of each document, in their order."""
+
+    rows: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    waiting: list[str] = field(default_factory=list)
+    blocks: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+
+class _Sink:
+    """Collects what the ZIP writer writes until it is sent. It cannot seek, so sizes follow the content of each file."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._pieces.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        """The ZIP writer calls it; nothing is buffered."""
+
+    def take(self) -> bytes:
+        found, self._pieces = b"".join(self._pieces), []
+        return found
+
+
+@dataclass(frozen=True)
+class Export:
+    """`only`: keys of the rows to export; None: all. `spooled`: the user's folders of the spool, if they are exported."""
+
+    users: Users
+    user_id: str
+    account: dict[str, Any]
+    collections: Iterable[str]
+    only: Collection[str] | None
+    spooled: Sequence[Path] | None
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Yield the ZIP in pieces."""
+        sink = _Sink()
+        with zipfile.ZipFile(cast(IO[bytes], sink), "w", zipfile.ZIP_DEFLATED) as archive:
+            async for name, content in self._files():
+                with archive.open(name, "w", force_zip64=True) as file:
+                    async for piece in content:
+                        await asyncio.to_thread(file.write, piece)
+                        yield sink.take()
+        yield sink.take()
+
+    async def _files(self) -> AsyncIterator[tuple[str, AsyncIterator[bytes]]]:
+        yield "README.txt", _whole(README.encode())
+        yield "account.json", _whole(msgspec.json.format(msgspec.json.encode(self.account), indent=2))
+        if self.spooled is not None:
+            yield SPOOL_FILE, _spooled_lines(self.spooled)
+        async with self.users.open(self.user_id) as store:
+            rows = list(store.heads.rows.items())
+            contents = await asyncio.to_thread(self._contents, rows)
+            names = await filenames(store, contents.blocks)
+            epoch = store.epoch
+        for collection in self.collections:
+            yield f"{collection}.jsonl", self._lines(contents.rows[collection], epoch, _line)
+        yield WAITING_FILE, self._lines(contents.waiting, epoch, _waiting_line)
+        for document_id, keys in contents.blocks.items():
+            if document_id in names:
+                name = f"documents/{_safe(names[document_id])} ({document_id}).txt"
+                yield name, self._text(keys, epoch)
+
+    def _contents(self, rows: list[tuple[str, Head]]) -> Contents:
+        return settle([(key, head) for key, head in rows if self.only is None or key in self.only])
+
+    async def _portions(self, keys: Sequence[str], epoch: str) -> AsyncIterator[Portion]:
+        """Yield the rows that still live. Raises OtherEpoch."""
+        while keys:
+            async with self.users.open(self.user_id) as store:
+                check_epoch(store, epoch)
+                portion, keys = await next_portion(store, keys)
+            yield portion
+
+    async def _lines(
+        self, keys: Sequence[str], epoch: str, line: Callable[[str, bytes], bytes]
+    ) -> AsyncIterator[bytes]:
+        def lines(portion: Portion) -> bytes:
+            return b"".join([line(key, body) + b"\n" for key, body in portion])
+
+        async for portion in self._portions(keys, epoch):
+            yield await asyncio.to_thread(lines, portion)
+
+    async def _text(self, keys: Sequence[str], epoch: str) -> AsyncIterator[bytes]:
+        """Yield the text of one document, from its blocks."""
+
+        def text(portion: Portion, last: Json | None) -> tuple[bytes, Json | None]:
+            chunks = [chunk for _, body in portion for chunk in _block.decode(body).chunks]
+            return join(chunks, last).encode(), chunks[-1] if chunks else last
+
+        last: Json | None = None
+        async for portion in self._portions(keys, epoch):
+            piece, last = await asyncio.to_thread(text, portion, last)
+            yield piece
+
+
+async def _whole(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def _spooled_lines(folders: Sequence[Path]) -> AsyncIterator[bytes]:
+    lines = _every_spooled_line(folders)
+    while piece := await asyncio.to_thread(lambda: b"".join(islice(lines, SPOOLED_AT_ONCE))):
+        yield piece
+
+
+def _every_spooled_line(folders: Sequence[Path]) -> Iterator[bytes]:
+    for folder in folders:
+        try:
+            for path in spool_files.everything(folder):
+                yield _spooled_line(path)
+        except OSError as error:
+            yield _said(folder.parts[-2:], unread=_why(error))
+
+
+def _spooled_line(path: Path) -> bytes:
+    where = path.parts[-3:]
+    try:
+        content = spool_files.content(path, whole=False)
+    except FileNotFoundError:  # it was taken up meanwhile
+        return b""
+    except OSError as error:
+        return _said(where, unread=_why(error))
+    try:
+        return _said(where, event=msgspec.json.decode(content))
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return _said(where, text=content.decode(errors="replace"))
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or type(error).__name__
+
+
+def _said(where: Sequence[str], **what: Any) -> bytes:
+    return msgspec.json.encode({"file": "/".join(where)} | what) + b"\n"
+
+
+def settle(heads: list[tuple[str, Head]]) -> Contents:
+    """What an export is made of: all but the tombstones, in the order of `seq`."""
+    contents = Contents()
+    for seq, key in sorted((head.seq, key) for key, head in heads if not head.deleted):
+        collection, _, row_id = key.partition("/")
+        if seq == WAITING:
+            contents.waiting.append(key)
+            continue
+        contents.rows[collection].append(key)
+        if collection == "vectorEmbeddings":
+            contents.blocks[row_id.rpartition(".")[0]].append(key)
+    for keys in contents.blocks.values():
+        keys.sort(key=lambda key: int(key.rpartition(".")[2]))
+    return contents
+
+
+def _line(key: str, body: bytes) -> bytes:
+    """A row as it was sent."""
+    return on_one_line(body)
+
+
+def _waiting_line(key: str, body: bytes) -> bytes:
+    return b'{"collection":"%s","row":%s}' % (key.partition("/")[0].encode(), _line(key, body))
+
+
+def _safe(filename: str) -> str:
+    """As the name of a file: without what leads elsewhere, and short, as file systems count bytes, 255 with the id."""
+    return re.sub(r"[^\w. -]", "_", filename).encode()[:120].decode(errors="ignore")

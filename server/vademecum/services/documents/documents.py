@@ -1,0 +1,139 @@
+"""Documents as people see them: list, look up by name, what to delete; and making the rows of a new one.
+
+What is shown goes out as it is stored. All that may be many is read in portions and decoded in a thread: a hundred
+documents that thousands of sessions have borrowed are a hundred megabytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import BadRequest
+from vademecum.model.documents.cleanup_candidates import Candidate, cleanup
+from vademecum.model.documents.filename_match import match
+from vademecum.model.schema.collections import Id, Json
+from vademecum.model.sync.transaction import Draft
+from vademecum.services.sync.batches import Portion, live_keys, portions
+
+
+class DocumentCard(msgspec.Struct, frozen=True, rename="camel"):
+    """What documents are told apart by: short, whatever the row holds besides."""
+
+    id: str
+    created_at: str
+    last_accessed_at: str
+    access_count: int
+    filename: str
+    status: str
+
+
+# By store and key, with the row's `seq`.
+_named: WeakKeyDictionary[UserStore, dict[str, tuple[int, str]]] = WeakKeyDictionary()
+_card = msgspec.json.Decoder(DocumentCard)
+
+
+async def cards(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentCard, bytes]]:
+    """The documents `keys`, each with its body; those that have died meanwhile are left out."""
+    async for portion in portions(store, keys):
+        for card, body in await asyncio.to_thread(_cards, portion):
+            yield card, body
+
+
+def _cards(portion: Portion) -> list[tuple[DocumentCard, bytes]]:
+    return [(_card.decode(body), body) for _, body in portion]
+
+
+def check_session_id(session_id: str) -> None:
+    """Raises BadRequest when it cannot be one."""
+    try:
+        msgspec.convert(session_id, Id)
+    except msgspec.ValidationError as error:
+        raise BadRequest("`sessionId` is not an id.") from error
+
+
+def borrowed_by(store: UserStore, session_id: str) -> set[str]:
+    """Ids of the documents whose `activeSessions` have this session: the only sessions a document's head refers to."""
+    named = store.heads.dependents.get(f"sessions/{session_id}", ())
+    return {key.partition("/")[2] for key in named if key.startswith("documents/") and store.live(key)}
+
+
+async def filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
+    """Filename by id of those documents that are alive. Only rows that have changed since they were asked for last are
+    read: every search asks."""
+    known = _named.setdefault(store, {})
+    heads = store.heads.rows
+    seqs = {key: heads[key].seq for key in _keys(ids) if store.live(key)}
+    unknown = [key for key, seq in seqs.items() if known.get(key, (0, ""))[0] != seq]
+    async for card, _ in cards(store, unknown):
+        key = f"documents/{card.id}"
+        known[key] = seqs[key], card.filename
+    for key in [key for key in known if not store.live(key)]:
+        del known[key]
+    return {key.partition("/")[2]: known[key][1] for key in seqs if key in known}
+
+
+async def list_documents(store: UserStore) -> list[bytes]:
+    """All live documents as JSON, newest first."""
+    found = [pair async for pair in cards(store, await live_keys(store, "documents"))]
+    return [body for _, body in sorted(found, key=lambda pair: _age(pair[0]), reverse=True)]
+
+
+async def look_up(store: UserStore, name: str, session_id: str) -> list[bytes]:
+    """Documents of the pool that `name` (a name, or a whole message) names and that are not active in the session."""
+    known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
+    active = borrowed_by(store, session_id)
+    pool = [card for card in sorted(known, key=_age, reverse=True) if card.id not in active]
+    return await _bodies(store, await asyncio.to_thread(match, name, [(c.id, c.filename) for c in pool]))
+
+
+async def suggestions(store: UserStore, limit: int) -> list[bytes]:
+    """The `limit` documents that would be missed least, as JSON."""
+    known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
+    return await _bodies(store, cleanup([_candidate(store, card) for card in known], limit))
+
+
+def _candidate(store: UserStore, card: DocumentCard) -> Candidate:
+    head = store.heads.rows.get(f"documents/{card.id}")
+    borrowed = head is not None and bool(head.references)  # to the sessions it is active in
+    return Candidate(card.id, borrowed, card.last_accessed_at, card.access_count)
+
+
+def _age(card: DocumentCard) -> tuple[str, str]:
+    return card.created_at, card.id
+
+
+def _keys(ids: Iterable[str]) -> list[str]:
+    return [f"documents/{document_id}" for document_id in ids]
+
+
+async def _bodies(store: UserStore, ids: Iterable[str]) -> list[bytes]:
+    return [body async for portion in portions(store, _keys(ids)) for _, body in portion]
+
+
+def same_bytes(draft: Draft, content_hash: str) -> Json | None:
+    """The live document that was made from the very same file; of several, one that is whole."""
+    keys = [k for k in draft.keys("documents") if draft.life(k) == "live"]
+    draft.prefetch(keys)
+    rows: Iterable[Json] = (draft.row(k) for k in keys)
+    return max(
+        (row for row in rows if row["contentHash"] == content_hash),
+        key=lambda row: is_whole(draft, row),
+        default=None,
+    )
+
+
+def is_whole(draft: Draft, document: Json) -> bool:
+    """Are all its chunks here, and has nothing of it failed?"""
+    heads = [draft.head(key) for key in block_keys(draft, document["id"])]
+    here = sum(head.chunks for head in heads if head is not None)
+    return document["status"] != "failed" and bool(here >= document["chunkCount"] > 0)
+
+
+def block_keys(draft: Draft, document_id: str) -> list[str]:
+    """Keys of the blocks of a document that are here."""
+    return [k for k in draft.dependents(f"documents/{document_id}") if k.startswith("vectorEmbeddings/")]

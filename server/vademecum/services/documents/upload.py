@@ -1,0 +1,246 @@
+"""Upload: a file becomes a document and its blocks of text. The text is kept and the file is not.
+
+The file is read in another process; nothing is stored unless all of it is. Vectors come later, in the background.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import PurePath
+
+import msgspec
+
+from vademecum.engines.duckdb.account_store import Account
+from vademecum.engines.files.result import SECTION_MAX, Parsed, Unreadable
+from vademecum.engines.files.subprocess_runner import parse
+from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
+from vademecum.model.documents.chunking import Chunk, chunk
+from vademecum.model.schema.collections import BLOCK_CHUNKS, DocumentId, Json
+from vademecum.model.sync.cascade import kill
+from vademecum.model.sync.quotas import Limits, not_stored, refusal
+from vademecum.model.sync.transaction import Draft
+from vademecum.model.text.sanitize import short_name
+from vademecum.services.documents.borrow import borrow, check_session
+from vademecum.services.documents.documents import block_keys, is_whole, same_bytes
+from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.ids import new_id
+
+
+class Uploaded(msgspec.Struct):
+    """`existing`: the same bytes were here already, whole, so that document was borrowed and nothing was stored again."""
+
+    document: Json
+    existing: bool
+
+
+class SentFile(msgspec.Struct, frozen=True):
+    """`read` brings it into memory: called when there is room for it. `document_id`: the id that the client chose, so that
+    a file that is sent again, or read by the client itself after a lost answer, is the same document."""
+
+    name: str
+    read: Callable[[], Awaitable[bytes]]
+    session_id: str | None = None
+    document_id: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """Its name in a sentence: whoever made the file chose it, and as long as they liked."""
+        return short_name(safe_name(self.name))
+
+
+async def upload(parts: Parts, account: Account, file: SentFile) -> Uploaded:
+    """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
+    if file.document_id is not None:
+        _check_id(file.document_id)
+    with parts.places.take(account.id, file.shown):
+        return await _upload(parts, account, file, await file.read())
+
+
+async def _upload(parts: Parts, account: Account, file: SentFile, data: bytes) -> Uploaded:
+    limits = parts.limits(account)
+    if len(data) > limits.file_bytes:
+        raise TooLarge(
+            f"{file.shown} is larger than the {limits.file_bytes // 2**20} MB a file may have. Nothing was stored."
+        )
+    content_hash = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
+    async with parts.users.open(account.id) as store:
+        known, forgotten_at = await store.write(
+            lambda draft: (
+                _lend_known(draft, content_hash, file.session_id, file.document_id),
+                draft.forgotten_at,
+            )
+        )
+        held = store.usage.documents
+    if known is not None and known.whole:
+        return Uploaded(known.row, existing=True)
+    if known is None and held >= limits.documents:
+        raise _full(file, limits)  # said before the work; the transaction below says it again
+    parsed, chunks = await _read(file, data)
+    document = {
+        **_unread(account.id, file),
+        "mimeType": parsed.mime_type,
+        "size": len(data),
+        "contentHash": content_hash,
+        "chunkCount": len(chunks),
+        **({"pageCount": parsed.page_count} if parsed.page_count is not None else {}),
+        "status": "pending",
+    }
+    tokens = await parts.inference.count_tokens([c.text for c in chunks])
+
+    def keep(draft: Draft) -> Uploaded:
+        if draft.forgotten_at != forgotten_at:
+            raise Gone(f"Everything was forgotten while {file.shown} was read. Nothing of it was stored.")
+        return _store(draft, _without_dead_session(draft, document), chunks, tokens, limits)
+
+    async with parts.users.open(account.id) as store:
+        return await store.write(keep)
+
+
+async def _read(file: SentFile, data: bytes) -> tuple[Parsed, list[Chunk]]:
+    try:
+        parsed = await parse(data, file.name)
+        chunks = await asyncio.to_thread(chunk, parsed.parts)
+        if not chunks:
+            raise Unreadable("EMPTY")
+    except Unreadable as error:
+        raise UnreadableFile(error.message, code=error.code) from error
+    return parsed, chunks
+
+
+def _unread(user_id: str, file: SentFile) -> Json:
+    """What is known of the document before its file is read."""
+    return {
+        "id": file.document_id or new_id(),
+        "userId": user_id,
+        "originSessionId": file.session_id or "",
+        "activeSessions": [file.session_id] if file.session_id else [],
+        "accessCount": 0,
+        "filename": safe_name(file.name),
+    }
+
+
+def _without_dead_session(draft: Draft, document: Json) -> Json:
+    """A session that was deleted while the file was read takes no document along."""
+    sessions = [s for s in document["activeSessions"] if draft.life(f"sessions/{s}") != "dead"]
+    return {**document, "activeSessions": sessions}
+
+
+def _check_id(document_id: str) -> None:
+    try:
+        msgspec.convert(document_id, DocumentId)
+    except msgspec.ValidationError as error:
+        raise BadRequest("`id` is not the id of a document. Nothing was stored.") from error
+
+
+def safe_name(filename: str) -> str:
+    """The last part of a path, without control characters, at most 255 characters; the end of a long one is kept."""
+    name = PurePath(filename.replace("\\", "/")).name
+    return "".join(c for c in name if c.isprintable()).strip()[-255:] or "document"
+
+
+def _full(file: SentFile, limits: Limits) -> LimitReached:
+    return LimitReached(
+        f"You have {limits.documents} documents, which is the most. {file.shown} was not stored. "
+        "Delete one and try again.",
+        code="DOCUMENT_LIMIT",
+    )
+
+
+class _SameBytes(msgspec.Struct):
+    """A document that was made from the same bytes. One that is not `whole` lacks text, and is not lent."""
+
+    row: Json
+    whole: bool
+
+
+def _lend_known(
+    draft: Draft, content_hash: str, session_id: str | None, document_id: str | None
+) -> _SameBytes | None:
+    """Raises Conflict when `document_id` belongs to another file, or to a document that was deleted."""
+    if session_id is not None:
+        check_session(draft, session_id)
+    if document_id is not None:
+        _check_free(draft, document_id, content_hash)
+    row = same_bytes(draft, content_hash)
+    if row is None:
+        return None
+    whole = is_whole(draft, row)
+    return _SameBytes(
+        borrow(draft, row["id"], session_id) if whole and session_id is not None else row, whole
+    )
+
+
+def _check_free(draft: Draft, document_id: str, content_hash: str) -> None:
+    """Free for this file: unknown, or its own."""
+    key = f"documents/{document_id}"
+    life = draft.life(key)
+    if life == "dead":
+        raise Gone("This document was deleted meanwhile. Nothing was stored.")
+    if life == "live" and draft.row(key)["contentHash"] != content_hash:
+        raise Conflict("This id belongs to a document with another content. Nothing was stored.")
+
+
+def _store(
+    draft: Draft, document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], limits: Limits
+) -> Uploaded:
+    session_id = next(iter(document["activeSessions"]), None)
+    known = _lend_known(draft, document["contentHash"], session_id, document["id"])
+    if known is not None and known.whole:  # another upload of the same bytes was quicker
+        return Uploaded(known.row, existing=True)
+    times = {"createdAt": draft.now, "updatedAt": draft.now, "_deleted": False}
+    row = {**document, **times, "lastAccessedAt": draft.now}
+    before = known.row if known is not None else None
+    if before is not None:
+        row = _completed(draft, before, row)
+    blocks = _blocks(row["id"], chunks, tokens, times)
+    for key in set(block_keys(draft, row["id"])) - {key for key, _ in blocks}:
+        kill(draft, key)
+    rows = [(key, r, msgspec.json.encode(r)) for key, r in [(f"documents/{row['id']}", row), *blocks]]
+    growth = sum(draft.measure(*stored) for stored in rows)
+    no = refusal("documents", before, row, growth, len(rows[0][2]), draft.usage, limits)
+    if no is not None:
+        raise LimitReached(not_stored(no.message), code=no.code)
+    for key, r, body in rows:
+        draft.put(key, r, body)
+    return Uploaded(row, existing=False)
+
+
+def _completed(draft: Draft, before: Json, read: Json) -> Json:
+    """The document `before`, whose text was not all here, with what was `read` out of its file: it stays the document
+    that it is, with its name, and the sessions that have borrowed it keep it."""
+    for session_id in read["activeSessions"]:
+        before = borrow(draft, before["id"], session_id)
+    of_the_file = ("mimeType", "size", "chunkCount", "pageCount", "status", "updatedAt")
+    old = {name: value for name, value in before.items() if name not in ("pageCount", "statusDetail")}
+    return old | {name: read[name] for name in of_the_file if name in read}
+
+
+def _blocks(
+    document_id: str, chunks: Sequence[Chunk], tokens: Sequence[int], times: Json
+) -> list[tuple[str, Json]]:
+    found = []
+    pairs = list(zip(chunks, tokens, strict=True))
+    for number, first in enumerate(range(0, len(pairs), BLOCK_CHUNKS)):
+        row = {
+            "id": f"{document_id}.{number}",
+            "documentId": document_id,
+            "block": number,
+            "model": "",
+            "dims": 0,
+            "chunks": [_wire_chunk(c, n) for c, n in pairs[first : first + BLOCK_CHUNKS]],
+            "embedding": None,
+            **times,
+        }
+        found.append((f"vectorEmbeddings/{row['id']}", row))
+    return found
+
+
+def _wire_chunk(piece: Chunk, tokens: int) -> Json:
+    row: Json = {"index": piece.index, "start": piece.start, "text": piece.text, "tokens": tokens}
+    if piece.page is not None:
+        row["page"] = piece.page
+    if piece.section is not None:
+        row["section"] = piece.section[:SECTION_MAX]
+    return row

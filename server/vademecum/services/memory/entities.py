@@ -1,0 +1,45 @@
+"""Entities: what conversations are about. Each belongs to the project in which it was found and is seen there alone:
+an id opens nothing by itself, it must lie within the scope that is asked about."""
+
+from __future__ import annotations
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import BadRequest, no_such
+from vademecum.model.memory.scope import InProject, MemoryScope
+from vademecum.model.schema.collections import Json
+from vademecum.model.schema.derived_ids import entity_id, normal_name
+from vademecum.model.sync.quotas import Limits
+from vademecum.model.sync.transaction import Draft
+from vademecum.services.memory.scope import is_within, keys_in
+from vademecum.services.sync import write_row
+from vademecum.services.sync.pagination import Page, Window, newest
+
+
+def upsert(draft: Draft, home: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
+    """The project's entity of this `type` and `name`, and whether it is new. It keeps the spelling that it came with,
+    and its `notes` unless there are others. Raises NotFound for a project that is not there."""
+    if not normal_name(fields["name"]):
+        raise BadRequest("An entity needs a name. Nothing was changed.")
+    row_id = entity_id(home.project_id, fields["type"], fields["name"])
+    notes = {"notes": fields["notes"]} if (fields.get("notes") or "").strip() else {}
+    if draft.life(f"entities/{row_id}") == "live":
+        return write_row.change(draft, "entities", row_id, notes, limits), False
+    new = {"name": fields["name"], "type": fields["type"], "projectId": home.project_id, **notes}
+    return write_row.add(draft, "entities", new, limits, row_id), True
+
+
+async def of_type(store: UserStore, scope: MemoryScope, kind: str, asked: Window) -> Page:
+    keys = await keys_in(store, scope, "entities")
+    return await newest(store, keys, asked, lambda card: card.type == kind)
+
+
+async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
+    """Raises NotFound for one that is not within the scope, as for one that is not there."""
+    check_within(store, scope, entity_id)
+    return await write_row.read(store, "entities", entity_id)
+
+
+def check_within(store: UserStore, scope: MemoryScope, entity_id: str) -> None:
+    """Raises NotFound."""
+    if not is_within(scope, store.heads.rows.get(f"entities/{entity_id}")):
+        raise no_such("entities")

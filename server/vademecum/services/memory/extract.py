@@ -1,0 +1,271 @@
+"""Extract: what a turn says becomes entities, relationships, memories and proposed facts, by a language model.
+
+The model is asked; then what it answered is stored, in one transaction with the end of the job and by ids that are
+derived from what is stored. What cannot be stored now is kept with the job, and nobody is asked again; a crash in
+between costs a question, and nothing is stored twice. Nothing that a person deleted comes back, and nothing that they
+confirmed is touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.errors import ReplyNotJson
+from vademecum.model import secrets
+from vademecum.model.chat.answers import enters_prompts
+from vademecum.model.memory import extraction, jobs
+from vademecum.model.memory.extraction import Believed
+from vademecum.model.memory.jobs import Job
+from vademecum.model.memory.scope import Home, InProject
+from vademecum.model.schema import derived_ids
+from vademecum.model.schema.collections import Json
+from vademecum.model.sync.quotas import Limits
+from vademecum.model.sync.transaction import Draft
+from vademecum.model.text.ranking import fold
+from vademecum.services.memory.remember import LookedUp, Memories, Statement, keep_extracted, without_secrets
+from vademecum.services.memory.scope import home_of, is_within
+from vademecum.services.runtime.llm_worker import advance
+from vademecum.services.sync import write_row
+from vademecum.services.sync.batches import live_keys, portions
+
+if TYPE_CHECKING:
+    from vademecum.engines.llm.client import Endpoint
+
+TEMPERATURE = 0.1
+# The original has 200 for a list of entities; this reply also has relationships, memories and facts.
+TOKENS = 1500
+UNREADABLE = "The model's reply could not be read: there is no JSON in it. Another model may do better."
+
+
+class _NewTurn(msgspec.Struct, rename="camel"):
+    session_id: str
+    user_message: str
+    ai_response: str
+    model: str = ""
+
+
+class _Entity(msgspec.Struct):
+    id: str
+    name: str
+
+
+class _Key(msgspec.Struct):
+    key: str
+
+
+_log = structlog.get_logger("vademecum.work")
+_turn = msgspec.json.Decoder(_NewTurn)
+_entity = msgspec.json.Decoder(_Entity)
+_key = msgspec.json.Decoder(_Key)
+_found = msgspec.json.Decoder(Believed)
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """`limits`: of an account. `longest_s`: of a reply."""
+
+    users: Users
+    endpoint: Endpoint
+    limits: Callable[[str], Limits]
+    memories: Memories
+    longest_s: float
+
+    async def work(self, user_id: str, job: Job) -> None:
+        """Raises VademecumError when it is to be tried again."""
+        found = _found.decode(job.found) if job.found else await self._ask(user_id, job)
+        if found is None:
+            return
+        try:
+            await self._store(user_id, job, found)
+        except BaseException:  # also a stop
+            await self._keep_answer(user_id, job, found)
+            raise
+
+    async def _ask(self, user_id: str, job: Job) -> Believed | None:
+        """What the model has found; None if the turn is another by now. The file is not held open meanwhile."""
+        async with self.users.open(user_id) as store:
+            turn = await _read(store, job)
+            if turn is None:
+                await _drop(store, job)
+                return None
+            known = await _known(store, home_of(store.heads.rows.get, turn.session_id))
+        text = await asyncio.to_thread(extraction.turn, turn.user_message, turn.ai_response)
+        return await self._found(text, [entity.name for entity in known]) if text else Believed()
+
+    async def _keep_answer(self, user_id: str, job: Job, found: Believed) -> None:
+        """With the job, if that is still under way. A failure here must not take the place of what led to it."""
+        heard = jobs.heard(job, msgspec.json.encode(found).decode())
+        try:
+            async with self.users.open(user_id) as store:
+                await store.write(lambda draft: advance(draft, job, heard))
+        except Exception as error:
+            _log.error("the model will be asked again", kind=job.kind, exc_info=error)
+
+    async def _found(self, text: str, known: list[str]) -> Believed:
+        reply = await self.endpoint.whole(
+            extraction.system_prompt([secrets.redact(name) for name in known]),
+            secrets.redact(text),
+            TOKENS,
+            temperature=TEMPERATURE,
+            within_s=self.longest_s,
+        )
+        found = await asyncio.to_thread(extraction.parse, reply)
+        if found is None:
+            raise ReplyNotJson(UNREADABLE)
+        return _clean(found)
+
+    async def _store(self, user_id: str, job: Job, found: Believed) -> None:
+        said = await asyncio.to_thread(lambda: [without_secrets(text) for text in found.memories])
+        texts = [text for spoken, text in said if text and text == spoken]
+        while not await self._stored(user_id, job, found, texts):
+            pass  # the session went to another project meanwhile, or a backup took the file's place
+
+    async def _stored(self, user_id: str, job: Job, found: Believed, texts: list[str]) -> bool:
+        """False, and nothing was stored, if what was looked up is not of where the session is now."""
+        async with self.users.open(user_id) as store:
+            turn = await _read(store, job)
+            if turn is None:
+                await _drop(store, job)
+                return True
+            epoch, home = store.epoch, home_of(store.heads.rows.get, turn.session_id)
+        memories = await self.memories.look_up(user_id, home, texts, turn.session_id)
+        async with self.users.open(user_id) as store:
+            entities = await _known(store, home)
+            facts = await _facts(store, {fact.key for fact in found.facts})
+            keep = _Keep(self.limits(user_id), turn.session_id, epoch, home, entities, facts, memories)
+            return await store.write(lambda draft: keep.all(draft, job, found))
+
+
+@dataclass(frozen=True)
+class _Keep:
+    """Stores what was found. What was known of it, in this `epoch`, in the session's `home`: the latest entities; keys of
+    the rows that have the facts' `key`s; each memory."""
+
+    limits: Limits
+    session_id: str
+    epoch: str
+    home: Home
+    entities: list[_Entity]
+    facts: Mapping[str, list[str]]
+    memories: list[LookedUp]
+
+    def all(self, draft: Draft, job: Job, found: Believed) -> bool:
+        """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
+        nothing of it is stored."""
+        if draft.epoch != self.epoch or home_of(draft.head, self.session_id) != self.home:
+            return False
+        if not advance(draft, job, jobs.done(job)):
+            return True
+        if isinstance(self.home, InProject):
+            self._entities(draft, self.home, found)
+        for memory in self.memories:
+            said = Statement(memory.text, self.session_id, source="extracted")
+            keep_extracted(draft, said, memory, self.limits)
+        for fact in found.facts:
+            self._propose(draft, fact)
+        return True
+
+    def _entities(self, draft: Draft, home: InProject, found: Believed) -> None:
+        ids = {fold(entity.name): entity.id for entity in self.entities}
+        for entity in found.entities:
+            row_id = derived_ids.entity_id(home.project_id, entity.type, entity.name)
+            ids[fold(entity.name)] = row_id
+            fields = {"name": entity.name, "type": entity.type, "projectId": home.project_id}
+            fields |= {"notes": entity.notes} if entity.notes else {}
+            self._put(draft, "entities", row_id, fields, fills="notes")
+        for one in found.relationships:
+            ends = [ids.get(fold(name)) for name in (one.source, one.target)]
+            source, target = ends
+            if source is None or target is None or source == target:
+                continue
+            # A device may have given the id of one entity to another one, of another project.
+            keys = [f"entities/{end}" for end in ends]
+            if all(draft.life(key) == "live" and is_within(home, draft.head(key)) for key in keys):
+                row_id = derived_ids.relationship_id(source, target, one.label)
+                fields = {"fromId": source, "toId": target, "label": one.label}
+                self._put(draft, "relationships", row_id, fields)
+
+    def _propose(self, draft: Draft, fact: extraction.Fact) -> None:
+        """A fact for a person to confirm, unless they have confirmed one with this key. Another value is another proposal,
+        under an id of its own, so that one that was deleted is not made again."""
+        known = [draft.row(key) for key in self.facts.get(fact.key, ()) if draft.life(key) == "live"]
+        if any(row["confirmed"] or fold(row["value"]) == fold(fact.value) for row in known):
+            return
+        row_id = derived_ids.fact_id(draft.id_key, fact.key, fold(fact.value))
+        said = {"key": fact.key, "value": fact.value, "confidence": fact.confidence}
+        self._put(draft, "facts", row_id, {**said, "confirmed": False, "sourceRemoved": False})
+
+    def _put(self, draft: Draft, collection: str, row_id: str, fields: Json, fills: str = "") -> None:
+        """A row under a derived id, if there is none; of a live one without the field `fills`, that field."""
+        key = f"{collection}/{row_id}"
+        if draft.head(key) is None:
+            write_row.add(draft, collection, fields, self.limits, row_id)
+        elif fills in fields and draft.life(key) == "live" and not draft.row(key).get(fills):
+            write_row.change(draft, collection, row_id, {fills: fields[fills]}, self.limits)
+
+
+def _clean(found: Believed) -> Believed:
+    """What holds one is left out; of notes, the secret alone."""
+
+    def clean(*texts: str) -> bool:
+        return not secrets.find(": ".join(texts))
+
+    return Believed(
+        [
+            msgspec.structs.replace(entity, notes=secrets.redact(entity.notes))
+            for entity in found.entities
+            if clean(entity.name)
+        ],
+        [one for one in found.relationships if clean(one.source, one.label, one.target)],
+        [text for text in found.memories if clean(text)],
+        [fact for fact in found.facts if clean(fact.key, fact.value)],
+    )
+
+
+async def _read(store: UserStore, job: Job) -> _NewTurn | None:
+    """Return the turn if it is still what the job is about and a model may read it."""
+    body = (await store.bodies([job.subject])).get(job.subject)
+    if body is None or not store.live(job.subject):
+        return None
+    turn = _turn.decode(body)
+    if not enters_prompts(turn.model, turn.ai_response):
+        return None
+    return turn if jobs.digest(turn.user_message, turn.ai_response) == job.text else None
+
+
+async def _drop(store: UserStore, job: Job) -> None:
+    """Its text is no more. A new one causes a job of its own when it is whole."""
+    await store.write(lambda draft: advance(draft, job, None))
+
+
+async def _known(store: UserStore, home: Home) -> list[_Entity]:
+    """The latest entities of the project; the pool has none."""
+    if not isinstance(home, InProject):
+        return []
+    heads = store.heads.rows
+    named = store.heads.dependents.get(f"projects/{home.project_id}", ())
+    keys = sorted((k for k in named if k.startswith("entities/")), key=lambda k: heads[k].seq, reverse=True)
+    bodies = await store.bodies(keys[: extraction.KNOWN_MAX])
+    return [_entity.decode(body) for body in bodies.values()]
+
+
+async def _facts(store: UserStore, wanted: set[str]) -> dict[str, list[str]]:
+    """`key` of a fact -> keys of the rows that have it, of those wanted."""
+    found: dict[str, list[str]] = {}
+    async for portion in portions(store, await live_keys(store, "facts") if wanted else ()):
+        for key, name in await asyncio.to_thread(_keys_of, portion):
+            if name in wanted:
+                found.setdefault(name, []).append(key)
+    return found
+
+
+def _keys_of(portion: Iterable[tuple[str, bytes]]) -> list[tuple[str, str]]:
+    return [(key, _key.decode(body).key) for key, body in portion]

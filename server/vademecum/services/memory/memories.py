@@ -1,0 +1,149 @@
+"""Memories as they are kept: which are current, what they took the place of, and how either is undone or deleted.
+
+A memory that was said again in other words stays as history: `supersededBy` names the one that stands for it now, whose
+`supersedes` names it. Rows come from devices too, so a chain may be broken or lead in a circle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+
+import msgspec
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import Conflict, no_such
+from vademecum.model.memory.scope import MemoryScope
+from vademecum.model.schema.collections import Json, Memory
+from vademecum.model.sync import cascade
+from vademecum.model.sync.quotas import Limits
+from vademecum.model.sync.transaction import Draft
+from vademecum.services.memory.scope import home_of, is_within, keys_in
+from vademecum.services.sync import write_row
+from vademecum.services.sync.batches import Portion, children, portions
+from vademecum.services.sync.pagination import Page, Window, fitting, newest
+
+HISTORY_MAX = 1000
+_decoder = msgspec.json.Decoder(Memory)
+
+
+class Stats(msgspec.Struct, rename="camel"):
+    """`total`: all memories, the `superseded` ones among them. `totalSessions`: sessions that any was said in."""
+
+    scope: MemoryScope
+    total: int = 0
+    superseded: int = 0
+    pinned: int = 0
+    by_source: dict[str, int] = msgspec.field(default_factory=dict)
+    total_sessions: int = 0
+
+
+def key_of(memory_id: str) -> str:
+    return f"memories/{memory_id}"
+
+
+def is_current(memory: Memory) -> bool:
+    return not memory.superseded_by
+
+
+async def keys_within(store: UserStore, scope: MemoryScope) -> list[str]:
+    return await keys_in(store, scope, "memories")
+
+
+async def decoded(store: UserStore, keys: Iterable[str]) -> AsyncIterator[list[tuple[Memory, bytes]]]:
+    """The memories `keys`, a portion at a time, each with its row as it is stored."""
+    async for portion in portions(store, keys):
+        yield await asyncio.to_thread(_decoded, portion)
+
+
+def _decoded(portion: Portion) -> list[tuple[Memory, bytes]]:
+    return [(_decoder.decode(body), body) for _, body in portion]
+
+
+async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
+    """Raises NotFound for one that is not within the scope, as for one that is not there."""
+    if not is_within(scope, store.heads.rows.get(key_of(memory_id))):
+        raise no_such("memories")
+    return await write_row.read(store, "memories", memory_id)
+
+
+async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[MemoryScope, Page]:
+    """The current memories that were said in a session, within the scope that it has now. Raises NotFound."""
+    scope = home_of(store.heads.rows.get, session_id)
+    named = children(store, f"sessions/{session_id}", "memories")
+    keys = [key for key in named if is_within(scope, store.heads.rows.get(key))]
+    return scope, await newest(store, keys, asked, lambda card: not card.superseded_by)
+
+
+async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[bytes]:
+    """A memory with what it took the place of and what took its place, the current one first: as much as fits into
+    an answer. Raises NotFound."""
+    asked = _decoder.decode(await read(store, scope, memory_id))
+    newer = await _chain(store, scope, asked.superseded_by, "superseded_by", {asked.id})
+    older = await _chain(store, scope, asked.supersedes, "supersedes", {asked.id, *newer})
+    ids = [*reversed(newer), asked.id, *older]
+    keys = [key_of(one) for one in ids]
+    ids = ids[: fitting(store, keys)]
+    found = await store.bodies(keys[: len(ids)])
+    return [found[key_of(one)] for one in ids if key_of(one) in found and store.live(key_of(one))]
+
+
+async def _chain(store: UserStore, scope: MemoryScope, start: object, link: str, seen: set[str]) -> list[str]:
+    """Ids from `start` on, one link after another, as far as they are within the scope."""
+    found: list[str] = []
+    at = start
+    while isinstance(at, str) and at not in seen and len(found) < HISTORY_MAX:
+        key = key_of(at)
+        body = (await store.bodies([key])).get(key)
+        if body is None or not is_within(scope, store.heads.rows.get(key)):
+            break
+        seen.add(at)
+        found.append(at)
+        at = getattr(_decoder.decode(body), link)
+    return found
+
+
+async def stats(store: UserStore, scope: MemoryScope) -> Stats:
+    counted, sources, sessions = Stats(scope), Counter[str](), set[str]()
+    async for some in decoded(store, await keys_within(store, scope)):
+        for memory, _ in some:
+            counted.total += 1
+            counted.superseded += not is_current(memory)
+            counted.pinned += memory.pinned
+            sources[memory.source] += 1
+            sessions.update(memory.session_ids)
+    counted.by_source, counted.total_sessions = dict(sources), len(sessions)
+    return counted
+
+
+def undo(draft: Draft, scope: MemoryScope, memory_id: str, limits: Limits) -> tuple[Json, Json]:
+    """The memory and the one that it took the place of are two again, both current. Raises NotFound, and Conflict when
+    it took no other's place."""
+    memory = _row_within(draft, scope, memory_id)
+    old_id = memory.get("supersedes")
+    if not old_id or not is_within(scope, draft.head(key_of(old_id))):
+        raise Conflict("This memory took the place of no other. Nothing was changed.")
+    restored = write_row.link(draft, "memories", old_id, {"supersededBy": None}, limits)
+    return write_row.link(draft, "memories", memory_id, {"supersedes": None}, limits), restored
+
+
+def delete(draft: Draft, scope: MemoryScope, memory_id: str) -> int:
+    """With it go the older texts that it took the place of: what it said is to be forgotten. Returns how many went.
+    Raises NotFound."""
+    at: str | None = _row_within(draft, scope, memory_id)["id"]
+    keys: list[str] = []
+    while at and key_of(at) not in keys and is_within(scope, draft.head(key_of(at))):
+        keys.append(key_of(at))
+        at = draft.row(keys[-1]).get("supersedes")
+    return len(cascade.kill(draft, *keys))
+
+
+def reset(draft: Draft) -> int:
+    """Every memory of the account, of all projects and of none. Returns how many there were."""
+    return len(cascade.kill(draft, *list(draft.keys("memories"))))
+
+
+def _row_within(draft: Draft, scope: MemoryScope, memory_id: str) -> Json:
+    write_row.check_within(draft, scope, "memories", memory_id)
+    return write_row.live_row(draft, "memories", memory_id)

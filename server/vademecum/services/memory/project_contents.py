@@ -1,0 +1,20 @@
+"""Belongings: the rows that are a project's, by the heads."""
+
+from __future__ import annotations
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.model.memory.scope import PROJECTS, SESSIONS
+
+
+def belongings(store: UserStore, project_id: str, *, with_sessions: bool) -> set[str]:
+    """Keys of the project and of what lives by it; with its sessions, if they are asked for, and what lives by these."""
+    heads = store.heads
+    project = PROJECTS + project_id
+    named = heads.dependents.get(project, ())
+    found = {project, *(key for key in named if with_sessions and key.startswith(SESSIONS))}
+    new = set(found)
+    while new:
+        living = ((parent, key) for parent in new for key in heads.dependents.get(parent, ()))
+        new = {key for parent, key in living if parent in heads.rows[key].parents} - found
+        found |= new
+    return found

@@ -1,0 +1,302 @@
+"""Recall: what memory has for a question, within one scope, by words, by meaning, by the day and by how lately it was said.
+
+The scope is resolved to rows when the question comes, from the heads in memory: a session that has moved has taken its
+turns along. Every hit is read back: alive, in scope now, its text unchanged. What is shown comes from the records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.lance import Hit, IndexDamaged
+from vademecum.model.memory.indexable_text import Kind, Remembered, decode, kind_of, may_be_told, said
+from vademecum.model.memory.recency import CANDIDATES, scored
+from vademecum.model.memory.scope import PROJECTS, SESSIONS, Home, InProject, MemoryScope, sees
+from vademecum.model.schema.json_values import SearchMode
+from vademecum.model.schema.timestamps import age_days
+from vademecum.model.text import dates_in_text
+from vademecum.model.text.ranking import DEPTH, MEANING_OF_TURNS, lift_found
+from vademecum.services.memory.scope import place_of
+from vademecum.services.models.active_model import OPENING_S
+from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.search.hybrid_search import Seeker
+from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
+from vademecum.services.sync.batches import Portion, portions
+
+if TYPE_CHECKING:
+    from vademecum.engines.lance import VectorIndex
+
+DEEPEST = 16 * DEPTH  # hits that are looked at for a prompt
+
+
+class Recollection(msgspec.Struct, rename="camel", frozen=True):
+    """A row of memory. `text`: the passage of it that fits best. `relevance`: how well, 0..1; `score`: with its age.
+    `sessionId`, of a turn or a summary, and `projectId` say where it is now."""
+
+    kind: Kind
+    id: str
+    text: str
+    score: float
+    relevance: float
+    created_at: str
+    updated_at: str
+    session_id: str | None
+    project_id: str | None
+
+
+class RecallResult(NamedTuple):
+    """`complete` is false when the index was still behind, or rows wait for their vectors."""
+
+    results: list[Recollection]
+    complete: bool
+
+
+class Recall:
+    """`vectors`: the job that gives new rows their vectors."""
+
+    def __init__(
+        self,
+        users: Users,
+        indexes: Indexes,
+        indexer: Indexer,
+        seeker: Seeker,
+        vectors: UserQueue,
+        wait_s: float,
+        clock: Callable[[], str],
+    ) -> None:
+        self._users = users
+        self.indexes = indexes
+        self.indexer = indexer
+        self.seeker = seeker
+        self._vectors = vectors
+        self._wait_s = wait_s
+        self._clock = clock
+
+    async def search(
+        self,
+        user_id: str,
+        scope: MemoryScope,
+        query: str,
+        kinds: frozenset[Kind],
+        k: int,
+        *,
+        for_prompt: bool = False,
+    ) -> list[Recollection]:
+        """At most `k` rows, best first. Raises Busy when too many ask at once."""
+        return (await self.recall(user_id, scope, query, kinds, k, for_prompt=for_prompt)).results
+
+    async def recall(
+        self,
+        user_id: str,
+        scope: MemoryScope,
+        query: str,
+        kinds: frozenset[Kind],
+        k: int,
+        among: Container[str] | None = None,
+        *,
+        for_prompt: bool = False,
+    ) -> RecallResult:
+        """As `search`, and whether that is all. `among`: keys of the rows that count, if not all do. `for_prompt`: leave
+        out the turns that no prompt may hold."""
+        embedder = await self.indexes.embedder(user_id, OPENING_S)
+        async with self._users.open(user_id) as store:
+            epoch, seq = store.epoch, store.seq
+            ids = await _ids(store, scope, kinds)
+        if among is not None:
+            ids = [key for key in ids if key in among]
+        if not ids or not query.strip():
+            return RecallResult([], True)
+        mode: SearchMode = "hybrid" if embedder is not None else "words"
+        depth = max(k, DEPTH)
+        while True:
+            hits, read = await self.seeker.seek(
+                user_id,
+                query,
+                ids,
+                depth,
+                mode,
+                (epoch, seq),
+                MEANING_OF_TURNS,
+                dates_in_text.asked(query, self._clock()),
+            )
+            async with self._users.open(user_id) as store:
+                found = await _standing(store, scope, hits, read)
+            told = [one for one in found if not for_prompt or may_be_told(one.key, one.row)]
+            if len(told) == len(found) or len(told) >= k or depth >= DEEPEST:
+                break
+            depth *= 4  # quotation answers have filled the results
+        async with self._users.open(user_id) as store:
+            standing = await _lifted(store, told)
+            results = _aged(store, standing[: max(k, CANDIDATES)], self._clock())
+        whole = embedder is None or not self._vectors.is_asked(user_id)
+        return RecallResult(results[:k], read >= seq and whole)
+
+    async def nearest(
+        self, user_id: str, home: Home, text: str, kind: Kind, k: int
+    ) -> list[tuple[str, float]]:
+        """Ids of the `k` rows whose text is nearest to `text`, with their cosines, as two passages are compared. None
+        without a model. Waits, bounded, until those that were committed before have their vectors, and for no others: a
+        conversation goes on meanwhile, and its turns are better embedded many at a time."""
+        if await self.indexes.embedder(user_id, OPENING_S) is None or not text.strip():
+            return []
+        async with self._users.open(user_id) as store:
+            ids = await _ids(store, home, {kind})
+            heads = store.heads.rows
+            at = store.epoch, max((heads[key].seq for key in ids), default=0)
+        if not ids:
+            return []
+        await self._wait_for_vectors(user_id, ids, at)
+        hits, read = await self.seeker.alike(user_id, text, ids, max(k, DEPTH), at)
+        async with self._users.open(user_id) as store:
+            standing = await _standing(store, home, hits, read)
+        return [(one.key.partition("/")[2], one.relevance) for one in standing][:k]
+
+    async def _wait_for_vectors(self, user_id: str, ids: Collection[str], at: tuple[str, int]) -> None:
+        with suppress(IndexDamaged, IndexReplaced):
+            if await self.indexes.read(user_id, lambda index: _has_vectors(index, ids, *at)):
+                return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._wait_s):
+                with self.indexer.foreground.waiting():
+                    await self._vectors.settle(user_id)
+
+
+def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int) -> bool:
+    """Of all these rows, of which the newest has this `seq`."""
+    its_epoch, its_seq = index.checkpoint
+    return its_epoch == epoch and its_seq >= seq and set(index.without_vectors()).isdisjoint(ids)
+
+
+def in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
+    """Is the row alive, and where the scope sees it, now?"""
+    place = place_of(key, store.heads.rows.get)
+    return place is not None and sees(scope, place.project_id)
+
+
+async def _ids(store: UserStore, scope: MemoryScope, kinds: Collection[str]) -> list[str]:
+    """Keys of all rows of these kinds that the scope sees."""
+    candidates = _candidates(store, scope)  # a copy: while the thread looks, a commit may change the rows
+    return await asyncio.to_thread(_seen, store, scope, candidates, tuple(f"{kind}/" for kind in kinds))
+
+
+def _seen(store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple[str, ...]) -> list[str]:
+    """Live rows with the same parents are in the same place, so a session is looked up once and not for each of its
+    turns."""
+    heads = store.heads.rows
+    seen: dict[tuple[str, ...], bool] = {}
+    found = []
+    for key in keys:
+        if key.startswith(prefixes) and store.live(key):
+            parents = heads[key].parents
+            if parents not in seen:
+                seen[parents] = in_scope(store, scope, key)
+            if seen[parents]:
+                found.append(key)
+    return found
+
+
+def _candidates(store: UserStore, scope: MemoryScope) -> list[str]:
+    """Keys of the rows that may be in scope: of a project, those that name it or one of its sessions."""
+    if not isinstance(scope, InProject):
+        return list(store.heads.rows)
+    dependents = store.heads.dependents
+    named = list(dependents.get(PROJECTS + scope.project_id, ()))
+    sessions = [key for key in named if key.startswith(SESSIONS)]
+    return named + [key for session in sessions for key in dependents.get(session, ())]
+
+
+class _Standing(NamedTuple):
+    """A hit that was read back. `whole`: the row says this and nothing else."""
+
+    key: str
+    text: str
+    whole: bool
+    relevance: float
+    row: Remembered
+
+
+async def _lifted(store: UserStore, standing: Sequence[_Standing]) -> list[_Standing]:
+    """A turn counts by what was said around it, too: an answer seldom repeats the words of its question. Done with what
+    was read back, so that nothing dead, changed or out of scope lends to what is shown."""
+    found = {one.key: one.relevance for one in standing if kind_of(one.key) == "episodes"}
+    heads, dependents = store.heads.rows, store.heads.dependents
+    sessions = dict.fromkeys(session for key in found for session in heads[key].parents)
+    named = [list(dependents.get(session, ())) for session in sessions]  # copies, as in `_ids`
+    lifted = await asyncio.to_thread(
+        lambda: lift_found(found, [_conversation(store, keys) for keys in named])
+    )
+    counted = [one._replace(relevance=lifted.get(one.key, one.relevance)) for one in standing]
+    return sorted(counted, key=lambda one: -one.relevance)
+
+
+def _conversation(store: UserStore, keys: Iterable[str]) -> list[str]:
+    """The turns among these rows as they were written (by `seq`: heads know no times)."""
+    heads = ((key, store.heads.rows.get(key)) for key in keys if kind_of(key) == "episodes")
+    return [
+        key
+        for _, key in sorted(
+            (head.seq, key) for key, head in heads if head is not None and not head.deleted and head.seq
+        )
+    ]
+
+
+def _aged(store: UserStore, standing: Sequence[_Standing], now: str) -> list[Recollection]:
+    """Best first, by fit and by age."""
+    ages = [age_days(one.row.updated_at, now) for one in standing]
+    scores = scored([one.relevance for one in standing], ages, [one.row.pinned for one in standing])
+    found = [_recollection(store, one, score) for one, score in zip(standing, scores, strict=True)]
+    return sorted((one for one in found if one is not None), key=lambda one: (-one.score, one.kind, one.id))
+
+
+async def _standing(
+    store: UserStore, scope: MemoryScope, hits: Iterable[tuple[Hit, float]], read: int
+) -> list[_Standing]:
+    """The hits that still stand in the records, each row once, where it fits best. A row that has changed since the
+    index had `read` counts if its whole text is what was found."""
+    fitting: dict[str, list[tuple[Hit, float]]] = {}
+    for hit, relevance in hits:
+        fitting.setdefault(hit.document_id, []).append((hit, relevance))
+    found: list[_Standing] = []
+    async for portion in portions(store, list(fitting)):
+        found += await asyncio.to_thread(_unchanged, portion, fitting)
+    # Asked last: what died or moved while it was read is dropped.
+    rows = store.heads.rows
+    found = [
+        one for one in found if in_scope(store, scope, one.key) and (one.whole or rows[one.key].seq <= read)
+    ]
+    return sorted(found, key=lambda one: -one.relevance)
+
+
+def _unchanged(portion: Portion, fitting: dict[str, list[tuple[Hit, float]]]) -> list[_Standing]:
+    found: list[_Standing] = []
+    for key, body in portion:
+        row = decode(body)
+        text = said(key, row)
+        best = next(((hit.text, fit) for hit, fit in fitting[key] if hit.text in text), None)
+        if best is not None:
+            found.append(_Standing(key, best[0], best[0] == text.strip(), best[1], row))
+    return found
+
+
+def _recollection(store: UserStore, one: _Standing, score: float) -> Recollection | None:
+    place = place_of(one.key, store.heads.rows.get)
+    if place is None:
+        return None
+    kind, _, row_id = one.key.partition("/")
+    return Recollection(
+        msgspec.convert(kind, Kind),
+        row_id,
+        one.text,
+        round(score, 6),
+        round(one.relevance, 6),
+        one.row.created_at,
+        one.row.updated_at,
+        *place,
+    )

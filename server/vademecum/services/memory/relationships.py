@@ -1,0 +1,85 @@
+"""Relationships: labelled edges between two entities of one project."""
+
+from __future__ import annotations
+
+import msgspec
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import BadRequest, no_such
+from vademecum.model.memory.scope import MemoryScope
+from vademecum.model.schema.collections import Id, Json, Name
+from vademecum.model.schema.derived_ids import normal_name, relationship_id
+from vademecum.model.sync import cascade
+from vademecum.model.sync.quotas import Limits
+from vademecum.model.sync.transaction import Draft
+from vademecum.services.memory import entities
+from vademecum.services.memory.scope import is_within, place_of
+from vademecum.services.sync import write_row
+from vademecum.services.sync.batches import children
+from vademecum.services.sync.pagination import Page, Window, newest
+
+
+class Edge(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    from_id: Id
+    to_id: Id
+    label: Name
+
+
+def connect(draft: Draft, scope: MemoryScope, edge: Edge, limits: Limits) -> tuple[Json, bool]:
+    """The row, and whether it is new. Raises NotFound for an entity that is not within the scope, and BadRequest for two
+    of different projects: what one knows would be told in the other."""
+    if not normal_name(edge.label):
+        raise BadRequest("A relationship needs a label. Nothing was changed.")
+    _check_within(draft, scope, edge)
+    here, there = (place_of(end, draft.head) for end in _ends(edge))
+    if here != there:
+        raise BadRequest(
+            "The two entities are in different projects, which share nothing. Nothing was changed."
+        )
+    known = _known(draft, edge)
+    if known:
+        return draft.row(known[0]), False
+    row_id = relationship_id(edge.from_id, edge.to_id, edge.label)
+    return write_row.add(draft, "relationships", msgspec.to_builtins(edge), limits, row_id), True
+
+
+def disconnect(draft: Draft, scope: MemoryScope, edge: Edge) -> None:
+    """Raises NotFound, also if one of the entities is not within the scope."""
+    _check_within(draft, scope, edge)
+    known = _known(draft, edge)
+    if not known:
+        raise no_such("relationships")
+    cascade.kill(draft, *known)
+
+
+async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: Window) -> Page:
+    """The edges that leave an entity and end within the scope. Raises NotFound for an entity that is not within it."""
+    entities.check_within(store, scope, entity_id)
+    heads = store.heads.rows
+    start = f"entities/{entity_id}"
+    keys = [
+        key
+        for key in children(store, start, "relationships")
+        if heads[key].parents[0] == start and is_within(scope, heads.get(heads[key].parents[1]))
+    ]
+    return await newest(store, keys, asked)
+
+
+def _check_within(draft: Draft, scope: MemoryScope, edge: Edge) -> None:
+    """Raises NotFound."""
+    write_row.check_within(draft, scope, "entities", edge.from_id)
+    write_row.check_within(draft, scope, "entities", edge.to_id)
+
+
+def _ends(edge: Edge) -> tuple[str, str]:
+    return f"entities/{edge.from_id}", f"entities/{edge.to_id}"
+
+
+def _known(draft: Draft, edge: Edge) -> list[str]:
+    """Keys of the live rows that say this: those that a device pushed need not have the derived id."""
+    ends = _ends(edge)
+    near = [key for key in draft.dependents(ends[0]) if key.startswith("relationships/")]
+    between = [key for key in near if (head := draft.head(key)) and head.parents == ends]
+    live = [key for key in between if draft.life(key) == "live"]
+    draft.prefetch(live)
+    return [key for key in live if draft.row(key)["label"] == edge.label]

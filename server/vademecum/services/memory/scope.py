@@ -1,0 +1,125 @@
+"""Scope: the one place where it is decided which memory a question sees and where a write belongs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import BadRequest, Conflict, NotFound, no_such
+from vademecum.model.memory.scope import (
+    PROJECTS,
+    SESSIONS,
+    Everything,
+    Home,
+    InProject,
+    MemoryScope,
+    home,
+    sees,
+)
+from vademecum.model.sync.transaction import WAITING, Head
+from vademecum.model.text.ranking import fold
+from vademecum.model.text.sanitize import short_name
+from vademecum.services.sync.batches import live_keys, portions
+
+Asked = (
+    str | None | UnsetType
+)  # of a project: one by id or name; null: all of them; absent: the session's own
+
+
+class RowPlace(NamedTuple):
+    """Where a row is now."""
+
+    session_id: str | None
+    project_id: str | None
+
+
+class _Named(msgspec.Struct):
+    id: str
+    name: str
+
+
+_named = msgspec.json.Decoder(_Named)
+
+
+async def resolve(store: UserStore, session_id: str | None, project: Asked) -> MemoryScope:
+    """Raises NotFound for a session or project that is not there, Conflict for a name that several projects have, and
+    BadRequest when neither a session nor a project is named."""
+    if project is None:
+        return Everything()
+    if isinstance(project, str):
+        return InProject(await project_called(store, project))
+    if session_id is None:
+        raise BadRequest(
+            "Name a session or a project. For all projects at once, say so: `project` null, in an address `*`."
+        )
+    return home_of(store.heads.rows.get, session_id)
+
+
+def asked_in_address(project: str | None) -> Asked:
+    """The query string's way to say it: absent, `*` for all, or a name or id."""
+    if project is None:
+        return UNSET
+    return None if project == "*" else project
+
+
+def home_of(head_of: Callable[[str], Head | None], session_id: str) -> Home:
+    """The project that a session is in now, or the pool. Raises NotFound for one that is not here."""
+    session = head_of(SESSIONS + session_id)
+    if session is None or session.deleted:
+        raise no_such("sessions")
+    return home(project_of(session.references))
+
+
+def project_of(references: Iterable[str]) -> str | None:
+    """The project among what a row names."""
+    return next((name.removeprefix(PROJECTS) for name in references if name.startswith(PROJECTS)), None)
+
+
+def place_of(key: str, head_of: Callable[[str], Head | None]) -> RowPlace | None:
+    """Where a row of memory is now: a turn, and a summary that names a session, are where that session is, whatever
+    project it names; what else there is stays in its own. None for what is not alive."""
+    head = head_of(key)
+    if head is None or head.deleted or head.seq == WAITING:
+        return None
+    name = next((name for name in head.parents if name.startswith(SESSIONS)), None)
+    session = head_of(name) if name is not None else None
+    if name is None or session is None:
+        return RowPlace(None, project_of(head.parents))
+    return RowPlace(name.removeprefix(SESSIONS), project_of(session.references))
+
+
+def is_within(scope: MemoryScope, head: Head | None) -> bool:
+    """Whether a live row that has its own project, or none, may be seen: a memory, an entity, an observation."""
+    return head is not None and not head.deleted and sees(scope, project_of(head.parents))
+
+
+async def keys_in(store: UserStore, scope: MemoryScope, collection: str) -> list[str]:
+    """Keys of the rows of such a collection."""
+    heads = store.heads.rows
+    return [key for key in await live_keys(store, collection) if is_within(scope, heads.get(key))]
+
+
+async def project_called(store: UserStore, said: str) -> str:
+    """The id of the live project with this id or, without regard to case and accents, this name."""
+    if store.live(PROJECTS + said):
+        return said
+    keys = await live_keys(store, "projects")
+    wanted = fold(said.strip())
+    found: list[str] = []
+    async for portion in portions(store, keys):
+        rows = await asyncio.to_thread(
+            lambda bodies: [_named.decode(body) for body in bodies], [body for _, body in portion]
+        )
+        found += [row.id for row in rows if fold(row.name.strip()) == wanted]
+    if not found:
+        raise NotFound(f"There is no project called “{short_name(said)}”.")
+    if len(found) > 1:
+        raise Conflict(
+            f"{len(found)} projects are called “{short_name(said)}”. Name it by its id: {', '.join(sorted(found)[:5])}."
+        )
+    return found[0]

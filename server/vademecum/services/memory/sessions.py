@@ -1,0 +1,49 @@
+"""Sessions as other programs know them: by an id of their own, the `externalId`, which no two of a user's have."""
+
+from __future__ import annotations
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import no_such
+from vademecum.model.schema.collections import Json
+from vademecum.model.sync.quotas import Limits
+from vademecum.model.sync.transaction import Draft
+from vademecum.services.sync import write_row
+from vademecum.services.sync.batches import live_keys
+from vademecum.services.sync.pagination import Page, Window, newest
+
+
+def create(draft: Draft, fields: Json, limits: Limits) -> Json:
+    """A session that is in its project from the first. Raises Duplicate for an external id that is taken, NotFound for
+    a project that is not there."""
+    return write_row.add(draft, "sessions", {**fields, "mode": "analysis"}, limits)
+
+
+def change(draft: Draft, external_id: str, fields: Json, limits: Limits) -> Json:
+    """With `projectId` None the session leaves its project. Raises NotFound."""
+    return write_row.change(draft, "sessions", _id_in(draft, external_id), fields, limits)
+
+
+def delete(draft: Draft, external_id: str) -> None:
+    """Raises NotFound."""
+    write_row.kill(draft, "sessions", _id_in(draft, external_id))
+
+
+async def read(store: UserStore, external_id: str) -> bytes:
+    """Raises NotFound."""
+    return await write_row.read(
+        store, "sessions", _id_of(store.heads.index.holders.get(f"sessions/{external_id}"))
+    )
+
+
+async def listed(store: UserStore, asked: Window) -> Page:
+    return await newest(store, await live_keys(store, "sessions"), asked)
+
+
+def _id_in(draft: Draft, external_id: str) -> str:
+    return _id_of(draft.holder("sessions", external_id))
+
+
+def _id_of(key: str | None) -> str:
+    if key is None:
+        raise no_such("sessions")
+    return key.partition("/")[2]

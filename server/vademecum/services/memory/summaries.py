@@ -1,0 +1,77 @@
+"""Summaries of sessions, and overviews of projects, which are those that name no session."""
+
+from __future__ import annotations
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import BadRequest
+from vademecum.model.memory.scope import Home, InProject, MemoryScope
+from vademecum.model.schema.collections import Json
+from vademecum.model.sync.quotas import Limits
+from vademecum.model.sync.transaction import Draft
+from vademecum.services.memory.scope import home_of, place_of
+from vademecum.services.sync import write_row
+from vademecum.services.sync.batches import children
+from vademecum.services.sync.pagination import Page, Window, newest
+
+
+def create(draft: Draft, fields: Json, limits: Limits) -> Json:
+    """Raises NotFound for a session or project that is not there, BadRequest for a session that is not in the project."""
+    _check_content(fields)
+    session_id, project_id = fields.get("sessionId"), fields.get("projectId")
+    if session_id is None and project_id is None:
+        raise BadRequest("A summary is of a session or a project: name one. Nothing was stored.")
+    if session_id is not None and project_id is not None:
+        _check_within(draft, session_id, InProject(project_id))
+    return write_row.add(draft, "summaries", fields, limits)
+
+
+def _check_within(draft: Draft, session_id: str, home: InProject) -> None:
+    if home_of(draft.head, session_id) != home:
+        raise BadRequest(
+            "The session is not in this project. Name the session alone: its summary is where it is. "
+            "Nothing was stored."
+        )
+
+
+def change(draft: Draft, scope: MemoryScope, summary_id: str, fields: Json, limits: Limits) -> Json:
+    """Raises NotFound for one that is not within the scope, as for one that is not there."""
+    _check_content(fields)
+    write_row.check_within(draft, scope, "summaries", summary_id)
+    return write_row.change(draft, "summaries", summary_id, fields, limits)
+
+
+def _check_content(fields: Json) -> None:
+    if not fields["content"].strip():
+        raise BadRequest("`content` is empty. Nothing was changed.")
+
+
+async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[Home, Page]:
+    """With where the session is. Raises NotFound."""
+    session = f"sessions/{session_id}"
+    home = home_of(store.heads.rows.get, session_id)
+    return home, await newest(store, children(store, session, "summaries"), asked)
+
+
+async def of_project(store: UserStore, project_id: str, asked: Window) -> Page:
+    """Its overviews and the summaries of the sessions that are in it now. Raises NotFound."""
+    write_row.check_live(store, "projects", project_id)
+    project = f"projects/{project_id}"
+    named = [project, *children(store, project, "sessions")]
+    keys = {key for name in named for key in children(store, name, "summaries")}
+    here = [
+        key
+        for key in keys
+        if (place := place_of(key, store.heads.rows.get)) and place.project_id == project_id
+    ]
+    return await newest(store, here, asked)
+
+
+async def overview(store: UserStore, project_id: str) -> bytes | None:
+    """The project's newest overview. Raises NotFound for a project that is not there."""
+    write_row.check_live(store, "projects", project_id)
+    project = f"projects/{project_id}"
+    keys = [
+        key for key in children(store, project, "summaries") if store.heads.rows[key].parents == (project,)
+    ]
+    page = await newest(store, keys, Window(1))
+    return page.rows[0] if page.rows else None

@@ -1,0 +1,228 @@
+"""Summarise: a session out of its turns, a project out of its sessions' summaries or else their turns.
+
+There is one summary of a session and one overview of a project; a new one takes the place of the old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.errors import NoAssistant, NotFound, NothingToSummarise, VademecumError
+from vademecum.model import secrets
+from vademecum.model.chat.answers import enters_prompts
+from vademecum.model.memory import jobs, summary_input
+from vademecum.model.memory.jobs import Job
+from vademecum.model.schema.collections import Json
+from vademecum.model.sync.quotas import Limits
+from vademecum.model.sync.transaction import Draft
+from vademecum.services.runtime.concurrency_limits import QuestionPlaces
+from vademecum.services.runtime.llm_worker import advance, unasked
+from vademecum.services.sync import write_row
+from vademecum.services.sync.batches import portions
+
+if TYPE_CHECKING:
+    from vademecum.engines.llm.client import Endpoint
+
+# As in the original memory service, which also cuts its input to the newest 30,000 characters (model/memory/summary_input.py). There
+# is no limit on the number of episodes beside that: the characters bound the prompt.
+TEMPERATURE = 0.2
+TOKENS = 1200
+OWNER = {"sessions": "sessionId", "projects": "projectId"}
+NO_MODEL = (
+    "No assistant is set up on this server, and only a language model can write summaries. Whoever runs the server can "
+    "name one: VADEMECUM_ASSISTANT_URL."
+)
+
+
+class _ToldTurn(msgspec.Struct, rename="camel"):
+    created_at: str
+    user_message: str
+    ai_response: str
+    model: str = ""
+
+
+class _Summary(msgspec.Struct, rename="camel"):
+    created_at: str
+    content: str
+
+
+Row = TypeVar("Row", _ToldTurn, _Summary)
+_turn = msgspec.json.Decoder(_ToldTurn)
+_summary = msgspec.json.Decoder(_Summary)
+
+
+@dataclass(frozen=True)
+class Summaries:
+    """`again`: has a user's jobs looked at, after so many seconds. `longest_s`: of a reply."""
+
+    users: Users
+    endpoint: Endpoint | None
+    limits: Callable[[str], Limits]
+    longest_s: float
+    places: QuestionPlaces
+    again: Callable[[str, float], None]
+
+    async def now(self, user_id: str, subject: str) -> Json:
+        """The new summary of a session or project, "sessions/id" or "projects/id". Raises NotFound, NothingToSummarise,
+        NoAssistant, AssistantError, LimitReached, RateLimited, Busy."""
+        with self.places.held(user_id):
+            text = await self._read(user_id, subject)
+            return await self._made(self._model(), user_id, subject, text)
+
+    async def _made(self, model: Endpoint, user_id: str, subject: str, text: str) -> Json:
+        await self._count(user_id, 1)
+        try:
+            content = await self._written(model, subject, text)
+        except VademecumError as error:
+            if unasked(error):
+                await self._count(user_id, -1)
+            raise
+        limits = self.limits(user_id)
+        async with self.users.open(user_id) as store:
+            return await store.write(lambda draft: _keep(draft, subject, content, limits))
+
+    async def later(self, user_id: str, subject: str) -> Job:
+        """The same as a job. One that waits already is left as it is."""
+        async with self.users.open(user_id) as store:
+            await self._text(store, subject)
+            self._model()
+            job = await store.write(lambda draft: _asked(draft, subject))
+        self.again(user_id, 0)
+        return job
+
+    async def work(self, user_id: str, job: Job) -> None:
+        text = await self._read(user_id, job.subject)
+        content = await self._written(self._model(), job.subject, text)
+        limits = self.limits(user_id)
+
+        def finish(draft: Draft) -> None:
+            if advance(draft, job, jobs.done(job)):
+                _keep(draft, job.subject, content, limits)
+
+        async with self.users.open(user_id) as store:
+            await store.write(finish)
+
+    async def _read(self, user_id: str, subject: str) -> str:
+        async with self.users.open(user_id) as store:
+            return await self._text(store, subject)
+
+    async def _count(self, user_id: str, questions: int) -> None:
+        """So many more of the account's questions of the day."""
+
+        def count(draft: Draft) -> None:
+            draft.asked += questions
+
+        async with self.users.open(user_id) as store:
+            await store.write(count)
+
+    async def _written(self, model: Endpoint, subject: str, text: str) -> str:
+        prompt = summary_input.PROJECT if subject.startswith("projects/") else summary_input.SESSION
+        told = await asyncio.to_thread(secrets.redact, text)
+        reply = await model.whole(
+            prompt,
+            told,
+            TOKENS,
+            temperature=TEMPERATURE,
+            within_s=self.longest_s,
+        )
+        return await asyncio.to_thread(_shown, reply)
+
+    async def _text(self, store: UserStore, subject: str) -> str:
+        noun = "project" if subject.startswith("projects/") else "session"
+        if not store.live(subject):
+            raise NotFound(f"There is no such {noun}.")
+        text = summary_input.newest(await _parts(store, subject))
+        if not text:
+            raise NothingToSummarise(
+                f"Nothing has been said in this {noun} yet, so there is nothing to summarise."
+            )
+        return text
+
+    def _model(self) -> Endpoint:
+        if self.endpoint is None:
+            raise NoAssistant(NO_MODEL)
+        return self.endpoint
+
+
+def _shown(reply: str) -> str:
+    """What is kept of a reply, which may be long: run it in a thread."""
+    return secrets.redact(summary_input.plain(reply))[: summary_input.CONTENT_MAX]
+
+
+def _asked(draft: Draft, subject: str) -> Job:
+    earlier = draft.known_jobs([jobs.id_of(subject)]).get(jobs.id_of(subject))
+    if earlier is not None and earlier.state in ("waiting", "running"):
+        return earlier
+    if draft.life(subject) != "live":
+        raise NotFound("It was deleted meanwhile.")
+    job = jobs.new(subject, draft.seq, "", draft.now)
+    draft.jobs[job.id] = job
+    return job
+
+
+async def _parts(store: UserStore, subject: str) -> list[str]:
+    """What is to be summarised, in the order of time: of a project its sessions' summaries or else their turns."""
+    if subject.startswith("sessions/"):
+        return await _turns(store, _named_by(store, [subject], "episodes/"))
+    sessions = _named_by(store, [subject], "sessions/")
+    latest = await _latest(store, _named_by(store, sessions, "summaries/"), _summary)
+    if latest:
+        return await asyncio.to_thread(lambda: [summary_input.plain(row.content) for row in latest])
+    return await _turns(store, _named_by(store, sessions, "episodes/"))
+
+
+async def _turns(store: UserStore, keys: list[str]) -> list[str]:
+    latest = await _latest(store, keys, _turn)
+    return await asyncio.to_thread(
+        lambda: [
+            summary_input.turn(row.user_message, row.ai_response)
+            for row in latest
+            if enters_prompts(row.model, row.ai_response)
+        ]
+    )
+
+
+def _named_by(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
+    """Keys of the rows of a collection that name one of `keys`."""
+    named = store.heads.dependents
+    return [key for name in keys for key in named.get(name, ()) if key.startswith(prefix) and store.live(key)]
+
+
+async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decoder[Row]) -> list[Row]:
+    """As many of the latest rows as can matter, in the order of time."""
+    heads = store.heads.rows
+    found: list[Row] = []
+    size = 0
+    async for portion in portions(store, sorted(keys, key=lambda key: heads[key].seq, reverse=True)):
+        found += [decoder.decode(body) for _, body in portion]
+        size += sum(len(body) for _, body in portion)
+        if size > 10 * summary_input.CHARACTERS:
+            break
+    return sorted(found, key=attrgetter("created_at"))
+
+
+def _keep(draft: Draft, subject: str, content: str, limits: Limits) -> Json:
+    """Put the summary in the place of the one there is, and return its row."""
+    collection, _, owner_id = subject.partition("/")
+    if draft.life(subject) != "live":
+        raise NotFound("It was deleted while its summary was written. Nothing was kept.")
+    named = [key for key in draft.dependents(subject) if key.startswith("summaries/")]
+    own = [key for key in named if draft.life(key) == "live" and _names_alone(draft, key, subject)]
+    if own:
+        shown = max((draft.row(key) for key in own), key=lambda row: (row["createdAt"], row["id"]))
+        return write_row.change(draft, "summaries", shown["id"], {"content": content}, limits)
+    return write_row.add(draft, "summaries", {"content": content, OWNER[collection]: owner_id}, limits)
+
+
+def _names_alone(draft: Draft, key: str, subject: str) -> bool:
+    """A row that names a session and a project was written by another program, for reasons of its own."""
+    head = draft.head(key)
+    return head is not None and head.parents == (subject,)

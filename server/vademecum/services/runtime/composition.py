@@ -1,0 +1,281 @@
+"""Open parts: the one place where the parts of a server meet, and where each job behind the answers gets its name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import structlog
+
+from vademecum.engines.duckdb import migrations as migrate
+from vademecum.engines.duckdb.account_store import Accounts
+from vademecum.engines.duckdb.cursor import Deadlines
+from vademecum.engines.duckdb.fence import Fences
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.paths import RECORDS, user_folder, without_accounts
+from vademecum.engines.duckdb.user_database import Files
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.lance import MatrixCache
+from vademecum.errors import Broken
+from vademecum.model.memory.jobs import Kind
+from vademecum.model.schema.collections import Registry
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.accounts import local_auth
+from vademecum.services.accounts.rate_limiter import Limiter
+from vademecum.services.agents.retention import SOON_S, Retention
+from vademecum.services.agents.spool import Spool
+from vademecum.services.chat.answer import endpoint_of, open_answers
+from vademecum.services.chat.prompt_context import Contexts
+from vademecum.services.chat.prompt_memory import Reminder
+from vademecum.services.data.erase import Eraser
+from vademecum.services.memory.extract import Extraction
+from vademecum.services.memory.memory_index import FOLDER, Memory, Vectoriser
+from vademecum.services.memory.recall import Recall
+from vademecum.services.memory.remember import Memories
+from vademecum.services.memory.summarize import Summaries
+from vademecum.services.models import model_change
+from vademecum.services.models.active_model import Inference, ModelPlan
+from vademecum.services.models.embed_blocks import EmbedJob
+from vademecum.services.models.embed_progress import Teller
+from vademecum.services.models.model_change import Reembedding
+from vademecum.services.runtime.background_jobs import Backstage
+from vademecum.services.runtime.clock import now_iso
+from vademecum.services.runtime.concurrency_limits import QuestionPlaces, UploadPlaces
+from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.runtime.llm_worker import Doer, Worker
+from vademecum.services.runtime.maintenance import upkeep
+from vademecum.services.runtime.request_priority import Foreground
+from vademecum.services.search.document_search import Searcher
+from vademecum.services.search.hybrid_search import Seeker
+from vademecum.services.search.indexing import BlocksOfDocuments, Indexer, Indexes
+from vademecum.services.sync.stream import Hub, StreamBounds
+from vademecum.settings import Settings
+
+_log = structlog.get_logger("vademecum")
+
+
+def say_repaired(notice: str) -> None:
+    """Somebody's log was damaged and cut: an operator must hear of it."""
+    _log.warning("log repaired", detail=notice)
+
+
+def migrations_folder() -> Path:
+    """Inside the installed package, or at the top of a checkout."""
+    packaged = Path(__file__).parents[2] / "migrations"
+    return packaged if packaged.is_dir() else Path(__file__).parents[4] / "migrations"
+
+
+def open_users(
+    settings: Settings,
+    instance: Instance,
+    migrations: Path,
+    registry: Registry,
+    accounts: Accounts,
+    clock: Callable[[], str],
+    backstage: Backstage,
+) -> Users:
+    """All users' files, without what a crash left half-made."""
+    records = migrate.load(migrations)
+    template = settings.data / f".template-{records[-1].checksum[:12]}.duckdb"
+    files = Files(instance, tuple(registry), records, template)
+    files.prepare()
+    told = backstage.on_commit, say_repaired, backstage.on_erasure_due, backstage.on_new_epoch
+    bounds = settings.attached_max, settings.attached_rows_max
+    fences = Fences(settings.data, lambda id_: user_folder(settings.data, id_) / RECORDS, accounts.name_of)
+    fences.on_fence = backstage.on_fence
+    users = Users(
+        settings.data,
+        files,
+        registry,
+        accounts.knows,
+        clock,
+        *told,
+        fences,
+        *bounds,
+        extracts=settings.extracts,
+    )
+    users.sweep()
+    return users
+
+
+def open_accounts(settings: Settings, instance: Instance, migrations: Path) -> Accounts:
+    path = settings.data / "accounts.duckdb"
+    if not path.exists() and (lost := without_accounts(settings.data)):
+        raise Broken(lost)
+    return Accounts.open(instance, path, migrations / "accounts", migrations, say_repaired)
+
+
+@asynccontextmanager
+async def open_worker(
+    settings: Settings,
+    accounts: Accounts,
+    users: Users,
+    known: Memories,
+    places: QuestionPlaces,
+    clock: Callable[[], str],
+    backstage: Backstage,
+    *,
+    works: bool,
+) -> AsyncIterator[Summaries]:
+    """Who does the jobs that need a language model, if there is one, and if this process `works` at them."""
+
+    def again(user_id: str, delay_s: float) -> None:
+        backstage.ask("work", user_id, delay_s)
+
+    def limits(user_id: str) -> Limits:
+        return settings.tiers[accounts.accounts[user_id].tier]
+
+    longest_s = settings.assistant_whole_s
+    endpoint = endpoint_of(settings, settings.extraction_model)
+    summaries = Summaries(users, endpoint, limits, longest_s, places, again)
+    doers: dict[Kind, Doer] = {}
+    if endpoint is not None:
+        extraction = Extraction(users, endpoint, limits, known, longest_s)
+        doers = {"extract": extraction.work, "summarise": summaries.work}
+    worker = Worker(users, doers, settings.extraction_daily, clock, again, lambda: backstage.closing)
+    idle = not (doers and works)
+    backstage.add("work", worker.work, parallel=2, idle=idle)
+    try:
+        yield summaries
+    finally:
+        if endpoint is not None:
+            await endpoint.close()
+
+
+def open_inference(
+    settings: Settings, knows: Callable[[str], bool], foreground: Foreground
+) -> tuple[ModelPlan | None, Inference]:
+    """The model, and the change of it that a stop has cut off."""
+    plan, behind, swapping = model_change.resume(settings)
+    before = settings.model_folder(plan.before) if plan is not None else None
+    return plan, Inference(settings, before, filter(knows, behind), filter(knows, swapping), foreground.alone)
+
+
+def open_recall(
+    settings: Settings,
+    users: Users,
+    inference: Inference,
+    cache: MatrixCache,
+    knows: Callable[[str], bool],
+    backstage: Backstage,
+    foreground: Foreground,
+    clock: Callable[[], str],
+) -> Recall:
+    """The search of memory, its index, and its jobs: one for the words of new rows, one for their vectors."""
+    indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows, foreground)
+    indexer = Indexer(users, indexes, Memory(indexes), lambda user_id: True, foreground)
+    vectoriser = Vectoriser(users, indexes, indexer, inference, partial(backstage.hurry, "recall_vectors"))
+    words = backstage.add_index("recall", vectoriser.follow, parallel=2)
+    vectors = backstage.add_index("recall_vectors", vectoriser.work)
+    wait_s = settings.search_wait_s
+    return Recall(users, indexes, indexer, Seeker(indexes, indexer, words, wait_s), vectors, wait_s, clock)
+
+
+def add_jobs(
+    backstage: Backstage,
+    settings: Settings,
+    indexer: Indexer,
+    embedding: EmbedJob,
+    reembedding: Reembedding,
+    eraser: Eraser,
+) -> UserQueue:
+    """What follows a commit of documents. Returns the job of their index, for which a search waits."""
+    index_job = backstage.add_index("index", indexer.work, parallel=2)
+    backstage.add("embed", embedding.work, parallel=2)
+    backstage.add("reembed", reembedding.work)
+    backstage.add("erase", eraser.work, delay_s=settings.erase_delay_s)
+    return index_job
+
+
+def open_spool(
+    settings: Settings,
+    accounts: Accounts,
+    users: Users,
+    recalling: Recall,
+    clock: Callable[[], str],
+    backstage: Backstage,
+) -> Spool:
+    """What takes up events of agents, and the job that lets old ones go."""
+    spool = Spool(settings.data, accounts, users, lambda account: settings.tiers[account.tier])
+    follow = recalling.indexer.work
+    again = partial(backstage.ask, "retain")
+    retention = Retention(users, spool, settings.observations_days, clock, follow, again)
+    backstage.add("retain", retention.work, delay_s=SOON_S)
+    return spool
+
+
+@asynccontextmanager
+async def open_parts(
+    settings: Settings,
+    registry: Registry,
+    clock: Callable[[], str] = now_iso,
+    migrations: Path | None = None,
+    works: bool = True,
+) -> AsyncIterator[Parts]:
+    """Everything a server needs, opened in order and closed in reverse. `works`: as in `create_app`."""
+    migrations = migrations or migrations_folder()
+    settings.data.mkdir(parents=True, exist_ok=True)
+    instance = Instance(deadlines=Deadlines(settings.statement_read_s, settings.statement_write_s))
+    async with AsyncExitStack() as stack:
+        stack.callback(instance.close)
+        accounts = open_accounts(settings, instance, migrations)
+        foreground, knows = Foreground(), accounts.knows
+        plan, inference = open_inference(settings, knows, foreground)
+        stack.push_async_callback(inference.close)
+        hub = Hub(StreamBounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
+        backstage = Backstage(settings, hub, inference)
+        users = open_users(settings, instance, migrations, registry, accounts, clock, backstage)
+        stack.push_async_callback(users.close)
+        cache = MatrixCache(settings.index_cache_bytes)
+        indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows, foreground)
+        stack.push_async_callback(indexes.close)
+        indexer = Indexer(users, indexes, BlocksOfDocuments(), inference.may_follow, foreground)
+        recalling = open_recall(settings, users, inference, cache, knows, backstage, foreground, clock)
+        stack.push_async_callback(recalling.indexes.close)
+        known = Memories(users, recalling, clock)
+        reembedding = Reembedding(settings, plan, users, inference, indexer, backstage.ask)
+        eraser = Eraser(settings.data, users, (indexer, recalling.indexer), reembedding.prune)
+        embedding = EmbedJob(users, inference, Teller(hub), partial(backstage.ask, "embed"))
+        index_job = add_jobs(backstage, settings, indexer, embedding, reembedding, eraser)
+        spool = open_spool(settings, accounts, users, recalling, clock, backstage)
+        questions = QuestionPlaces()
+        worker = open_worker(settings, accounts, users, known, questions, clock, backstage, works=works)
+        summaries = await stack.enter_async_context(worker)
+        backstage.start(settings.data)
+        stack.push_async_callback(backstage.close)
+        await reembedding.start()
+        await stack.enter_async_context(upkeep(users, accounts))
+        searcher = Searcher(users, Seeker(indexes, indexer, index_job, settings.search_wait_s), inference)
+        contexts = Contexts(users, searcher, Reminder(users, recalling, settings.search_wait_s), inference)
+        answers = await stack.enter_async_context(open_answers(settings, contexts, users, questions))
+        stack.callback(hub.close)
+        yield Parts(
+            settings=settings,
+            registry=registry,
+            instance=instance,
+            accounts=accounts,
+            users=users,
+            hub=hub,
+            foreground=foreground,
+            inference=inference,
+            indexes=indexes,
+            indexer=indexer,
+            backstage=backstage,
+            eraser=eraser,
+            reembedding=reembedding,
+            searcher=searcher,
+            recall=recalling,
+            contexts=contexts,
+            answers=answers,
+            summaries=summaries,
+            memories=known,
+            spool=spool,
+            local_secret=local_auth.new_secret(),
+            limiter=Limiter(settings.rates, time.monotonic),
+            places=UploadPlaces(),
+            clock=clock,
+        )

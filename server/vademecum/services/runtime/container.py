@@ -1,0 +1,66 @@
+"""The parts a running server is made of, put together by `open_parts` and handed to routes and services.
+
+Nothing here reaches a user's rows without naming the user: `users.open(user_id)` is the only door.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vademecum.engines.duckdb.account_store import Account, Accounts
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.model.schema.collections import Registry
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.accounts.rate_limiter import Limiter
+from vademecum.services.agents.spool import Spool
+from vademecum.services.chat.answer import Answers
+from vademecum.services.chat.prompt_context import Asker, Contexts
+from vademecum.services.data.erase import Eraser
+from vademecum.services.memory.recall import Recall
+from vademecum.services.memory.remember import Memories
+from vademecum.services.memory.summarize import Summaries
+from vademecum.services.models.active_model import Inference
+from vademecum.services.models.model_change import Reembedding
+from vademecum.services.runtime.background_jobs import Backstage
+from vademecum.services.runtime.concurrency_limits import UploadPlaces
+from vademecum.services.runtime.request_priority import Foreground
+from vademecum.services.search.document_search import Searcher
+from vademecum.services.search.indexing import Indexer, Indexes
+from vademecum.services.sync.stream import Hub
+from vademecum.settings import Settings
+
+
+@dataclass(slots=True)
+class Parts:
+    settings: Settings
+    registry: Registry
+    instance: Instance
+    accounts: Accounts
+    users: Users
+    hub: Hub
+    foreground: Foreground
+    inference: Inference
+    indexes: Indexes
+    indexer: Indexer
+    backstage: Backstage
+    eraser: Eraser
+    reembedding: Reembedding
+    searcher: Searcher
+    recall: Recall
+    contexts: Contexts
+    answers: Answers
+    summaries: Summaries
+    memories: Memories
+    spool: Spool
+    limiter: Limiter
+    places: UploadPlaces
+    local_secret: str
+    clock: Callable[[], str]
+
+    def limits(self, account: Account) -> Limits:
+        return self.settings.tiers[account.tier]
+
+    def asker(self, account: Account) -> Asker:
+        return Asker(account.id, account.tier, self.limits(account))

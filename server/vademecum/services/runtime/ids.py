@@ -1,0 +1,12 @@
+"""Ids of what is new here. `model/schema/uuid7` makes them; here are the clock and the chance."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from vademecum.model.schema.uuid7 import uuid7
+
+
+def new_id() -> str:
+    return uuid7(time.time_ns() // 1_000_000, secrets.token_bytes(10))

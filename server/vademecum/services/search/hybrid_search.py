@@ -1,0 +1,129 @@
+"""Seek: what an index has for a question, by words and by meaning, fused. What reads the hits back decides what counts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import TYPE_CHECKING
+
+from vademecum.engines.lance import Hit, IndexDamaged
+from vademecum.engines.onnx.errors import EmbedderClosed
+from vademecum.errors import Busy
+from vademecum.model.schema.json_values import SearchMode
+from vademecum.model.schema.vector_codec import Vectors
+from vademecum.model.text.ranking import MEANING, hybrid
+from vademecum.services.runtime.job_queue import UserQueue
+from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
+
+if TYPE_CHECKING:
+    from vademecum.engines.lance import VectorIndex
+
+ATTEMPTS = 3  # the index may be replaced while it is asked, and may be damaged as well
+Scored = list[tuple[Hit, float]]
+
+
+class Seeker:
+    """One kind of index. `job` brings it up to the records; a question waits for that, at most `wait_s`."""
+
+    def __init__(self, indexes: Indexes, indexer: Indexer, job: UserQueue, wait_s: float) -> None:
+        self._indexes = indexes
+        self._indexer = indexer
+        self._job = job
+        self._wait_s = wait_s
+
+    async def seek(
+        self,
+        user_id: str,
+        query: str,
+        ids: Collection[str],
+        depth: int,
+        mode: SearchMode,
+        at: tuple[str, int],
+        weight: float = MEANING,
+        marks: str = "",
+    ) -> tuple[Scored, int]:
+        """The best hits within `ids`, and up to which seq the index had surely read: `at`, the epoch and seq of the
+        question, or less if it is late. `marks`: words that are looked for beside the question's. Raises Busy."""
+        return await self._ask(
+            user_id, at, lambda: self._hits(user_id, query, marks, ids, depth, mode, weight)
+        )
+
+    async def alike(
+        self, user_id: str, text: str, ids: Collection[str], depth: int, at: tuple[str, int]
+    ) -> tuple[Scored, int]:
+        """As `seek`, by meaning alone: what says the same as `text`, as two passages are compared."""
+        return await self._ask(user_id, at, lambda: self._alike(user_id, text, ids, depth))
+
+    async def _ask(
+        self, user_id: str, at: tuple[str, int], work: Callable[[], Awaitable[Scored]]
+    ) -> tuple[Scored, int]:
+        seq = await self._wait(user_id, *at)
+        for _ in range(ATTEMPTS):
+            try:
+                return await work(), seq
+            except IndexDamaged:  # it was emptied; it is rebuilt from the records
+                seq = await self._wait(user_id, *at)
+            except (IndexReplaced, EmbedderClosed):  # the model was changed meanwhile
+                continue
+        raise Busy("The search index is being made anew. Try again in a second.", retry_after_s=1)
+
+    async def _wait(self, user_id: str, epoch: str, seq: int) -> int:
+        """Wait, bounded, until the index has what was committed before the question. Returns how far it has surely come."""
+        its_epoch, its_seq = await self._indexes.read(user_id, lambda index: index.checkpoint)
+        reached = its_seq if its_epoch == epoch else 0
+        if reached >= seq:
+            return reached
+        self._indexer.forget(user_id)  # it may have been begun anew
+        self._job.hurry(user_id)
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._indexer.wait_for(user_id, epoch, seq)
+        except TimeoutError:
+            return reached
+        return seq
+
+    async def _hits(
+        self,
+        user_id: str,
+        query: str,
+        marks: str,
+        ids: Collection[str],
+        depth: int,
+        mode: SearchMode,
+        weight: float,
+    ) -> Scored:
+        embedder = await self._indexes.embedder(user_id)
+        meaning: list[Hit] = []
+        words: list[Hit] = []
+        if mode != "words" and embedder is not None and query.strip():
+            vector, model = await embedder.query(query), embedder.model
+            meaning = await self._indexes.read(
+                user_id, lambda index: _nearest(index, model, vector, ids, depth)
+            )
+        if mode != "meaning":
+            wanted = f"{query} {marks}"
+            words = await self._indexes.read(user_id, lambda index: index.words(wanted, ids, depth))
+        if mode == "meaning":
+            return [(hit, hit.score) for hit in meaning]
+        if mode == "words":
+            return [(hit, hit.score) for hit in words]
+        by_place = {hit.place: hit for hit in (*meaning, *words)}
+        fused = hybrid(
+            [(h.place, h.score) for h in words], [(h.place, h.score) for h in meaning], depth, weight
+        )
+        return [(by_place[place], score) for place, score in fused]
+
+    async def _alike(self, user_id: str, text: str, ids: Collection[str], depth: int) -> Scored:
+        embedder = await self._indexes.embedder(user_id)
+        if embedder is None:
+            return []
+        vector, model = await embedder.statement(text), embedder.model
+        hits = await self._indexes.read(user_id, lambda index: _nearest(index, model, vector, ids, depth))
+        return [(hit, hit.score) for hit in hits]
+
+
+def _nearest(index: VectorIndex, model: str, vector: Vectors, ids: Collection[str], depth: int) -> list[Hit]:
+    """Raises IndexReplaced: vectors of two models are never compared."""
+    if index.model != model:
+        raise IndexReplaced
+    return index.meaning(vector, ids, depth)

@@ -1,0 +1,394 @@
+"""Index: the search index reads the user's one sequence as any device does, and writes what it learned to Lance.
+
+A replica: it may be late, and is rebuilt when its folder is gone or belongs to another epoch or model. Search reads
+back through the records, so a late index can miss but cannot leak.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from vademecum.engines import lance
+from vademecum.engines.duckdb.paths import user_folder
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.engines.lance import Block, Chunk, IndexDamaged, MatrixCache, Pace
+from vademecum.errors import Broken, NotFound
+from vademecum.model.schema import vector_codec
+from vademecum.model.schema.collections import Json
+from vademecum.services.runtime.request_priority import Foreground
+
+if TYPE_CHECKING:
+    from vademecum.engines.lance import VectorIndex
+    from vademecum.engines.onnx.embedder import Embedder
+
+T = TypeVar("T")
+COLLECTION = "vectorEmbeddings"
+PAGE = 50  # rows read and written at a time
+OPEN_MAX = 64
+WRITERS = 4  # threads: who writes may rest (services/runtime/request_priority), which must not take one from a request
+
+
+class Serving(Protocol):
+    """The model whose vectors an index of this user holds; None: words only. Raises Busy if it is not open in time."""
+
+    async def __call__(self, user_id: str, patience_s: float | None = None, /) -> Embedder | None: ...
+
+
+class IndexReplaced(Exception):
+    """The index is now one of another model. A question's vector has to be made anew for it."""
+
+
+@dataclass(slots=True)
+class _Open:
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    index: VectorIndex | None = None
+    users: int = 0
+
+
+class Indexes:
+    """Users' open indexes of one kind, in the folder `name` of each, at most a bound. All calls run in threads; one
+    writer at a time a user. `cache` may be shared with another kind's."""
+
+    def __init__(
+        self,
+        data: Path,
+        name: str,
+        cache: MatrixCache,
+        embedder: Serving,
+        knows: Callable[[str], bool],
+        foreground: Foreground,
+    ) -> None:
+        self._data = data
+        self._name = name
+        self._cache = cache
+        self.embedder = embedder
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._knows = knows
+        self._foreground = foreground
+        self._working: set[asyncio.Future[Any]] = set()
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix=f"index {name}")
+
+    def _folder(self, user_id: str) -> Path:
+        return user_folder(self._data, user_id) / self._name
+
+    @asynccontextmanager
+    async def _entry(self, user_id: str) -> AsyncIterator[_Open]:
+        self._check(user_id)
+        entry = self._open.setdefault(user_id, _Open())
+        self._open.move_to_end(user_id)
+        entry.users += 1
+        try:
+            yield entry
+        finally:
+            entry.users -= 1
+            self._shed()
+
+    def _check(self, user_id: str) -> None:
+        if not self._knows(user_id):
+            raise NotFound("There is no such account.")
+
+    def _shed(self) -> None:
+        for user_id in list(self._open):
+            if len(self._open) <= OPEN_MAX:
+                return
+            entry = self._open[user_id]
+            if entry.users == 0:
+                del self._open[user_id]
+                if entry.index is not None:
+                    entry.index.close()
+
+    async def read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        """Raises IndexReplaced when another model's index took its place meanwhile: ask again."""
+        return await self._whole(self._read(user_id, work))
+
+    async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        return await self._whole(self._write(user_id, work))
+
+    async def adopt(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
+        """The index in `folder` takes the place of the user's; `then` is called when no other can be opened any more
+        and this one not yet."""
+        await self._whole(self._adopt(user_id, folder, then))
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        """Not cut off half-way, even if the caller gives up: the next writer waits until this one is really done, and no
+        index is closed while it is read."""
+        task = asyncio.ensure_future(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return await asyncio.shield(task)
+
+    async def _read(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        async with self._entry(user_id) as entry:
+            index = await self._ensure(user_id, entry)
+            try:
+                return await asyncio.to_thread(work, index)
+            except RuntimeError as error:
+                if entry.index is index:
+                    raise
+                raise IndexReplaced from error
+
+    async def _adopt(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
+        async with self._entry(user_id) as entry:
+            old = await self._ensure(user_id, entry)
+            async with entry.writing:
+                self._check(user_id)
+                entry.index = None
+                then()
+                await asyncio.to_thread(old.drop)
+                await asyncio.to_thread(folder.rename, self._folder(user_id))
+
+    async def _write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
+        async with self._entry(user_id) as entry:
+            while True:
+                index = await self._ensure(user_id, entry)
+                async with entry.writing:
+                    self._check(user_id)
+                    if entry.index is index:  # else another model's has taken its place
+                        return await self.in_writer(partial(work, index))
+
+    async def in_writer(self, work: Callable[[], T]) -> T:
+        """The work, in a thread of those that write."""
+        return await asyncio.get_running_loop().run_in_executor(self._writers, work)
+
+    async def _ensure(self, user_id: str, entry: _Open) -> VectorIndex:
+        """The user's index, opened if it is not open yet for the model that serves the user."""
+        embedder = await self.embedder(user_id)
+        index = entry.index
+        if index is not None and index.model == (embedder.model if embedder is not None else None):
+            return index
+        async with self._foreground.ahead(entry.writing):
+            embedder = await self.embedder(user_id)
+            model, dims = (embedder.model, embedder.dims) if embedder is not None else (None, None)
+            if entry.index is not None and entry.index.model != model:
+                entry.index.close()
+                entry.index = None
+            if entry.index is None:
+                entry.index = await asyncio.to_thread(
+                    lambda: lance.VectorIndex.open(self._folder(user_id), model, dims, cache=self._cache)
+                )
+            return entry.index
+
+    async def drop(self, user_id: str) -> None:
+        """Remove the user's index from the disk; it is begun anew when there is something to index."""
+        await self.write(user_id, lambda index: index.reset())
+
+    async def remove(self, user_id: str) -> None:
+        """As `drop`, for good: the account has left, and is not known any more."""
+        entry = self._open.pop(user_id, None)
+        if entry is not None:
+            async with self._foreground.ahead(entry.writing):
+                if entry.index is not None:
+                    await asyncio.to_thread(entry.index.drop)
+
+    async def close(self) -> None:
+        """Waits for the work whose callers have given up."""
+        await asyncio.gather(*self._working, return_exceptions=True)
+        for entry in self._open.values():
+            if entry.index is not None:
+                entry.index.close()
+        self._open.clear()
+        self._writers.shutdown()
+
+
+class Page(NamedTuple):
+    """The next rows (key and JSON, as they are now), up to which `seq` they are, and whether there are more."""
+
+    rows: list[tuple[str, bytes]]
+    upto: int
+    more: bool
+
+
+class Source(Protocol):
+    """What an index is made of."""
+
+    async def page(self, store: UserStore, after: int) -> Page: ...
+
+    def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
+        """The blocks that these rows are now, and the ids of those that are gone. Pure; runs in a thread."""
+        ...
+
+
+class Indexer:
+    """Brings a user's index up to the records. `caught_up` lets a search wait for what was just pushed.
+
+    `may_follow`: not while the rows are given the vectors of another model, which the index could not keep."""
+
+    def __init__(
+        self,
+        users: Users,
+        indexes: Indexes,
+        source: Source,
+        may_follow: Callable[[str], bool],
+        foreground: Foreground,
+    ) -> None:
+        self._users = users
+        self._indexes = indexes
+        self._source = source
+        self.foreground = foreground
+        self._may_follow = may_follow
+        self._seen: dict[str, tuple[str, int]] = {}  # user -> epoch and seq that the index has surely read
+        self._progress = asyncio.Condition()
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def work(self, user_id: str) -> None:
+        """Read on from the checkpoint until there is nothing new."""
+        done = False
+        while not done:
+            async with self._turns[user_id]:
+                done = not self._may_follow(user_id) or await self._step(user_id)
+
+    async def erase(self, user_id: str) -> None:
+        """Read on, then see to it that no byte of what is gone is left in the index."""
+        with self.foreground.waiting():  # it was promised within a minute
+            await self.work(user_id)
+            await self._indexes.write(user_id, lambda index: index.erase())
+
+    async def amend(self, user_id: str, model: str, choose: Callable[[UserStore], list[Block]]) -> None:
+        """Replace blocks that the index has, beside the sequence. `choose` is asked while no step is under way: what is
+        alive then dies, if it does, in a step that comes after."""
+        async with self._turns[user_id]:
+            async with self._users.open(user_id) as store:
+                epoch, blocks = store.epoch, choose(store)
+            politely = self.foreground.politely
+            await self._indexes.write(user_id, lambda index: _amend(index, model, epoch, blocks, politely))
+
+    async def renew(
+        self,
+        user_id: str,
+        swap: Callable[[], Awaitable[bool]],
+        new: VectorIndex,
+        folder: Path,
+        then: Callable[[], None],
+    ) -> bool:
+        """Change the vectors of the rows (`swap`) and the index with them. Until `new` is whole the old one serves, as
+        it was: it would lose the vectors it no longer finds in the rows. False when `swap` has changed nothing."""
+        async with self._turns[user_id]:
+            if not await swap():
+                return False
+            seen = await self._build(user_id, new)
+            await self._indexes.adopt(user_id, folder, then)
+            await self._note(user_id, seen)
+        return True
+
+    async def _build(self, user_id: str, index: VectorIndex) -> tuple[str, int]:
+        """Index all rows there are; returns the checkpoint. `index` is closed."""
+        async with self._users.open(user_id) as store:
+            epoch = store.epoch
+        after, more = 0, True
+        while more:
+            async with self._users.open(user_id) as store:
+                if store.epoch != epoch:
+                    raise Broken("The records were restored while they were being indexed.")
+                rows, after, more = await self._source.page(store, after)
+            await self._indexes.in_writer(partial(self._apply, index, rows, (epoch, after)))
+        index.close()
+        return epoch, after
+
+    async def drop(self, user_id: str) -> None:
+        """Remove the user's index. A step that has read rows by now is over first: it cannot bring them back."""
+        with self.foreground.waiting():
+            async with self._turns[user_id]:
+                await self._indexes.drop(user_id)
+                self.forget(user_id)
+
+    async def _step(self, user_id: str) -> bool:
+        epoch, after = await self._indexes.read(user_id, lambda index: index.checkpoint)
+        async with self._users.open(user_id) as store:
+            if epoch and epoch != store.epoch:
+                await self._indexes.write(user_id, lambda index: index.reset())
+                after = 0
+            epoch = store.epoch
+            rows, seq, more = await self._source.page(store, after)
+
+        def go_on(index: VectorIndex) -> bool:
+            """False when the index has not read up to `after`: it has just been begun anew, for another model."""
+            if index.checkpoint[1] != after:
+                return False
+            self._apply(index, rows, (epoch, seq))
+            return True
+
+        try:
+            if (rows or seq != after) and not await self._indexes.write(user_id, go_on):
+                return False
+        except IndexDamaged:
+            return False
+        await self._note(user_id, (epoch, seq))
+        return not more
+
+    def _apply(self, index: VectorIndex, rows: list[tuple[str, bytes]], checkpoint: tuple[str, int]) -> None:
+        politely = self.foreground.politely
+        blocks, gone = self._source.blocks(politely(rows), index.model)
+        index.apply(blocks, gone, [], checkpoint, pace=politely)
+        index.optimise()
+
+    async def _note(self, user_id: str, seen: tuple[str, int]) -> None:
+        self._seen[user_id] = seen
+        async with self._progress:
+            self._progress.notify_all()
+
+    def has(self, user_id: str, epoch: str, seq: int) -> bool:
+        seen = self._seen.get(user_id)
+        return seen is not None and seen[0] == epoch and seen[1] >= seq
+
+    async def wait_for(self, user_id: str, epoch: str, seq: int) -> None:
+        """Returns when the index has read that far."""
+        async with self._progress:
+            with self.foreground.waiting():
+                await self._progress.wait_for(lambda: self.has(user_id, epoch, seq))
+
+    def forget(self, user_id: str) -> None:
+        self._seen.pop(user_id, None)
+
+
+def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block], pace: Pace) -> None:
+    """Nothing if the index has been begun anew meanwhile: it will hear of these blocks again."""
+    if blocks and index.model == model and index.checkpoint[0] == epoch:
+        index.apply(blocks, [], [], index.checkpoint, pace)
+        index.optimise()
+
+
+class BlocksOfDocuments:
+    """The source of the document index."""
+
+    async def page(self, store: UserStore, after: int) -> Page:
+        latest = store.seq
+        entries = store.after(COLLECTION, after, PAGE)
+        bodies = await store.bodies([key for _, key in entries])
+        more = len(entries) == PAGE
+        return Page([(key, bodies[key]) for _, key in entries], entries[-1][0] if more else latest, more)
+
+    def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
+        blocks: list[Block] = []
+        gone: list[str] = []
+        for _, body in rows:
+            row: Json = msgspec.json.decode(body)
+            if row.get("_deleted"):
+                gone.append(row["id"])
+            else:
+                blocks.append(_block(row, model))
+        return blocks, gone
+
+
+def _block(row: Json, model: str | None) -> Block:
+    """A block as the index takes it. Vectors of another model, or damaged ones, are left out: words still find it."""
+    matrix = None
+    if row["embedding"] is not None and row["model"] == model:
+        try:
+            matrix = vector_codec.decode(row["embedding"], row["dims"])
+        except ValueError:
+            matrix = None
+    chunks = [Chunk(c["index"], c.get("page"), c.get("section"), c["text"]) for c in row["chunks"]]
+    if matrix is not None and len(matrix) != len(chunks):
+        matrix = None
+    return Block(row["id"], row["documentId"], row["block"], chunks, matrix)

@@ -1,0 +1,127 @@
+"""Pages of rows, newest first: a page goes on where the one before ended, whatever was written in between."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable, Iterable
+from weakref import WeakKeyDictionary
+
+import msgspec
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.errors import BadRequest
+from vademecum.services.sync.batches import portions
+
+PAGE_BYTES = 8 * 2**20  # a thousand rows may have a gigabyte: a page of large ones is shorter than asked for
+Place = tuple[str, str]  # createdAt and id: the order of every list
+
+
+class Card(msgspec.Struct, frozen=True, rename="camel"):
+    """What rows are sorted and picked by."""
+
+    id: str
+    created_at: str
+    type: str = ""
+    superseded_by: str | None = None
+    kind: str = ""
+    path: str = ""
+    agent_session: str = ""
+    pinned: bool = False
+    updated_at: str = ""
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What is asked for: at most `limit` rows that come after the place `before`, or from the newest on."""
+
+    limit: int
+    before: Place | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Rows as they are stored. `next` is the cursor of the next page, None at the end."""
+
+    rows: list[bytes]
+    next: str | None
+
+
+Cards = dict[str, tuple[int, Card]]  # by key, each with the `seq` of its row when it was read
+
+_card = msgspec.json.Decoder(Card)
+# As long as a user's file is open. Of rows that died meanwhile it has no more than their tombstones have.
+_known: WeakKeyDictionary[UserStore, Cards] = WeakKeyDictionary()
+_place: msgspec.json.Decoder[Place] = msgspec.json.Decoder(Place)
+
+
+def window_from(limit: int, cursor: str) -> Window:
+    """Raises BadRequest."""
+    return Window(limit, _read_cursor(cursor) if cursor else None)
+
+
+def _read_cursor(cursor: str) -> Place:
+    try:
+        return _place.decode(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    except (ValueError, msgspec.DecodeError) as error:
+        raise BadRequest("`cursor` must be the `next` of an earlier page, or empty to begin.") from error
+
+
+def _cursor(place: Place) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode()
+
+
+async def newest(
+    store: UserStore, keys: Iterable[str], asked: Window, fits: Callable[[Card], bool] = lambda _: True
+) -> Page:
+    """Of the rows `keys`, all of one collection, those that fit and lie in the window."""
+    cards = await cards_of(store, list(keys))
+    found = await asyncio.to_thread(_places, cards, asked, fits)
+    page = found[: fitting(store, [key for _, key in found[: asked.limit]])]
+    bodies = await store.bodies([key for _, key in page])
+    rows = [bodies[key] for _, key in page if key in bodies and store.live(key)]
+    return Page(rows, _cursor(page[-1][0]) if len(page) < len(found) else None)
+
+
+async def sorted_places(store: UserStore, keys: list[str]) -> list[str]:
+    """The rows `keys` in the order of their time, the oldest first."""
+    cards = await cards_of(store, keys)
+    return sorted(cards, key=lambda key: (cards[key].created_at, cards[key].id))
+
+
+async def cards_of(store: UserStore, keys: list[str]) -> dict[str, Card]:
+    """The cards of the rows `keys`. Only rows that have changed since they were listed last are read."""
+    known = _known.setdefault(store, {})
+    unknown = await asyncio.to_thread(_unknown, store, known, keys)
+    async for portion in portions(store, unknown):
+        cards = await asyncio.to_thread(
+            lambda rows: [(key, _card.decode(body)) for key, body in rows], portion
+        )
+        # A row that was written since `unknown` was made has a later `seq`, and is read again.
+        known |= {key: (unknown[key], card) for key, card in cards}
+    return await asyncio.to_thread(lambda: {key: known[key][1] for key in keys if key in known})
+
+
+def _unknown(store: UserStore, known: Cards, keys: list[str]) -> dict[str, int]:
+    """The rows whose cards must be read, with their `seq`, in its order: what was written together is read together,
+    and each pack once, not once a portion."""
+    heads = store.heads.rows
+    seqs = {key: heads[key].seq for key in keys if key in heads}
+    unknown = [key for key, seq in seqs.items() if key not in known or known[key][0] != seq]
+    return {key: seqs[key] for key in sorted(unknown, key=seqs.__getitem__)}
+
+
+def _places(cards: dict[str, Card], asked: Window, fits: Callable[[Card], bool]) -> list[tuple[Place, str]]:
+    placed = (((card.created_at, card.id), key) for key, card in cards.items() if fits(card))
+    return sorted(
+        ((place, key) for place, key in placed if asked.before is None or place < asked.before), reverse=True
+    )
+
+
+def fitting(store: UserStore, keys: list[str]) -> int:
+    """How many of the rows fit into a page: at least one."""
+    size = 0
+    for count, key in enumerate(keys):
+        head = store.heads.rows.get(key)
+        size += head.size if head is not None else 0
+        if count and size > PAGE_BYTES:
+            return count
+    return len(keys)

@@ -1,0 +1,103 @@
+"""Pull: the latest state of a collection's rows after a checkpoint, tombstones included, in the order of `seq`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.engines.duckdb.user_stores import Users
+from vademecum.errors import BadRequest, OtherEpoch
+from vademecum.services.sync.batches import PORTION_BYTES, cut
+
+START_FROM_ZERO = (
+    "Nothing on the device is lost. Keep its rows, drop the checkpoints of all collections (with RxDB: start each "
+    "replication under a new `replicationIdentifier`), pull from `lwt=0` without `id`, and push every row that the device "
+    "holds. Send the row as this pull brought it as `assumedMasterState` once the device has merged both; without one, "
+    "the server unites a row that it restored with the one that is pushed. Send `epoch` of this answer as `?epoch=`."
+)
+
+
+class RolledBack(Exception):
+    """A checkpoint proves that the records are older than what this server gave out in `epoch`."""
+
+    def __init__(self, epoch: str) -> None:
+        super().__init__(epoch)
+        self.epoch = epoch
+
+
+async def pull(
+    users: Users, user_id: str, collection: str, lwt: int, checkpoint_id: str, limit: int
+) -> bytes | AsyncIterator[bytes]:
+    """The page as JSON (see `envelope`). Shorter than `limit` means that this is the end.
+
+    A large one comes in pieces: 1,000 rows may have hundreds of megabytes.
+    Raises RolledBack, or OtherEpoch for a checkpoint that this server cannot have given out.
+    """
+    if lwt < 0:
+        raise BadRequest("`lwt` must be 0 or a checkpoint's.")
+    async with users.open(user_id) as store:
+        check_epoch(store, checkpoint_id)
+        if store.proves_rollback(lwt, checkpoint_id):
+            raise RolledBack(store.epoch)
+        if lwt > store.seq:
+            if checkpoint_id:
+                if (
+                    checkpoint_id == store.epoch
+                ):  # as clients hold it that synced before checkpoints were signed
+                    users.unsigned_ahead[user_id] = users.unsigned_ahead.get(user_id, 0) + 1
+                raise OtherEpoch(
+                    f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
+                )
+            return envelope(store, [], store.seq)
+        entries = store.after(collection, lwt, limit)
+        keys, seq = [key for _, key in entries], entries[-1][0] if entries else lwt
+        if sum(store.heads.rows[key].size for key in keys) > PORTION_BYTES:
+            return _pieces(users, user_id, list(cut(store, keys)), _closing(store, seq), store.epoch)
+        found = await store.bodies(keys)
+        return envelope(store, [found[key] for key in keys], seq)
+
+
+async def _pieces(
+    users: Users, user_id: str, portions: list[list[str]], closing: bytes, epoch: str
+) -> AsyncIterator[bytes]:
+    """Between two pieces nobody holds the user's file, however slowly the client reads. A restore in between ends the
+    answer before its end, and the client asks again."""
+    yield _opening(None)
+    for number, keys in enumerate(portions):
+        async with users.open(user_id) as store:
+            check_epoch(store, epoch)
+            found = await store.bodies(keys)
+        yield (b"," if number else b"") + b",".join([found[key] for key in keys])
+    yield closing
+
+
+def check_epoch(store: UserStore, checkpoint_id: str) -> None:
+    """Refuse a checkpoint of an earlier epoch. Only the part before the dot counts. Raises OtherEpoch."""
+    epoch = checkpoint_id.partition(".")[0]
+    if checkpoint_id and epoch != store.epoch:
+        raise OtherEpoch(
+            f"This server was restored from a backup since this device last synced. {START_FROM_ZERO}",
+            epoch=store.epoch,
+        )
+
+
+def envelope(store: UserStore, bodies: list[bytes], seq: int, collection: str | None = None) -> bytes:
+    """{"documents": [...], "checkpoint": {...}}; bodies are stored JSON and are joined as they are.
+
+    `forgottenAt` stands beside them after a "forget everything": rows that were refused have no tombstone here that
+    could tell a device to drop them.
+    """
+    return _opening(collection) + b",".join(bodies) + _closing(store, seq)
+
+
+def _opening(collection: str | None) -> bytes:
+    named = b'"collection":' + msgspec.json.encode(collection) + b"," if collection is not None else b""
+    return b"{" + named + b'"documents":['
+
+
+def _closing(store: UserStore, seq: int) -> bytes:
+    checkpoint = b'],"checkpoint":' + msgspec.json.encode({"lwt": seq, "id": store.checkpoint_id(seq)})
+    forgotten = b',"forgottenAt":' + msgspec.json.encode(store.forgotten_at) if store.forgotten_at else b""
+    return checkpoint + forgotten + b"}"

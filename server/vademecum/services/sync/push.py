@@ -1,0 +1,221 @@
+"""Push: a device's batch of rows becomes what the rules allow. Deletes first, then the rest in the order sent.
+
+Never all or nothing: a refused row comes back marked and the others go on, so no row can block a device's queue.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+
+from vademecum.model.memory import job_triggers
+from vademecum.model.schema.collections import Collection, Json, Links, links
+from vademecum.model.schema.derived_ids import entity_id, joined_notes
+from vademecum.model.sync import cascade
+from vademecum.model.sync.conflict_rules import (
+    Circumstances,
+    Stored,
+    Verdict,
+    decide,
+    marked,
+    repeats_mark,
+    without_mark,
+)
+from vademecum.model.sync.quotas import Limits, has_free_tombstone, refusal
+from vademecum.model.sync.transaction import WAITING, Draft, Head
+from vademecum.services.sync.push_decoding import Incoming
+
+ENTITIES = "entities"
+PROJECT = "projectId"
+
+
+def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Limits) -> list[Json]:
+    """Judge the whole batch. Returns the rows that did not become what was sent, in the order sent."""
+    draft.prefetch([incoming.key for incoming in batch])
+    # What is here already has been looked at, or will be, for what it says here.
+    imported = [i.key for i in batch if i.imported and draft.head(i.key) is None]
+    deletes = [incoming for incoming in batch if incoming.deletes]
+    if deletes:
+        _delete(draft, deletes)
+        batch = [incoming for incoming in batch if not incoming.deletes]
+    judge = _Judge(draft, collection, limits)
+    answers = [judge.answer(incoming) for incoming in batch]
+    job_triggers.know(draft, imported)
+    return [answer for answer in answers if answer is not None]
+
+
+def _delete(draft: Draft, deletes: list[Incoming]) -> None:
+    """Always accepted. Of an unknown row it is only remembered while tombstones are free, or a client could fill the
+    disk with ids it made up. What is given up then: should the row itself come later, it is taken for a new one.
+    """
+    dead: list[str] = []
+    for incoming in deletes:
+        head = draft.head(incoming.key)
+        if head is None and incoming.has_id and has_free_tombstone(draft.tombstones):
+            draft.bury(incoming.key, incoming.row)
+        elif head is not None and not head.deleted:
+            draft.bury(incoming.key, draft.row(incoming.key))
+        else:
+            continue
+        dead.append(incoming.key)
+    cascade.bereave(draft, dead)
+
+
+class _Judge:
+    """What becomes of the live rows of one push. `about`: what all of them are decided by."""
+
+    def __init__(self, draft: Draft, collection: Collection, limits: Limits) -> None:
+        self._draft = draft
+        self._collection = collection
+        self._limits = limits
+        self._names_projects = PROJECT in collection.parents or any(
+            reference.field == PROJECT for reference in collection.references
+        )
+        healed = partial(cascade.healed, draft, collection)
+        self._about = Circumstances(draft.life, healed, draft.forgotten_at, draft.now)
+
+    def answer(self, sent: Incoming) -> Json | None:
+        """What the device is told of a row; None when it became what was sent."""
+        incoming = self._brought_along(sent) if self._names_projects else sent
+        if incoming.key != sent.key:
+            return self._received_elsewhere(sent, incoming)
+        answer = self._judged(incoming)
+        if answer is None and incoming.altered and not repeats_mark(sent.row, sent.assumed):
+            return self._draft.row(sent.key)
+        return answer
+
+    def _brought_along(self, sent: Incoming) -> Incoming:
+        """As the device would have sent it, had it known which projects are a part of others now."""
+        draft = self._draft
+        into = cascade.merged_into(draft, sent.row) if sent.problem is None else None
+        before = cascade.merged_into(draft, sent.assumed) if sent.assumed is not None else None
+        if into is None and before is None:
+            return sent
+        row, assumed, key = sent.row, sent.assumed, sent.key
+        if assumed is not None and before is not None:
+            assumed = {**assumed, PROJECT: before}
+        if into is not None:
+            row = {**row, PROJECT: into}
+        if into is not None and self._collection.name == ENTITIES:  # whose id says its project
+            row["id"] = entity_id(into, row["type"], row["name"])
+            key = f"{ENTITIES}/{row['id']}"
+        return Incoming(
+            key,
+            row,
+            msgspec.json.encode(row),
+            assumed,
+            sent.problem,
+            altered=into is not None or sent.altered,
+        )
+
+    def _received_elsewhere(self, sent: Incoming, incoming: Incoming) -> Json | None:
+        """An entity joins the one of its name, if that was not deleted, and is gone where the device has it."""
+        if repeats_mark(sent.row, sent.assumed):
+            return None
+        draft = self._draft
+        head = draft.head(incoming.key)
+        stored = _stored(draft, incoming.key, head)
+        is_forgotten = sent.row["createdAt"] < draft.forgotten_at
+        if not is_forgotten and (stored is None or not stored.deleted):
+            known = stored.row if stored is not None else without_mark(incoming.row)
+            before = (sent.assumed or {}).get("notes")
+            row = {**known, "notes": joined_notes(known.get("notes"), incoming.row.get("notes"), before)}
+            row = {name: value for name, value in row.items() if value is not None}
+            joined = Incoming(incoming.key, row, msgspec.json.encode(row), None, None)
+            named = links(self._collection, row)
+            no = self._store(joined, Verdict("store", row), named, head, stored)
+            if no is not None and "syncError" in no:
+                return {**sent.row, "syncError": no["syncError"]}
+        if draft.life(sent.key) != "dead":
+            draft.bury(sent.key, sent.row)
+            cascade.bereave(draft, [sent.key])
+        return draft.row(sent.key)
+
+    def _judged(self, incoming: Incoming) -> Json | None:
+        collection, draft = self._collection, self._draft
+        head = draft.head(incoming.key)
+        stored = _stored(draft, incoming.key, head)
+        named = links(collection, incoming.row) if incoming.problem is None else ((), ())
+        verdict = decide(
+            collection, incoming.row, incoming.assumed, stored, named[0], incoming.problem, self._about
+        )
+        if verdict.kind == "refuse":
+            return marked(incoming.row, verdict.code, verdict.message, draft.now, verdict.base)
+        if verdict.kind == "answer":
+            return verdict.row
+        return self._store(incoming, verdict, named, head, stored)
+
+    def _store(
+        self, incoming: Incoming, verdict: Verdict, named: Links, head: Head | None, stored: Stored | None
+    ) -> Json | None:
+        """`named`: what the row as it was sent names. `head` and `stored`: of the row that is here."""
+        assert verdict.row is not None
+        collection, draft, key = self._collection, self._draft, incoming.key
+        row = cascade.healed(draft, collection, _thawed(collection, verdict.row, stored))
+        body = incoming.body
+        if row is not incoming.row:
+            body, named = msgspec.json.encode(row), links(collection, row)
+            if (problem := _misfit(collection, row)) is not None:
+                return marked(incoming.row, "INVALID", problem, draft.now, None)
+        lives = [draft.life(parent) for parent in named[0]]
+        no = self._refused(key, row, body, named, stored)
+        if no is not None:
+            # As it was sent; or merged, so that the next edit does not undo what others did and the device has not seen.
+            mine = row if verdict.merged else incoming.row
+            return marked(mine, no[0], no[1], draft.now, verdict.base)
+        waiting = "missing" in lives and (head is None or head.seq == WAITING)
+        draft.put(key, row, body, waiting=waiting, named=named)
+        if (
+            "dead" in lives
+        ):  # an edit moved it under a parent that is gone: it goes the way of that parent's rows
+            cascade.kill(draft, key)
+            return draft.row(key)
+        if not waiting and (head is None or head.deleted or head.seq == WAITING):
+            cascade.welcome(draft, key)
+        return None if row is incoming.row or row == incoming.row else row
+
+    def _refused(
+        self, key: str, row: Json, body: bytes, named: Links, stored: Stored | None
+    ) -> tuple[str, str] | None:
+        collection, draft = self._collection, self._draft
+        if collection.unique and row.get(collection.unique):
+            holder = draft.holder(collection.name, row[collection.unique])
+            if holder not in (None, key):
+                return "DUPLICATE", f"Another of your {collection.name} has this {collection.unique} already."
+        before = stored.row if stored is not None and not stored.deleted else None
+        growth = draft.measure(key, row, body, named)
+        no = refusal(collection.name, before, row, growth, len(body), draft.usage, self._limits)
+        return (no.code, no.message) if no is not None else None
+
+
+def _stored(draft: Draft, key: str, head: Head | None) -> Stored | None:
+    if head is None:
+        return None
+    if head.seq == WAITING:
+        return Stored(draft.row(key), head.deleted, None)
+    restored = head.seq <= draft.restored_seq
+    return Stored(draft.row(key), head.deleted, f"{draft.epoch}:{head.seq}", restored)
+
+
+def _misfit(collection: Collection, row: Json) -> str | None:
+    """Why a row that the server has merged does not fit its schema, though both sides did: sets and counts can grow
+    beyond their bounds. It is refused like a merge that breaks a limit, and the stored row is not answered: a plain
+    client would take that over its own, and lose what it wrote. Marked, its row stays as it is,
+    and the mark names no base: the device does not know the stored row.
+    """
+    try:
+        collection.fit(row)
+    except msgspec.ValidationError as error:
+        return f"Together with what another device changed, this is more than a row can hold: {error}"
+    return None
+
+
+def _thawed(collection: Collection, wanted: Json, stored: Stored | None) -> Json:
+    """`wanted` with the fields that never change after birth as the live row has them."""
+    if stored is None or stored.deleted:
+        return wanted
+    changed = {
+        f: stored.row[f] for f in collection.frozen if f in stored.row and wanted.get(f) != stored.row[f]
+    }
+    return {**wanted, **changed} if changed else wanted

@@ -1,0 +1,56 @@
+"""A coding agent on a machine of its own, whose hooks call `vademecum record`."""
+
+import json
+import os
+import re
+import subprocess
+
+from cli.command_runner import COMMAND, ROOT
+from vademecum.model.agents.spool_layout import TALLY
+
+PROJECT = {"name": "engine", "root": "~/dev/engine", "source": "git"}
+
+
+class Agent:
+    """A home folder with a repository, a data folder, and the real command as an agent runs it."""
+
+    def __init__(self, home):
+        self.home, self.data, self.cwd = home, home / "data", home / "dev" / "engine" / "src"
+        self.data.mkdir(parents=True)
+        self.cwd.mkdir(parents=True)
+        for part in ("objects", "refs"):
+            (self.cwd.parent / ".git" / part).mkdir(parents=True)
+        (self.cwd.parent / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+
+    def run(self, stdin, *words, data=None, cwd=None, **settings):
+        ours = {k: v for k, v in os.environ.items() if not k.startswith(("VADEMECUM_", "XDG_", "CLAUDE_"))}
+        environment = {**ours, **settings, "HOME": str(self.home), "PYTHONPATH": str(ROOT / "server")}
+        command = [*COMMAND, "record", "--data", str(data or self.data), *words]
+        return subprocess.run(command, input=stdin, capture_output=True, env=environment, cwd=cwd or self.cwd, timeout=120)  # fmt: skip
+
+    def tell(self, name, *words, **event):
+        whole = {
+            "hook_event_name": name,
+            "session_id": "s-1",
+            "cwd": str(self.cwd),
+            "transcript_path": "/t",
+            **event,
+        }
+        done = self.run(json.dumps(whole).encode(), *words)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+    def files(self):
+        """But for what is noted of how much waits."""
+        there = (self.data / "spool").rglob("*")
+        return sorted(path for path in there if path.is_file() and path.name != TALLY)
+
+    def kept(self):
+        """The one event that is in the spool."""
+        (only,) = self.files()
+        return json.loads(only.read_bytes())
+
+    def project(self):
+        """Of the one event, without what differs from machine to machine."""
+        project = self.kept()["project"]
+        assert re.fullmatch(r"[0-9a-f]{16}", project.pop("machine"))
+        return project

@@ -1,0 +1,76 @@
+"""What agents' hooks have left and nobody takes up is said by the doctor: how much, since when, and why."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from cli.command_runner import Home
+from unprivileged_user import as_anybody
+from vademecum.cli.doctor import _examine_spool
+from vademecum.model.agents.spool_layout import WHY
+from wait_until import soon_outside
+
+EMAIL = "ada@example.org"
+STEP = json.dumps({"hook_event_name": "Stop", "last_assistant_message": "The canary is fed."})
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "data", {"tiers": json.dumps({"FREE": {"storageBytes": 1}})})
+    home.add(EMAIL, "FREE")
+    return home
+
+
+def found(home: Home) -> dict[str, Any]:
+    (one,) = [one for one in home.run("doctor", "--json").json if one["check"] == "events of agents"]
+    return dict(one)
+
+
+def record(home: Home) -> str:
+    done = home.run("record", "--user", EMAIL, stdin=STEP)
+    assert (done.code, done.out) == (0, "")
+    return done.err
+
+
+def test_what_waits_is_said_with_its_time_and_why(home: Home) -> None:
+    assert found(home) == {"check": "events of agents", "ok": True, "detail": "none wait"}
+    assert [record(home) for _ in range(3)] == [""] * 3
+    today = time.strftime("%Y-%m-%d %H:")
+    waits = found(home)
+    assert waits["ok"] and f"3 of {EMAIL} wait since {today}" in waits["detail"]
+    assert "no server runs" in waits["detail"]
+    with home.serving():
+        why = home.data / "spool" / quote(EMAIL, safe="") / WHY
+        soon_outside(why.exists)
+        assert "not taken up yet: " in record(home) and "full" in record(home)
+        waits = found(home)
+    assert not waits["ok"] and f"5 of {EMAIL} wait since {today}" in waits["detail"]
+    assert "full" in waits["detail"] and "canary" not in waits["detail"]
+
+
+def test_what_was_set_aside_is_said_too(home: Home) -> None:
+    aside = home.data / "spool" / "rejected" / "nobody"
+    aside.mkdir(parents=True)
+    (aside / "x.json").write_text("{")
+    said = found(home)
+    assert said["ok"] and said["detail"].startswith("1 were set aside in ")
+
+
+def test_a_folder_that_cannot_be_read_is_a_finding_and_not_the_end_of_the_doctor(tmp_path: Path) -> None:
+    names = ("a-shut", "a-half-shut", quote(EMAIL, safe=""))
+    shut, half_shut, other = (tmp_path / "spool" / name for name in names)
+    for folder in (shut, half_shut, other):
+        folder.mkdir(parents=True)
+        (folder / "x.json").write_text(STEP)
+    shut.chmod(0)
+    half_shut.chmod(0o400)  # it can be listed, and not entered
+    with as_anybody():
+        said = _examine_spool(tmp_path, running=True)
+    assert not said.ok and f"1 of {EMAIL} wait" in said.detail and "1 of a-half-shut wait" in said.detail
+    assert "spool/a-shut of the server's spool cannot be read (Permission denied)" in said.detail

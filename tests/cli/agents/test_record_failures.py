@@ -1,0 +1,164 @@
+"""What `vademecum record` cannot keep, or not as it is, is said in a line and never fails the agent."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from cli.agents.hooked_agent import PROJECT
+from cli.command_runner import COMMAND, ROOT
+from vademecum.model.agents.spool_layout import BLOCKS_MAX, TALLY, WHY, blocks
+
+HOPELESS = {
+    "nothing": b"",
+    "no JSON": b'{"hook_event_name": "Stop"',
+    "no object": b"[1]",
+    "no UTF-8": b"\xff\xfe\xff",
+    "too deep": b"[" * 200_000,
+    "the root": b'{"hook_event_name": "Stop", "cwd": "/"}',
+    "a decision of no words": b'{"kind": "decision"}',
+    "a decision of blanks": b'{"kind": "decision", "content": " \\n"}',
+    "a name that no folder has": b'{"hook_event_name": "Stop", "cwd": "\\u0000"}',
+}
+
+
+def refused(done):
+    """The one line of a command that could not do it, and did not say so by its end."""
+    assert (done.returncode, done.stdout) == (0, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("vademecum record: ") and "Traceback" not in line
+    return line
+
+
+@pytest.mark.parametrize("stdin", HOPELESS.values(), ids=HOPELESS)
+def test_what_cannot_be_kept_is_a_line_and_no_failure(agent, stdin):
+    refused(agent.run(stdin))
+    assert not (agent.data / "spool").exists()
+
+
+ODD = [
+    {"hook_event_name": "PostToolUse"},
+    {"hook_event_name": "PostToolUse", "tool_name": ["x"], "tool_input": "y"},
+    {"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"file_path": 7, "edits": [1, {"old_string": {}}]}},
+    {"hook_event_name": "PostToolUse", "tool_name": "Read", "tool_input": {"offset": "a", "file_path": "a\ud800\0b"}},
+    {"hook_event_name": "UserPromptSubmit", "prompt": "\ud800", "session_id": {"a": 1}},
+    {"hook_event_name": "Stop", "cwd": 7, "last_assistant_message": [1, None, "x"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", ODD, ids=str)
+def test_an_event_with_odd_values_is_kept_as_far_as_it_can_be(agent, event):
+    done = agent.run(json.dumps(event).encode())
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert agent.project() == PROJECT
+
+
+def test_a_data_folder_that_is_not_there_is_named_and_not_made(agent):
+    there = agent.home / "nosuch"
+    assert f"There is no data folder {there}." in refused(
+        agent.run(b'{"hook_event_name": "Stop"}', data=there)
+    )
+    assert not there.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_a_line_and_no_failure(agent):
+    (agent.data / "spool").write_text("a file where a folder should be")
+    assert "spool" in refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert "record" in refused(agent.run(b'{"hook_event_name": "Stop"}', data="/proc/self"))
+
+
+def test_what_waits_is_counted_and_has_a_bound(agent):
+    prompts = ["short", "long words " * 700, "short"]
+    for prompt in prompts:
+        agent.tell("UserPromptSubmit", prompt=prompt)
+    tally = agent.data / "spool" / "owner" / TALLY
+    assert tally.stat().st_size == sum(blocks(file.stat().st_size) for file in agent.files()) == 4
+    os.truncate(tally, BLOCKS_MAX - 1)
+    agent.tell("Stop")
+    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert "is not kept" in said and "vademecum doctor" in said
+    assert len(agent.files()) == 4, "what was kept stays"
+
+
+def test_why_events_are_not_taken_up_is_said_and_the_event_is_kept(agent):
+    agent.tell("Stop")
+    (agent.data / "spool" / "owner" / WHY).write_text("This account is full.")
+    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert said.endswith("is kept, and is not taken up yet: This account is full.")
+    assert len([file for file in agent.files() if file.suffix == ".json"]) == 2
+
+
+def test_a_full_disk_is_a_line_and_no_failure_and_leaves_nothing(agent):
+    """The limit on the size of a file makes the same error in the same place."""
+    import resource
+
+    big = json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "x " * 4000, "cwd": str(agent.cwd)})
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    command = [*COMMAND, "record", "--data", str(agent.data)]
+    environment = {**os.environ, "HOME": str(agent.home), "PYTHONPATH": str(ROOT / "server"), "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)  # fmt: skip
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1000, limit[1]))
+    out, err = process.communicate(big.encode(), timeout=120)
+    assert "File too large" in refused(subprocess.CompletedProcess(command, process.returncode, out, err))
+    assert agent.files() == []
+
+
+@pytest.mark.parametrize(
+    "words", [["--nonsense"], ["--user"], ["--user", "ada"], ["--user=.."], ["x"]], ids=" ".join
+)
+def test_options_that_do_not_fit_never_fail_the_agent(agent, words):
+    done = agent.run(b'{"hook_event_name": "Stop"}', *words)
+    if words == ["--user"]:
+        assert (done.returncode, done.stderr) == (0, b"")
+    else:
+        refused(done)
+        assert not (agent.data / "spool").exists()
+
+
+def test_with_a_config_that_does_not_fit_the_folder_gives_its_name_and_that_is_said(agent):
+    (agent.cwd / ".vademecum.toml").write_text("project = 7")
+    said = refused(agent.run(b'{"hook_event_name": "Stop"}'))
+    assert ".vademecum.toml does not name its project" in said and "is “engine”" in said
+    assert agent.project() == PROJECT
+
+
+BIG = "x" * 10_000_000
+BEFORE = (
+    '{"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "", "new_string": "'
+)
+PAD = 2**20 - len(BEFORE) - 8  # so much of the second text is read: `ghp_xxxx`
+LARGE = {
+    "a prompt": ({"hook_event_name": "UserPromptSubmit", "prompt": BIG}, "prompt", "x" * 7000),
+    "an output": ({"hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": BIG}}, "command", "make"),
+    "a list": ({"hook_event_name": "PostToolUse", "tool_name": "mcp__x", "tool_input": {"a": [1, {"b": None}], "c": ["y"] * 3_000_000}}, "command", 'mcp__x {"a": [1, {"b": null}], "c": ["y"'),
+    "quotes": ({"hook_event_name": "UserPromptSubmit", "prompt": '"' * 10_000_000}, "prompt", '"' * 7000),
+    "half a secret at the cut": ({"hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_input": {"old_string": "y" * PAD, "new_string": "ghp_" + BIG}}, "edit", "- " + "y" * 300 + "…\n+ \n[cut"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LARGE)
+def test_of_an_event_that_is_too_large_the_beginning_is_kept_and_that_is_said(agent, case):
+    event, kind, content = LARGE[case]
+    done = agent.run(json.dumps(event).encode())
+    assert "larger than 8 MB: its beginning is kept" in refused(done)
+    kept = agent.kept()
+    assert kept["kind"] == kind and kept["content"].startswith(content) and len(kept["content"]) <= 8000
+    assert kept["content"].endswith("[cut: the event was larger than 8 MB]")
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "aA1", "password is ", "eyJaaaaaaaa.", "://a:", "--a", "\n", "-----BEGIN "]
+)
+def test_a_hostile_megabyte_is_kept_in_little_time(agent, piece):
+    before = os.times()
+    hostile = piece * (2**20 // len(piece))
+    agent.tell("UserPromptSubmit", prompt=hostile)
+    agent.tell("PostToolUse", tool_name="mcp__x", tool_input={"a": hostile, "b": [hostile]})
+    agent.tell(
+        "PostToolUse",
+        tool_name="mcp__x",
+        tool_input={"a": [[[piece]] * 9] * 9_000, "b": dict.fromkeys(range(9000), piece)},
+    )
+    assert len(agent.files()) == 3
+    assert os.times().children_user - before.children_user < 10  # many times what it takes

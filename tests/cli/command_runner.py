@@ -1,0 +1,201 @@
+"""A data folder and the real command `vademecum` on it, with or without a real server beside it.
+
+A command runs in a process of its own with its own streams, environment and exit code. These processes are forked
+from one that has imported the program already (see `forked_command`): a test calls many commands, and importing is most of
+a command's time. So are servers, unless a test is about how they start: those are started anew, as a person does it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from forked_command import Forked, forked
+from no_rate_limits import RATES_JSON
+from vademecum.services.accounts import local_auth
+
+ROOT = Path(__file__).parents[2]
+MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", ROOT / ".cache" / "models"))
+COMMAND = [sys.executable, "-m", "vademecum.cli.main"]
+START_S = 60.0
+TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+@dataclass
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.out.strip(), f"no output, code {self.code}: {self.err}"
+        return json.loads(self.out)
+
+    def refusal(self) -> str:
+        """The one sentence of a command that said no; fails when there is more than that, or less. (That no log
+        comes beside it has a test of its own.)"""
+        assert self.code != 0, f"accepted: {self.out}"
+        assert self.out == "", f"a refusal goes to standard error, not to standard output: {self.out}"
+        assert "Traceback" not in self.err and "ExceptionGroup" not in self.err, self.err
+        said = [line for line in self.err.splitlines() if not line.startswith(("Usage:", "Try ", '{"event"'))]
+        lines = [line for line in said if line.strip()]
+        assert len(lines) == 1, f"not one line: {self.err}"
+        assert re.fullmatch(r"Error: .+[.?)'\"]", lines[0]), f"not a sentence: {lines[0]}"
+        return lines[0].removeprefix("Error: ")
+
+
+@dataclass
+class Running:
+    """A server process."""
+
+    url: str
+    process: subprocess.Popen[bytes] | Forked
+    log: Path
+    flags: tuple[str, ...] = ()
+
+    def said(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def client(self, token: str = "", **more: Any) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, **more)
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, float]:
+        """Send a signal. Returns the exit code and how long the end took."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        return code, time.monotonic() - began
+
+
+@dataclass
+class Home:
+    """`settings`: VADEMECUM_* variables, without the prefix, for all commands and servers of this folder."""
+
+    data: Path
+    settings: dict[str, str] = field(default_factory=dict)
+    running: Running | None = None
+
+    def environment(self) -> dict[str, str]:
+        ours = {k: v for k, v in os.environ.items() if not k.startswith(("VADEMECUM_", "PYTEST_"))}
+        models = {"MODELS": str(self.data.with_name("no-models")), "RATES": RATES_JSON}
+        theirs = {f"VADEMECUM_{k.upper()}": v for k, v in (models | self.settings).items()}
+        more = {"PYTHONPATH": str(ROOT / "server"), "HF_HUB_OFFLINE": "1", "COLUMNS": "100"}
+        return {**ours, **theirs, **more}
+
+    def run(self, *words: object, data: object = None, stdin: str = "", **settings: str) -> Done:
+        """A command on this folder, in a process of its own."""
+        environment = self.environment() | {f"VADEMECUM_{k.upper()}": v for k, v in settings.items()}
+        with tempfile.TemporaryDirectory() as folder:
+            streams = [Path(folder) / name for name in ("stdin", "stdout", "stderr")]
+            for stream in streams:
+                stream.write_text(stdin if stream.name == "stdin" else "")
+            arguments = [*map(str, words), "--data", str(data or self.data)]
+            process = forked(arguments, environment, streams, Path.cwd())
+            process.join(120)
+            assert process.exitcode is not None, f"{words} does not end"
+            return Done(process.exitcode, streams[1].read_text(), streams[2].read_text())
+
+    def ok(self, *words: object, **more: Any) -> Done:
+        done = self.run(*words, **more)
+        assert done.code == 0, f"{words}: {done.code}\n{done.out}\n{done.err}"
+        return done
+
+    def add(self, email: str, tier: str = "JIGGA") -> str:
+        """A new account's id."""
+        return self.ok("user", "add", email, "--tier", tier, "--json").json["userId"]
+
+    def keep(self, email: str) -> str:
+        """A new account's id; it keeps something here, so it has a file."""
+        account = self.add(email)
+        note = self.data.with_name("note.txt")
+        note.write_text("The orchard has forty apple trees.")
+        self.ok("import", note, "--user", email, "--session", "s1")
+        return account
+
+    def token(self, email: str) -> str:
+        return self.ok("token", "create", email).out.strip()
+
+    def spawn(self, *flags: str, anew: bool = False) -> tuple[subprocess.Popen[bytes] | Forked, Path]:
+        log = self.data.with_name(f"{self.data.name}.{time.monotonic_ns()}.log")
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+        words = ["serve", "--port", "0", "--data", str(self.data), *flags]
+        if not anew:
+            streams = [Path(os.devnull), log, log]
+            return Forked(forked(words, self.environment(), streams, Path.cwd())), log
+        with log.open("wb") as file:
+            command = [*COMMAND, *words]
+            return subprocess.Popen(command, env=self.environment(), stdout=file, stderr=file), log
+
+    def start(self, *flags: str, anew: bool = False) -> Running:
+        """Start a server and wait until it is ready to answer. `anew`: as a person does it, with all its imports."""
+        process, log = self.spawn(*flags, anew=anew)
+        began = time.monotonic()
+        while (door := local_auth.read(self.data)) is None or door.pid != process.pid:
+            said = log.read_text(errors="replace")
+            assert process.poll() is None, f"the server ended with {process.returncode}\n{said}"
+            assert time.monotonic() - began < START_S, f"the server does not come up\n{said}"
+            time.sleep(0.02)
+        server = Running(door.url, process, log, flags)
+        while "listens on" not in server.said():
+            assert time.monotonic() - began < START_S, "the server does not say where it listens"
+            time.sleep(0.02)
+        return server
+
+    @contextmanager
+    def serving(self, *flags: str, anew: bool = False) -> Iterator[Running]:
+        self.running = server = self.start(*flags, anew=anew)
+        try:
+            yield server
+        finally:
+            self.running = None
+            if server.process.poll() is None:
+                server.process.kill()
+                server.process.wait(60)
+
+
+def small_model(folder: Path) -> Path:
+    """A folder of models with a random one of 200 kB, for what needs a model and no meaning."""
+    from unit.engines.onnx.numpy_bert import write_source
+    from vademecum.engines.onnx import download
+
+    with tempfile.TemporaryDirectory() as source:
+        known = write_source(Path(source), name="e5-small-v2", vocab_size=2**10)
+        download.prepare_from_folder(known, Path(source), folder)
+    return folder
+
+
+def rows(client: httpx.Client, collection: str, **query: Any) -> list[dict[str, Any]]:
+    """All rows of a collection, tombstones too."""
+    answer = client.get(f"/v1/sync/{collection}/0/pull", params={"lwt": 0, "limit": 1000, **query})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["documents"]
+
+
+def live(client: httpx.Client, collection: str) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in rows(client, collection) if not row.get("_deleted")}
+
+
+def upload(client: httpx.Client, name: str, text: str | bytes, session: str = "s1") -> dict[str, Any]:
+    """An acknowledged upload's document."""
+    content = text.encode() if isinstance(text, str) else text
+    answer = client.post("/v1/documents", files={"file": (name, content)}, data={"sessionId": session})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["document"]

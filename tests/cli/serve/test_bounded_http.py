@@ -1,0 +1,220 @@
+"""What somebody may send before the server knows who it is."""
+
+import asyncio
+import io
+import json
+import socket
+import zipfile
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import uvicorn
+
+from cli.command_runner import Home
+from server.in_process_server import run
+from vademecum.cli.serve import bounded_http
+
+START = b"GET /health HTTP/1.1\r\nHost: x\r\n"
+PIECE = 2**16
+LOOK_S = (
+    0.3  # that a busy machine keeps what goes on from going on for so long, just then, is not to be feared
+)
+
+
+def flooded(url, start, piece, most):
+    """How many bytes the server takes of `piece` again and again, up to `most`, and what it answers."""
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as line:
+        line.sendall(start)
+        sent = 0
+        with suppress(OSError):
+            while sent < most:
+                line.sendall(piece)
+                sent += len(piece)
+                line.settimeout(0.02)
+                with suppress(TimeoutError):
+                    return sent, line.recv(2**16)
+                line.settimeout(10)
+        return sent, b""
+
+
+def test_a_head_without_end_is_refused_and_not_kept(tmp_path):
+    home = Home(tmp_path / "data")
+    chunked = b"POST /v1/sign-in HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
+    with home.serving() as server:
+        for start, piece in (
+            (START + b"X: ", b"a" * PIECE),
+            (START, b"X: a\r\n" * (PIECE // 6)),
+            (b"GET /", b"a" * PIECE),
+            (START + b"X: ", b"a" * 1000),
+        ):
+            sent, answer = flooded(server.url, start, piece, 2**22)
+            assert sent < 2**20, f"{start!r} {piece[:9]!r}"
+            if b" 431 " in answer:
+                head, _, body = answer.partition(b"\r\n\r\n")
+                assert b"application/problem+json" in head
+                assert (json.loads(body)["code"], json.loads(body)["error"]) == ("TOO_LARGE", True)
+        sent, _ = flooded(server.url, chunked + b"0\r\n", b"X: a\r\n" * (PIECE // 6), 2**22)
+        assert sent < 2**20, "what follows a body"
+        with server.client() as other:
+            assert other.get("/health", headers={"X": "a" * 30_000}).status_code == 200
+
+
+def test_what_is_no_http_is_refused_as_a_problem(tmp_path):
+    home = Home(tmp_path / "data")
+    with home.serving() as server:
+        _, answer = flooded(server.url, b"NONSENSE\r\n\r\n", b"\r\n", 100)
+        assert answer.startswith(b"HTTP/1.1 400 ") and b"application/problem+json" in answer
+
+
+async def echo(scope, receive, send):
+    """Answers with the length of the body; below /later, which it does not read at once, and /early, not at all."""
+    if scope["path"] == "/later":
+        await asyncio.sleep(3 * LOOK_S)
+    length, more = 0, scope["path"] != "/early"
+    while more:
+        message = await receive()
+        length += len(message.get("body", b""))
+        more = message.get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"<%d>" % length})
+
+
+@asynccontextmanager
+async def speaking():
+    """The address of a server that echoes."""
+    config = uvicorn.Config(
+        echo, http=bounded_http.BoundedProtocol, log_config=None, lifespan="off", port=0, timeout_keep_alive=1
+    )
+    server = uvicorn.Server(config)
+    server.capture_signals = suppress
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()
+    server.should_exit = True
+    await task
+
+
+def test_a_head_that_does_not_come_is_not_waited_for_for_ever(monkeypatch):
+    monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
+
+    async def scenario():
+        async with speaking() as address:
+            for begun in (b"", b"GET / HTTP/1.1\r\nHo", b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT"):
+                reader, writer = await asyncio.open_connection(*address[:2])
+                writer.write(begun)
+                said = await asyncio.wait_for(reader.read(), 60)
+                assert said.count(b"200 OK") == begun.count(b"\r\n\r\n")
+                writer.close()
+
+    run(scenario)
+
+
+def test_a_body_that_does_not_go_on_is_not_waited_for_for_ever(monkeypatch):
+    monkeypatch.setattr(bounded_http, "SILENT_S", 0.1)
+
+    async def scenario():
+        async with speaking() as address:
+            for begun in (b"", b"a" * 10, b"a" * 200_000):
+                reader, writer = await asyncio.open_connection(*address[:2])
+                writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 400000\r\n\r\n" + begun)
+                assert await asyncio.wait_for(reader.read(), 60) == b""
+                writer.close()
+
+    run(scenario)
+
+
+def test_a_body_that_the_server_does_not_take_yet_is_not_given_up(monkeypatch):
+    monkeypatch.setattr(bounded_http, "SILENT_S", LOOK_S)
+    monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
+
+    async def scenario():
+        async with speaking() as address:
+            reader, writer = await asyncio.open_connection(*address[:2])
+            writer.write(
+                b"POST /later HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n" + b"a" * 4_000_000
+            )
+            said = await asyncio.wait_for(reader.readuntil(b">"), 60)
+            assert said.endswith(b"<4000000>")
+            writer.close()
+
+    run(scenario)
+
+
+def test_an_answer_may_be_late(monkeypatch):
+    monkeypatch.setattr(bounded_http, "SILENT_S", LOOK_S)
+    monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
+
+    async def scenario():
+        async with speaking() as address:
+            reader, writer = await asyncio.open_connection(*address[:2])
+            writer.write(b"GET /later HTTP/1.1\r\nHost: x\r\n\r\n")
+            await asyncio.wait_for(reader.readuntil(b"<0>"), 60)
+            writer.close()
+
+    run(scenario)
+
+
+def test_a_long_and_slow_body_is_no_head(monkeypatch):
+    monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
+
+    async def scenario():
+        async with speaking() as address:
+            for coded in (False, True):
+                reader, writer = await asyncio.open_connection(*address[:2])
+                how = b"Transfer-Encoding: chunked" if coded else b"Content-Length: 400000"
+                writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n" + how + b"\r\n\r\n")
+                for _ in range(4):
+                    await asyncio.sleep(LOOK_S / 2)
+                    writer.write(
+                        (b"186a0\r\n" if coded else b"") + b"a" * 100_000 + (b"\r\n" if coded else b"")
+                    )
+                writer.write(b"0\r\n\r\n" if coded else b"")
+                said = await asyncio.wait_for(reader.readuntil(b">"), 60)
+                assert said.endswith(b"<400000>")
+                writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                await asyncio.wait_for(reader.readuntil(b"<0>"), 60)
+                writer.close()
+
+    run(scenario)
+
+
+def test_a_connection_on_which_nothing_goes_on_is_closed(monkeypatch):
+    """Not even when what came last was no request: a blank line, or the rest of a body after its answer."""
+    monkeypatch.setattr(bounded_http, "HEAD_S", LOOK_S)
+
+    async def scenario():
+        async with speaking() as address:
+            for start, rest in (
+                (START, b"\r\n"),
+                (START, b""),
+                (b"POST /early HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n", b"abc"),
+            ):
+                reader, writer = await asyncio.open_connection(*address[:2])
+                writer.write(start + b"\r\n")
+                assert (await asyncio.wait_for(reader.readuntil(b">"), 60)).startswith(b"HTTP/1.1 200 OK")
+                writer.write(rest)
+                assert await asyncio.wait_for(reader.read(), 30) in (b"", b"\r\n0\r\n\r\n"), (start, rest)
+                writer.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("path", ["/v1/export", "/health"])
+def test_http_1_0_gets_no_chunks(tmp_path, path):
+    """As nginx asks by default: HTTP/1.0, and no header that says for whom."""
+    home = Home(tmp_path / "data")
+    home.add("ada@example.org")
+    token = home.token("ada@example.org")
+    with home.serving() as server:
+        host, port = server.url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as line:
+            line.sendall(f"GET {path} HTTP/1.0\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+            head, _, body = b"".join(iter(lambda: line.recv(2**16), b"")).partition(b"\r\n\r\n")
+        assert b" 200 " in head and b"chunked" not in head.lower() and b"connection: close" in head.lower()
+        if path == "/v1/export":
+            with zipfile.ZipFile(io.BytesIO(body)) as archive:
+                assert archive.testzip() is None and "account.json" in archive.namelist()
+        else:
+            assert json.loads(body) == {"alive": True}

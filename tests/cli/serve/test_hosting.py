@@ -1,0 +1,274 @@
+"""What a host meets who starts and stops a server: ports, certificates, a terminal that is closed, idle connections."""
+
+import contextlib
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import time
+from http.client import HTTPConnection
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli.command_runner import Home, upload
+from cli.serve.test_serve import STOP_S, certificate, greeted
+from cli.test_backup import holds
+from vademecum.cli.serve.serve import listening
+from vademecum.errors import BadRequest
+from vademecum.services.accounts import local_auth
+from vademecum.settings import Settings
+from wait_until import soon_outside
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "data")
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_a_start_that_gets_no_port_leaves_a_new_folder_as_it_was(home, made):
+    if made:
+        home.data.mkdir()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert "is in use" in home.run("serve", "--port", taken.getsockname()[1]).refusal()
+    assert home.data.exists() == made and not (made and list(home.data.iterdir()))
+
+
+def test_of_a_folder_that_is_served_a_start_says_that_and_not_that_the_port_is_in_use(home):
+    with home.serving() as server:
+        port = server.url.rpartition(":")[2]
+        assert "serving" in home.run("serve", "--port", port).refusal()
+
+
+def is_taken(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=5):
+        return True
+    return False
+
+
+def test_the_port_is_the_servers_before_anything_is_opened(home):
+    """Whoever comes too early waits."""
+    home.data.mkdir()
+    os.mkfifo(home.data / "accounts.duckdb")  # the start stops here
+    with socket.socket() as kept:  # to the end, so that nobody else is given its port
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("127.0.0.1", 0))
+        port = kept.getsockname()[1]
+        process, log = home.spawn("--port", str(port))
+        try:
+            soon_outside(lambda: process.poll() is not None or is_taken(port))
+            assert process.poll() is None, log.read_text()
+            assert not (home.data / "server.json").exists()
+        finally:
+            process.kill()
+            process.wait(60)
+
+
+def test_a_server_that_cannot_say_where_it_listens_ends_in_order(home):
+    (home.data / "server.new").mkdir(parents=True)
+    done = home.run("serve", "--port", 0)
+    assert done.code == 1 and "Traceback" not in done.err
+    assert done.err.splitlines()[-1].startswith(
+        f"Error: {home.data / 'server.json'} cannot be written (Is a dir"
+    )
+    assert not list(home.data.rglob("*.wal"))
+
+
+def test_a_server_whose_terminal_is_closed_ends_as_one_that_is_asked_to(home):
+    """The terminal is gone by then, so nothing can be said to it either."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
+
+    def lead() -> (
+        None
+    ):  # A shell that leads the terminal's session, as a person has it, who did not ask for `nohup`.
+        os.close(os.open(os.ttyname(0), os.O_RDWR))
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+    process = subprocess.Popen(
+        command, env=home.environment(), stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lead,
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        soon_outside(lambda: (home.data / "server.json").exists())
+        os.close(ours)
+        assert process.wait(60) == 0
+        assert not (home.data / "server.json").exists() and not list(home.data.rglob("*.wal"))
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def test_a_log_that_its_disk_does_not_take_costs_no_answer(home):
+    home.add("ada@example.org")
+    command = [sys.executable, "-m", "vademecum.cli.main", "serve", "--port", "0", "--data", str(home.data)]
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.Popen(command, env=home.environment(), stderr=full)
+    try:
+        soon_outside(lambda: process.poll() is not None or (home.data / "server.json").exists())
+        assert home.token("ada@example.org")
+        with httpx.Client(base_url=local_auth.read(home.data).url, trust_env=False) as anyone:
+            (home.data / "jobs" / "index").rename(home.data / "index")  # no mark can be made: that is logged
+            headers = {"Authorization": f"Bearer {home.token('ada@example.org')}"}
+            sent = {"files": {"file": ("a.txt", b"Forty apple trees.")}, "data": {"sessionId": "s1"}}
+            assert anyone.post("/v1/documents", headers=headers, **sent).status_code == 201
+        process.terminate()
+        process.wait(60)
+        assert not (home.data / "server.json").exists()
+    finally:
+        process.kill()
+        process.wait(60)
+
+
+def test_a_server_that_is_to_outlive_its_terminal_does(home):
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as `nohup` does
+    try:
+        with home.serving(anew=True) as server:
+            server.process.send_signal(signal.SIGHUP)
+            with server.client() as anyone:
+                assert anyone.get("/health").status_code == 200
+            assert server.end()[0] == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_connection_is_kept_while_a_client_may_use_it_again_and_holds_up_no_stop(home):
+    with home.serving() as server:
+        idle = HTTPConnection(server.url.removeprefix("http://"), timeout=30)
+        for pause in (
+            5.5,
+            0,
+        ):  # longer than many clients keep a connection; a server must not close it just then
+            idle.request("GET", "/health")
+            assert idle.getresponse().read() == b'{"alive":true}'
+            time.sleep(pause)
+        code, took = server.end()
+        assert code == 0 and took < STOP_S
+        idle.close()
+
+
+def openssl(*words: object) -> None:
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+def refused(home: Home, cert: Path, key: Path) -> str:
+    done = home.run("serve", "--port", 0, "--tls-certificate", cert, "--tls-key", key)
+    assert done.code == 1 and not home.data.exists()
+    return done.refusal()
+
+
+def test_what_is_wrong_with_a_certificate_or_its_key_is_said(home, tmp_path):
+    (tmp_path / "other").mkdir()
+    cert, key = certificate(tmp_path)
+    _, other = certificate(tmp_path / "other")
+    assert refused(home, cert, tmp_path / "none.pem") == (
+        f"{tmp_path / 'none.pem'} cannot be read: No such file or directory."
+    )
+    assert f"{tmp_path} cannot be read" in refused(home, tmp_path, key)
+    assert refused(home, cert, other) == f"The key {other} does not belong to the certificate {cert}."
+    assert "without its password" in refused(home, cert, encrypted(key))
+    assert "PEM" in refused(home, key, key)
+
+
+def encrypted(key: Path) -> Path:
+    new = key.with_name("encrypted.pem")
+    openssl("pkey", "-in", key, "-aes256", "-passout", "pass:abcd", "-out", new)
+    return new
+
+
+def test_a_certificate_that_has_expired_is_warned_about_and_used(home, tmp_path):
+    cert, key = certificate(tmp_path)
+    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+        assert "Warning" not in server.said()
+    openssl("req", "-new", "-key", key, "-subj", "/CN=localhost", "-out", tmp_path / "asked")
+    openssl("x509", "-req", "-in", tmp_path / "asked", "-signkey", key, "-days", "-1", "-out", cert)
+    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+        assert f"Warning: the certificate {cert} has expired" in server.said()
+        with server.client(verify=False) as browser:
+            assert browser.get("/health").status_code == 200
+
+
+def test_an_assistant_without_an_address_is_off_whatever_model_is_named():
+    assert "Assistant: off," in greeted("http://127.0.0.1:1", "127.0.0.1", assistant_model="m")
+    address = "http://127.0.0.1:2"
+    assert "Assistant: m" in greeted(
+        "http://127.0.0.1:1", "127.0.0.1", assistant_model="m", assistant_url=address
+    )
+
+
+def test_an_administrator_is_made_and_the_last_one_is_not_removed(home):
+    home.add("dora@example.org")
+    home.add("emma@example.org")
+    assert "an administrator now" in home.ok("user", "admin", "dora@example.org").out
+    listed = home.ok("user", "list").out.splitlines()
+    assert ["administrator" in line for line in listed if "@example.org" in line] == [True, False]
+    for command in ("user remove dora@example.org --yes", "user admin dora@example.org --no"):
+        assert "`vademecum user admin EMAIL`" in home.run(*command.split()).refusal()
+    home.ok("user", "admin", "emma@example.org")
+    assert "no administrator any more" in home.ok("user", "admin", "dora@example.org", "--no").out
+
+
+@pytest.mark.parametrize("with_server", [True, False], ids=["with a server", "without one"])
+def test_what_was_deleted_leaves_the_disk_when_a_host_asks(home, with_server):
+    home.settings["erase_delay_s"] = "600"
+    gone, kept = "The xylophone of Bartholomew is hidden.", "Forty apple trees stand here."
+    for email in ("ada@example.org", "bob@example.org"):
+        home.add(email)
+    with home.serving() as server:
+        for email in ("ada@example.org", "bob@example.org"):
+            with server.client(home.token(email)) as person:
+                document = upload(person, "note.txt", f"{gone} {email}")
+                upload(person, "apples.txt", f"{kept} {email}")
+                assert person.delete(f"/v1/documents/{document['id']}").status_code == 200
+                assert person.post("/v1/local/erase", json={}).status_code == 403
+        server.end()
+    with home.serving() if with_server else contextlib.nullcontext():
+        assert holds(home.data, f"{gone} ada@") and holds(home.data, f"{gone} bob@")
+        assert "account nobody@example.org" in home.run("erase", "--user", "nobody@example.org").refusal()
+        assert home.ok("erase", "--user", "ada@example.org", "--json").json["accounts"] == 1
+        assert not holds(home.data, f"{gone} ada@") and holds(home.data, f"{gone} bob@")
+        assert "of 1 accounts" in home.ok("erase").out
+        assert (
+            not holds(home.data, gone)
+            and holds(home.data, f"{kept} ada@")
+            and holds(home.data, f"{kept} bob@")
+        )
+        assert "Nothing was due" in home.ok("erase").out
+
+
+def test_an_erasure_that_fails_says_why_and_waits_on(home):
+    home.settings["erase_delay_s"] = "600"
+    account = home.add("ada@example.org")
+    with home.serving() as server, server.client(home.token("ada@example.org")) as ada:
+        document = upload(ada, "note.txt", "The xylophone is hidden.")
+        ada.delete(f"/v1/documents/{document['id']}")
+        (folder,) = home.data.glob(f"users/*/{account}")
+        (folder / "records.duckdb.new").mkdir()
+        said = home.run("erase").refusal()
+        assert "records.duckdb.new cannot be used" in said and "Nothing was changed" in said
+        copied = home.run("backup", home.data.with_name("copy"))
+        assert copied.code == 1 and "Not backed up: ada@example.org" in copied.err
+        assert "records.duckdb.new cannot be used" in copied.err
+        (folder / "records.duckdb.new").rmdir()
+        assert home.ok("erase", "--json").json["accounts"] == 1
+        assert not holds(home.data, "xylophone")
+
+
+def test_a_name_with_an_address_that_the_machine_lacks_is_served_at_the_other(tmp_path, monkeypatch):
+    lacking = (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("2001:db8::1", 0, 0, 0))
+    here = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
+    settings = Settings(data=tmp_path, host="localhost", port=0)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [lacking, here])
+    (one,) = listening(settings)
+    with one:
+        assert one.getsockname()[0] == "127.0.0.1"
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [lacking])
+    with pytest.raises(BadRequest, match="cannot listen on localhost"):
+        listening(settings)

@@ -1,0 +1,382 @@
+"""The server as a process: its first start, its folder to itself, TLS, proxies, stopping, and what its log does not say."""
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+
+from cli.command_runner import Home, live, small_model, upload
+from vademecum.cli.data_lock import locked
+from vademecum.cli.serve.serve import greeting
+from vademecum.services.accounts import local_auth
+from vademecum.settings import Settings
+from wait_until import soon_outside
+
+LINK = re.compile(r"https?://\S+/v1/sign-in\?link=\S+")
+STOP_S = 10.0
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "data")
+
+
+def sign_in(client, link):
+    return client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+
+
+def test_the_first_start_says_as_whom_its_link_signs_in_and_it_does_so_once(home):
+    with home.serving(anew=True) as server:
+        assert "Sign in as owner@localhost (administrator), once, within 15 minutes: http" in server.said()
+        assert "not encrypted" not in server.said(), "nobody else reaches the loopback"
+        (link,) = LINK.findall(server.said())
+        assert link.startswith(server.url) and home.data.stat().st_mode & 0o077 == 0
+        assert (home.data / "server.json").stat().st_mode & 0o077 == 0
+        with server.client() as browser:
+            for _ in range(2):  # a mail program that looks ahead does not use it up
+                assert browser.get(link).status_code == 200
+            assert browser.get("/v1/me").status_code == 401
+            entered = sign_in(browser, link)
+            assert entered.status_code == 303
+            cookie = entered.headers["set-cookie"].lower()
+            assert "httponly" in cookie and "samesite=lax" in cookie and "secure" not in cookie
+            me = browser.get("/v1/me").json()
+            assert (me["tier"], me["admin"]) == ("JIGGA", True)
+        with server.client() as other:
+            again = sign_in(other, link)
+            assert again.status_code == 401 and again.json()["code"] == "SIGNED_OUT"
+            assert other.get("/v1/me").status_code == 401
+        assert server.end()[1] < STOP_S
+        assert not (home.data / "server.json").exists()
+    with home.serving() as server:
+        assert not LINK.search(server.said()), "the owner has a browser that is signed in"
+        made = home.ok("user", "link", "owner@localhost").out.strip()
+        with server.client() as browser:
+            assert sign_in(browser, made).status_code == 303
+            assert browser.get("/v1/me").status_code == 200
+
+
+def test_one_folder_has_one_server_and_a_killed_one_blocks_nobody(home):
+    with home.serving() as server:
+        assert "serving" in home.run("serve", "--port", 0).refusal()
+        home.add("ada@example.org")
+        token = home.token("ada@example.org")
+        with server.client(token) as ada:
+            document = upload(ada, "lease.txt", "The tenant gives notice three months before the end.")
+        server.end(signal.SIGKILL)
+        assert local_auth.read(home.data) is not None, "the leftover is what this test is about"
+        assert [one["email"] for one in home.ok("user", "list", "--json").json][1:] == ["ada@example.org"]
+    with home.serving() as server, server.client(token) as ada:
+        assert document["id"] in live(ada, "documents"), "acknowledged, so it is here"
+        assert local_auth.read(home.data).url == server.url
+
+
+def test_a_start_waits_for_a_server_that_is_stopping(home):
+    with locked(home.data) as mine:
+        assert mine
+        process, log = home.spawn()
+        time.sleep(1)
+        assert process.poll() is None, log.read_text()
+    soon_outside(lambda: "listens on" in log.read_text())
+    process.kill()
+    process.wait(60)
+
+
+def test_a_port_in_use_or_out_of_range_ends_the_start_and_is_named(home):
+    assert home.run("serve", "--port", 99_999).refusal() == "--port must be 0 to 65535."
+    assert home.run("serve", port="99999").refusal() == "--port must be 0 to 65535."
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = home.run("serve", "--port", port)
+    assert done.refusal() == f"Port {port} is in use. Stop what uses it, or choose another --port."
+    assert done.code == 1 and done.err.count("\n") == 1, "no line of a log beside it"
+    assert not (home.data / "server.json").exists()
+
+
+def test_an_address_of_another_machine_is_refused_in_one_sentence(home):
+    assert "192.0.2.1" in home.run("serve", "--host", "192.0.2.1", "--port", 0).refusal()
+
+
+def speaks_ipv6():
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"] if speaks_ipv6() else ["0.0.0.0"])
+def test_a_server_for_other_machines_names_an_address_they_can_use_and_warns_without_tls(home, host):
+    with home.serving("--host", host) as server:
+        said = server.said()
+        url = re.search(r"^Vademecum listens on (\S+) \(and all addresses of this machine\)$", said, re.M)
+        assert url and httpx.get(url[1] + "/health", trust_env=False).status_code == 200
+        assert not url[1].startswith((f"http://{host}:", f"http://[{host}]:"))
+        (link,) = LINK.findall(said)
+        assert link.startswith(url[1])
+        assert "Warning: this is not encrypted (no TLS)" in said
+        assert home.add("ada@example.org"), "commands find their way in by the loopback"
+
+
+def greeted(url, address, **settings):
+    return "\n".join(greeting(Settings(data=Path("/data"), **settings), url, address, "/in?link=x"))
+
+
+def test_only_what_others_can_read_on_the_way_is_warned_about():
+    assert "not encrypted" in greeted("http://192.0.2.7:1", "192.0.2.7")
+    assert "not encrypted" not in greeted("https://192.0.2.7:1", "192.0.2.7")
+    behind_proxy = greeted("http://192.0.2.7:1", "0.0.0.0", origin="https://docs.example.org")
+    assert "not encrypted" not in behind_proxy and ": https://docs.example.org/in?link=x" in behind_proxy
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--tls-certificate {0}/none.pem --tls-key {0}/none.pem",
+        "--tls-certificate {0}/bad.pem --tls-key {0}/bad.pem",
+        "--tls-certificate {0}/bad.pem",
+    ],
+)
+def test_a_certificate_that_cannot_be_used_is_named_in_one_sentence(home, tmp_path, flags):
+    (tmp_path / "bad.pem").write_text("not a certificate")
+    assert ".pem" in home.run("serve", "--port", 0, *flags.format(tmp_path).split()).refusal()
+
+
+def test_a_data_folder_that_cannot_be_is_refused_in_one_sentence(home, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    for command in (["serve", "--port", 0], ["user", "list"], ["doctor"]):
+        assert "file" in home.run(*command, data=tmp_path / "file").refusal()
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+def test_what_stands_where_commands_look_for_the_server_is_named_in_one_sentence(home):
+    home.data.mkdir()
+    (home.data / "server.json").mkdir()
+    assert "server.json cannot be written" in home.run("serve", "--port", 0).refusal()
+
+
+def test_a_start_that_a_damaged_file_stops_ends_with_a_sentence_about_it(home):
+    home.data.mkdir()
+    (home.data / "reembed.json").write_text("{")
+    done = home.run("serve", "--port", 0)
+    said = done.err.splitlines()
+    assert done.code != 0 and said[-1].startswith(f"Error: {home.data / 'reembed.json'} ")
+    assert "exception" not in done.err.lower(), "where it arose tells nobody more"
+    assert "reembed.json" in home.run("user", "list").refusal()
+    assert any(not one["ok"] and "reembed.json" in one["detail"] for one in home.run("doctor", "--json").json)
+
+
+@pytest.mark.parametrize("command", ["serve --port 0", "user list"])
+def test_a_data_folder_that_cannot_be_made_is_refused_in_one_sentence(home, tmp_path, command):
+    (tmp_path / "file").write_text("not a folder")
+    assert "file" in home.run(*command.split(), data=tmp_path / "file" / "below").refusal()
+
+
+def certificate(folder):
+    """A self-signed certificate and its key."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+         "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return cert, key
+
+
+def test_by_certificate_files_the_server_speaks_https_and_its_cookies_are_secure(home, tmp_path):
+    cert, key = certificate(tmp_path)
+    with home.serving("--tls-certificate", str(cert), "--tls-key", str(key)) as server:
+        assert server.url.startswith("https://")
+        (link,) = LINK.findall(server.said())
+        assert link.startswith(server.url)
+        with server.client(verify=ssl.create_default_context(cafile=cert)) as browser:
+            cookie = sign_in(browser, link).headers["set-cookie"].lower()
+            assert "; secure" in cookie and "httponly" in cookie
+            assert browser.get("/v1/me").status_code == 200
+        assert home.add("ada@example.org"), "commands find their way in all the same"
+        plain = server.url.replace("https://", "http://")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(plain + "/health")
+
+
+def signed_in_through_a_proxy(server, client_address):
+    """What a proxy on this machine passes on for a client that came to it by HTTPS."""
+    headers = {"X-Forwarded-For": client_address, "X-Forwarded-Proto": "https"}
+    (link,) = LINK.findall(server.said())
+    with server.client() as proxy:
+        metrics = proxy.get("/metrics", headers=headers).status_code
+        entered = proxy.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]}, headers=headers)
+    return metrics, "; secure" in entered.headers["set-cookie"].lower()
+
+
+def test_headers_of_a_proxy_are_believed_only_when_it_is_trusted(tmp_path):
+    trusting, strict = Home(tmp_path / "trusting"), Home(tmp_path / "strict")
+    with strict.serving() as server:
+        assert signed_in_through_a_proxy(server, "203.0.113.9") == (401, False)
+    with trusting.serving("--trusted-proxies", "127.0.0.1") as server:
+        assert signed_in_through_a_proxy(server, "203.0.113.9") == (401, True)
+        door = local_auth.read(trusting.data)
+        with server.client() as proxy:
+            # the client says that it is the loopback; the proxy adds the address that it saw
+            forged = {"X-Forwarded-For": "127.0.0.1, 203.0.113.9", "Authorization": f"Local {door.secret}"}
+            assert proxy.get("/metrics", headers=forged).status_code == 401
+            assert proxy.get("/v1/accounts", headers=forged).status_code == 401
+
+
+def test_a_link_for_a_person_names_the_address_by_which_people_reach_the_server(home):
+    home.add("ada@example.org")
+    with home.serving("--origin", "https://docs.example.org") as server:
+        assert home.ok("user", "link", "ada@example.org").out.startswith(
+            "https://docs.example.org/v1/sign-in?link="
+        )
+        assert "no proxy is trusted" in server.said()
+    with home.serving("--origin", "https://docs.example.org", "--trusted-proxies", "127.0.0.1") as server:
+        assert "no proxy is trusted" not in server.said()
+    with home.serving() as server:
+        assert home.ok("user", "link", "ada@example.org").out.startswith(server.url)
+
+
+def test_a_stop_ends_streams_finishes_uploads_and_keeps_what_was_acknowledged(home):
+    acknowledged = []
+    ended = threading.Event()
+
+    def listen(url, token):
+        with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
+            with client.stream("GET", "/v1/sync/stream") as stream:
+                started.set()
+                for _ in stream.iter_bytes():
+                    pass
+            ended.set()
+
+    def send(url, token):
+        text = "\n\n".join(f"Paragraph {n} of a long report about the harbour." for n in range(5_000))
+        with server.client(token) as client, contextlib.suppress(httpx.TransportError):
+            for number in range(100):
+                sending.set()
+                answer = client.post(
+                    "/v1/documents",
+                    files={"file": (f"{number}.txt", f"{number} {text}".encode())},
+                    data={"sessionId": "s1"},
+                )
+                if answer.status_code != 201:
+                    return
+                acknowledged.append(answer.json()["document"]["id"])
+
+    with home.serving() as server:
+        home.add("ada@example.org")
+        token = home.token("ada@example.org")
+        started, sending = threading.Event(), threading.Event()
+        threads = [threading.Thread(target=work, args=(server.url, token)) for work in (listen, send)]
+        for thread in threads:
+            thread.start()
+        assert started.wait(30) and sending.wait(30)
+        while len(acknowledged) < 2:
+            time.sleep(0.02)
+        code, took = server.end()
+        for thread in threads:
+            thread.join(30)
+        assert took < STOP_S, server.said()
+        assert ended.is_set(), "the stream was closed, not cut"
+        assert "Traceback" not in server.said()
+        assert not list(home.data.rglob("*.wal")), "files are detached: no log is left beside them"
+    with home.serving() as server, server.client(token) as ada:
+        assert len(acknowledged) >= 2 and set(acknowledged) <= live(ada, "documents").keys()
+        assert code == 0, "asked to stop and stopped: that is no failure"
+
+
+def test_the_log_is_json_after_the_greeting_and_has_no_content_and_no_secrets(home):
+    canary = "Zanzibarquokka"
+    with home.serving() as server:
+        (link,) = LINK.findall(server.said())
+        home.add("ada@example.org")
+        token = home.token("ada@example.org")
+        with server.client(token) as ada:
+            upload(ada, f"{canary}.txt", f"{canary} pays the rent on the first of May.")
+            found = ada.post("/v1/search", json={"query": f"{canary} rent", "sessionId": "s1"})
+            assert found.json()["results"], "the search saw it"
+            bad = {"file": (f"{canary}.pdf", f"%PDF-1.7\n{canary}".encode())}
+            assert ada.post("/v1/documents", files=bad).status_code == 422
+            assert ada.get(f"/v1/{canary}?q={canary}").status_code == 404
+            assert ada.get("/v1/documents/lookup", params={"name": canary}).status_code == 200
+            assert ada.post("/v1/search", content=f'{{"query": "{canary}'.encode()).status_code == 400
+            assert ada.post("/v1/sync/facts/0/push", json=[{"newDocumentState": {"id": canary}}]).is_success
+            wrong = {"email": "ada@example.org", "password": f"{canary} password"}
+            assert ada.post("/v1/sign-in", json=wrong).status_code == 401
+        secrets = [token, local_auth.read(home.data).secret]
+        server.end()
+        said = server.said().replace(link, "")
+        assert [line for line in said.splitlines() if canary.lower() in line.lower()] == []
+        assert not any(secret in said for secret in secrets)
+        assert "ada@example.org" not in said
+        greeting = ("Vademecum listens", "Data:", "Assistant:", "Sign in")
+        written = [line for line in said.splitlines() if not line.startswith(greeting)]
+        assert written and [line for line in written if not line.startswith('{"event"')] == []
+        assert all({"event", "level", "timestamp"} <= json.loads(line).keys() for line in written)
+
+
+def errors_of(server):
+    return [line for line in server.said().splitlines() if '"level": "error"' in line]
+
+
+def test_the_log_of_a_defect_has_no_content_either(home):
+    """The folder where jobs are marked is a file: no mark can be made, and that is logged with what led to it. (A folder
+    of an index would be begun anew, in silence.)"""
+    canary = "Zanzibarquokka"
+    with home.serving() as server:
+        home.add("ada@example.org")
+        with server.client(home.token("ada@example.org")) as ada:
+            marks = home.data / "jobs" / "index"
+            shutil.rmtree(marks, ignore_errors=True)
+            marks.write_text("a file where a folder belongs")
+            upload(ada, f"{canary}.txt", f"{canary} pays the gas on the second of May.")
+            ada.post("/v1/search", json={"query": f"{canary} gas", "sessionId": "s1"})
+            soon_outside(lambda: errors_of(server))
+        server.end()
+    assert [line[:200] for line in errors_of(server) if canary.lower() in line.lower()] == []
+
+
+def foreign_sockets(pid):
+    """Lines of /proc/net of this process's sockets that are neither local nor listening on TCP."""
+    inodes = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            inodes.add(str(descriptor.readlink()).removeprefix("socket:[").removesuffix("]"))
+    found = []
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            remote = fields[2].partition(":")[0]
+            is_local = remote.endswith("0100007F") or (table.startswith("tcp") and set(remote) == {"0"})
+            if fields[9] in inodes and not is_local:
+                found.append(line)
+    return found
+
+
+def test_a_server_with_a_model_asks_no_host_and_leaves_nothing_in_the_home_folder(tmp_path, monkeypatch):
+    """onnxruntime reports to its maker unless it is told not to before it is loaded."""
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    home = Home(tmp_path / "data", {"models": str(small_model(tmp_path / "models"))})
+    home.keep("ada@example.org")
+    with home.serving(anew=True) as server:
+        answer = home.ok(
+            "search", "apple trees", "--user", "ada@example.org", "--session", "s1", "--json"
+        ).json
+        assert answer["scope"]["mode"] == "hybrid" and answer["results"], "the model must have been used"
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            assert foreign_sockets(server.process.pid) == []
+            time.sleep(0.02)
+    assert list((tmp_path / "home").rglob("*")) == []

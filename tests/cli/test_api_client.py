@@ -1,0 +1,164 @@
+"""How a command speaks with a running server."""
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import httpx
+import msgspec
+import pytest
+
+from cli.command_runner import Home
+from vademecum import __version__
+from vademecum.cli import api_client
+from vademecum.cli.api_client import Desk
+from vademecum.errors import VademecumError
+from vademecum.services.accounts import local_auth
+from vademecum.settings import Settings
+
+
+@contextmanager
+def server(*answers):
+    """Gives these answers in turn, (status, headers, body) each, and the last one from then on. Yields its address and
+    the bodies it was sent."""
+    sent: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            sent.append(self.rfile.read(int(self.headers["content-length"])))
+            status, headers, body = answers[min(len(sent), len(answers)) - 1]
+            self.send_response(status)
+            for name, value in {**headers, "content-length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{httpd.server_port}", sent
+        finally:
+            httpd.shutdown()
+            thread.join()
+
+
+def upload(address):
+    async def call():
+        async with httpx.AsyncClient(base_url=address) as client:
+            return await Desk(client, "secret").call(
+                "POST", "/v1/documents", files={"file": ("a.txt", b"text")}
+            )
+
+    return asyncio.run(call())
+
+
+BUSY = (503, {"retry-after": "0"}, b'{"code": "BUSY", "detail": "Reading."}')
+
+
+def test_a_server_that_is_busy_is_asked_again_with_the_whole_file():
+    with server(BUSY, BUSY, (200, {}, b'{"ok": true}')) as (address, sent):
+        assert upload(address) == {"ok": True}
+        assert len(sent) == 3 and all(b"text" in body for body in sent)
+
+
+def test_a_server_that_stays_busy_is_believed_in_the_end(monkeypatch):
+    monkeypatch.setattr(api_client, "PATIENCE_S", 0.2)
+    with server(BUSY) as (address, sent), pytest.raises(VademecumError, match="Reading"):
+        upload(address)
+    assert len(sent) > 1
+
+
+def test_a_refusal_is_not_repeated():
+    with server((409, {"retry-after": "0"}, b'{"code": "CONFLICT", "detail": "No."}')) as (address, sent):
+        with pytest.raises(VademecumError, match="No"):
+            upload(address)
+        assert len(sent) == 1
+
+
+@contextmanager
+def lost(requests):
+    """A server that loses each connection once it has been asked; it notes what it was asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            requests.append(self.path)
+            self.close_connection = True
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as httpd:
+        thread = threading.Thread(target=httpd.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{httpd.server_port}"
+        finally:
+            httpd.shutdown()
+            thread.join()
+
+
+def write(data):
+    """As an agent does, who waits for its turn."""
+    return asyncio.run(
+        api_client.ask_in_turn(Settings(data=data), lambda desk: desk.call("POST", "/v1/memories", json={}))
+    )
+
+
+def test_a_write_whose_answer_was_lost_is_not_sent_again(tmp_path):
+    requests = []
+    with api_client.locked(tmp_path), lost(requests) as address:
+        local_auth.publish(tmp_path, local_auth.Door(address, 1, "secret"))
+        with pytest.raises(VademecumError, match="was lost"):
+            write(tmp_path)
+    assert requests == ["/v1/memories"]
+
+
+def test_a_server_that_cannot_be_reached_is_tried_for_a_while(tmp_path, monkeypatch):
+    monkeypatch.setattr(api_client, "TURN_S", 0.5)
+    with lost([]) as gone:
+        pass
+    began = time.monotonic()
+    with api_client.locked(tmp_path):
+        local_auth.publish(tmp_path, local_auth.Door(gone, 1, "secret"))
+        with pytest.raises(api_client.FolderInUse, match="the server is stopping"):
+            write(tmp_path)
+    assert time.monotonic() - began >= 0.5
+
+
+OLD = b'{"users": 1, "accounts": 1, "erasedAgain": 0, "backupAt": "", "skipped": []}'
+
+
+@pytest.mark.parametrize(
+    ("version", "said"), [("0.0.9", "it is version 0.0.9,"), ("", "unknown, an old one")]
+)
+def test_what_an_older_server_does_not_say_is_told_with_both_versions(tmp_path, version, said):
+    """By the command that asks for it; what the server does say is used."""
+    home = Home(tmp_path / "data")
+    with api_client.locked(home.data), server((200, {}, OLD)) as (address, sent):
+        local_auth.publish(home.data, local_auth.Door(address, 1, "secret", version=version))
+        done = home.run("restore", tmp_path, "--yes")
+    assert sent and done.code == 1 and "Traceback" not in done.err
+    refusal = done.err.strip()
+    assert "does not say `removed`" in refusal
+    assert said in refusal and f"this command {__version__}" in refusal and "start it anew" in refusal
+
+
+def test_what_an_answer_holds_within_is_asked_for_in_the_same_way():
+    with server((200, {}, b'{"rows": [{"id": "a", "of": {}}]}')) as (address, _):
+        (row,) = upload(address)["rows"]
+    assert row["id"] == "a" and row.get("name") is None
+    with pytest.raises(api_client.OtherVersion, match="`name`"):
+        row["of"]["name"]
+    assert msgspec.json.encode(row) == b'{"id":"a","of":{}}'
+
+
+def test_a_server_says_its_version_to_commands(tmp_path):
+    home = Home(tmp_path / "data")
+    with home.serving():
+        assert local_auth.read(home.data).version == __version__

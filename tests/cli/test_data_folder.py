@@ -1,0 +1,95 @@
+"""A data folder that is not there is made only by what begins one, and gets its model by the advice that is given."""
+
+import os
+import re
+import shlex
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+
+import pytest
+
+from cli.command_runner import Home
+from vademecum.cli.import_ import find
+from vademecum.engines.onnx import download
+
+OTHERS = [
+    "user list", "user tier a@b.org FREE", "user admin a@b.org", "user link a@b.org", "user remove a@b.org --yes", "token create a@b.org",
+    "token list a@b.org", "token revoke a@b.org 1", "import {0} --user a@b.org --session s",
+    "search x --user a@b.org --session s", "forget --user a@b.org --yes", "erase", "epoch --all", "backup {0}/copy", "models list",
+    "models use e5-small-v2", "models pause", "models resume", "models verify",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", OTHERS)
+def test_a_data_folder_that_is_not_there_is_named_and_not_made(tmp_path, words):
+    home = Home(tmp_path / "nosuch")
+    said = home.run(*words.format(tmp_path).split()).refusal()
+    assert said.startswith(f"There is no data folder {home.data}.")
+    assert not home.data.exists()
+
+
+def test_the_doctor_makes_no_data_folder_either(tmp_path):
+    home = Home(tmp_path / "nosuch")
+    done = home.run("doctor")
+    assert done.code == 1 and f"there is no {home.data}" in done.out and not home.data.exists()
+
+
+def test_nothing_is_begun_in_a_folder_of_something_else(tmp_path):
+    home = Home(tmp_path / "photos")
+    home.data.mkdir()
+    (home.data / "photo.jpg").write_bytes(b"")
+    assert home.run("user", "list").refusal().startswith(f"There is no data folder {home.data}.")
+    assert [one.name for one in home.data.iterdir()] == ["photo.jpg"]
+
+
+def test_records_whose_accounts_are_gone_are_begun_anew_by_no_command(tmp_path):
+    home = Home(tmp_path / "data")
+    home.keep("ada@example.org")
+    (home.data / "accounts.duckdb").unlink()
+    for command in (["user", "list"], ["user", "add", "bob@example.org", "--tier", "FREE"]):
+        assert "accounts.duckdb is gone" in home.run(*command).refusal()
+    assert "accounts.duckdb is gone" in home.run("serve", "--port", 0).err.splitlines()[-1]
+    assert "accounts.duckdb is gone" in home.run("doctor").out
+    assert not (home.data / "accounts.duckdb").exists()
+
+
+def test_the_advice_for_a_folder_without_a_model_brings_that_folder_one_without_a_network(tmp_path):
+    assert download.offline_folder() is not None, "the package belongs to the test environment"
+    home = Home(tmp_path / "a folder", {"models": str(tmp_path / "a folder" / "models")})
+    with home.serving() as server:
+        server.end()
+        said = server.said()
+    advice = re.search(r"`VADEMECUM_MODELS=.+ vademecum (models pull --data [^`]+)`", said)
+    assert advice, said
+    assert advice[1] in home.run("doctor").out
+    *words, flag, data = shlex.split(advice[1])
+    assert (flag, data) == ("--data", str(home.data))
+    done = home.ok(*words)
+    assert "all-minilm-l6-v2 is installed" in done.out and "HF_HUB_OFFLINE" in done.err
+    assert "in use" in home.ok("models", "list").out
+
+
+def test_a_folder_that_can_be_listed_and_not_entered_is_named_and_the_others_go_on():
+    top = Path(mkdtemp(prefix="vademecum-"))  # which everybody may enter
+    top.chmod(0o755)
+    shut = top / "shut"
+    shut.mkdir()
+    for file in (shut / "in.txt", top / "beside.txt"):
+        file.write_text("The ferry leaves at noon.")
+    shut.chmod(0o744)
+    with ProcessPoolExecutor(1, mp_context=get_context("fork"), initializer=become_nobody) as nobody:
+        found = nobody.submit(list_of_found, top).result()
+    rmtree(top)
+    assert found == [("beside.txt", ""), ("shut", "folder that cannot be read")]
+
+
+def become_nobody() -> None:
+    if os.geteuid() == 0:  # root may enter every folder
+        os.setuid(65534)
+
+
+def list_of_found(top: Path) -> list[tuple[str, str]]:
+    return sorted((one.path.name, one.skipped) for one in find([top]))

@@ -1,0 +1,35 @@
+"""The command `vademecum`, except that the first read of each user with a file in the folder HANGING
+does not end and ignores interrupts."""
+
+import os
+import time
+from pathlib import Path
+
+from vademecum.cli.main import main
+from vademecum.engines.duckdb import cursor
+from vademecum.engines.duckdb.user_store import UserStore
+
+HANGING = Path(os.environ["HANGING"])
+read = UserStore._read
+cursor.GRACE_S = 0.2
+
+
+async def hanging_read(store, places):
+    try:
+        (HANGING / store.user_id).unlink()
+    except FileNotFoundError:
+        return await read(store, places)
+
+    def hang(engine):
+        """DuckDB waits inside a function of Python, which no interrupt ends."""
+        name = f"hang_{store.alias}"
+        engine._raw.create_function(name, lambda _: time.sleep(3600), ["BIGINT"], "BIGINT")
+        return engine.execute(f"SELECT {name}(1)").fetchall()
+
+    return await store._run(hang)
+
+
+UserStore._read = hanging_read
+
+if __name__ == "__main__":
+    main()

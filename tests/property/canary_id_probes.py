@@ -1,0 +1,112 @@
+"""Every way to change or delete a row of memory by its id, tried from each scope that does not see it: what is not there
+is answered as unknown, and stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from property.expected_memory import Books, Entry, Home
+
+Json = dict[str, Any]
+WAYS: dict[str, list[tuple[str, str, Json | None]]] = {  # of a kind: method, address, what is sent
+    "observations": [
+        ("PATCH", "/v1/observations/{id}", {"pinned": True}),
+        ("DELETE", "/v1/observations/{id}", None),
+    ],
+    "memories": [("POST", "/v1/memories/{id}/undo", None), ("DELETE", "/v1/memories/{id}", None)],
+    "episodes": [("DELETE", "/v1/episodes/{id}", None)],
+    "summaries": [
+        ("PATCH", "/v1/summaries/{id}", {"content": "anew"}),
+        ("DELETE", "/v1/summaries/{id}", None),
+    ],
+    "entities": [("DELETE", "/v1/entities/{id}", None)],
+}
+
+
+class Tampered(AssertionError):
+    """A row was changed from a scope that does not see it."""
+
+
+async def tamper_everywhere(books: Books) -> int:
+    """Returns how many were tried. Raises Tampered; the books know no more of a row that may be gone."""
+    tried = 0
+    for kind, ways in WAYS.items():
+        for canary, entry in books.of(kind).items():
+            for project in books.projects:
+                if books.home(entry) != project:
+                    for way in ways:
+                        await _tamper(books, canary, entry, project, *way)
+                        tried += 1
+    return tried + await _connect_everywhere(books) + await _take_along(books) + await _repeat(books)
+
+
+async def _tamper(
+    books: Books, canary: str, entry: Entry, project: Home, method: str, path: str, body: Json | None
+) -> None:
+    sent = {"json": body} if body is not None else {}
+    answer = await books.person.call(method, path.format(id=entry.id), params={"project": project}, **sent)
+    if answer.status_code != 404:
+        books.drop([canary])
+        raise Tampered(f"{method} {path}: {answer.status_code} for {entry} from {project}")
+
+
+async def _connect_everywhere(books: Books) -> int:
+    """Joining and parting two entities, one or both of which the scope does not see."""
+    known = list({entry.project: entry for entry in books.of("entities").values()}.values())
+    tried = 0
+    for one in known:
+        for other in known:
+            for project in books.projects[:3]:
+                if {one.project, other.project} == {project}:
+                    continue
+                edge = {"fromId": one.id, "toId": other.id, "label": "knows"}
+                for method in ("POST", "DELETE"):
+                    answer = await books.person.call(
+                        method, "/v1/relationships", params={"project": project}, json=edge
+                    )
+                    tried += 1
+                    if answer.status_code != 404 or b"relationship" in answer.content:
+                        raise Tampered(f"{method} of {edge} from {project}: {answer.text}")
+    return tried
+
+
+async def _take_along(books: Books) -> int:
+    """A memory that says to have taken the place of another project's: neither undoing nor deleting it reaches there."""
+    known, tried = books.of("memories"), 0
+    for canary, entry in known.items():
+        older = books.said.get(entry.older)
+        if (
+            canary not in books.said
+            or older is None
+            or entry.project is None
+            or older.project == entry.project
+        ):
+            continue
+        tried += 1
+        for method, path in (("POST", "/v1/memories/{id}/undo"), ("DELETE", "/v1/memories/{id}")):
+            scope = {"project": entry.project}
+            answer = await books.person.call(method, path.format(id=entry.id), params=scope)
+            if method == "POST" and answer.status_code != 409:
+                raise Tampered(f"undone: {answer.text}")
+        books.drop([canary])
+        if older.id not in await books.person.live("memories"):
+            raise Tampered(f"{older} went with {entry}")
+    return tried
+
+
+async def _repeat(books: Books) -> int:
+    """What is said in one project is news in another."""
+    live, tried = await books.person.live("memories"), 0
+    for entry in books.of("memories").values():
+        for project in books.projects[:2]:
+            if entry.project in (None, project):
+                continue
+            tried += 1
+            said = {"text": live[entry.id]["text"], "project": project}
+            answer = await books.person.call("POST", "/v1/memories", json=said)
+            kept = answer.json()
+            if answer.status_code != 201 or kept["memory"]["projectId"] != project:
+                raise Tampered(f"{entry} is said in {project}: {answer.text}")
+            scope = {"project": project}
+            await books.person.call("DELETE", f"/v1/memories/{kept['memory']['id']}", params=scope)
+    return tried

@@ -1,0 +1,167 @@
+"""What can happen to a user's rows: three devices that come and go, the routes that delete, a second user beside."""
+
+from property.checked_server import Checked
+from property.random_rows import IDS, Maker, canaries
+from property.reference_model import Limits, unmarked
+from property.rows import dead
+from property.sync_device import Device
+from property.sync_wire import COLLECTIONS, send
+
+BOUNDS = Limits(documents=3, file_bytes=100, row_bytes=3000, authoritative=False)
+
+
+class World:
+    """One run: a user with three devices on the server, a second user, and the model beside them."""
+
+    def __init__(self, served) -> None:
+        self.served = served
+        self.ada = served.ask(served.house.person())
+        self.bob = served.ask(served.house.person())
+        self.checked = Checked(served, self.ada, BOUNDS)
+        self.model = self.checked.model
+        self.maker = Maker(self.model)
+        self.devices = [Device(), Device(), Device()]
+        self.erased = set()  # rows that waited when everything was forgotten: only a device may hold them
+        self.canaries = {}
+        for name, row in canaries(self.bob.id).items():
+            served.ask(send(self.bob, name, (row, None)))
+            self.canaries[name] = served.ask(self.bob.pull(name))
+
+    # -- what devices do ------------------------------------------------------------------------------------
+
+    def edit(self, chance):
+        device = chance.pick(self.devices)
+        for _ in range(chance.pick([1, 1, 2, 3])):
+            key = self._key(chance, device)
+            row = device.rows.get(key)
+            if row is None or row["_deleted"]:
+                device.write(key, self.maker.new_row(chance, *key))
+            else:
+                row = row if chance.one_in(2) else unmarked(row)
+                device.write(key, self.maker.edited(chance, key[0], row))
+        if not chance.one_in(3):
+            self._send(chance, device, key[0])
+
+    def delete(self, chance):
+        device = chance.pick(self.devices)
+        here = [key for key, row in device.rows.items() if not row["_deleted"]]
+        if here:
+            key = chance.pick(here)
+            device.write(key, dead(device.rows[key]))
+            if chance.one_in(2):
+                self._send(chance, device, key[0])
+
+    def send_what_was_written_offline(self, chance):
+        device = chance.pick(self.devices)
+        if device.unsent:
+            self._send(chance, device, chance.pick(device.unsent)[0])
+
+    def repeat_what_got_no_answer(self, chance):
+        for device in chance.mixed(self.devices):
+            if device.lost is not None:
+                collection, batch = device.lost
+                device.lost = None
+                device.hear(collection, batch, self.checked.push(collection, batch))
+                return
+
+    def pull(self, chance):
+        device, limit = chance.pick(self.devices), chance.pick([2, 3, 1000])
+        for collection in COLLECTIONS:
+            self.checked.read(device, collection, limit)
+
+    def pull_one_page_and_lose_touch(self, chance):
+        self.checked.read(chance.pick(self.devices), chance.pick(COLLECTIONS), 1, pages=1)
+
+    # -- what else happens ----------------------------------------------------------------------------------
+
+    def anything(self, chance):
+        """Rows and assumed states of any age, with true and false marks: an old, a foreign or a hostile client."""
+        collection = chance.pick([*COLLECTIONS, "documents", "memories"])  # these have the most to merge
+        pairs = [self._any_pair(chance, collection) for _ in range(chance.pick([1, 2, 3, 4]))]
+        self.checked.push(collection, pairs)
+
+    def delete_by_route(self, chance):
+        collection = chance.pick(["documents", "sessions", "projects"])
+        row_id = chance.pick(IDS[collection])
+        with_sessions = collection == "projects" and chance.one_in(2)
+        query = "?sessions=delete" if with_sessions else ""
+        answer = self.served.ask(self.ada.call("DELETE", f"/v1/{collection}/{row_id}{query}"))
+        live = self.model.life((collection, row_id)) == "live"
+        assert answer.status_code == (200 if live else 404), answer.text
+        if live:
+            for (name, i), held in list(self.model.rows.items()):
+                if with_sessions and name == "sessions" and held.row.get("projectId") == row_id:
+                    self.model.delete((name, i))
+            self.model.delete((collection, row_id))
+        self.checked.settle()
+
+    def forget_everything(self, _):
+        self.erased |= {key for key, held in self.model.rows.items() if held.waiting}
+        body = {"confirm": "forget everything"}
+        answer = self.served.ask(self.ada.call("POST", "/v1/forget", json=body))
+        assert answer.status_code == 200, answer.text
+        receipt = answer.json()
+        assert receipt["leftovers"] == 0
+        self.model.forget(receipt["at"])
+        self.checked.settle()
+
+    def the_other_looks(self, chance):
+        """Only one file is attached at a time: the user's is closed for this, and all of it is read anew afterwards."""
+        for name in chance.some(COLLECTIONS, at_least=1, at_most=2):
+            assert self.served.ask(self.bob.pull(name)) == self.canaries[name]
+
+    def all_meet(self, _=None):
+        """Rows that are marked, or wait, stay with the device that has them; all else must be the same everywhere."""
+        for _ in range(8):
+            before = self.checked.top, [dict(device.rows) for device in self.devices]
+            self._meet()
+            if before == (self.checked.top, [device.rows for device in self.devices]):
+                break
+        else:
+            raise AssertionError("the devices never came to rest")
+        self.checked.pull_all()
+        for device in self.devices:
+            assert not device.unsent
+            self._holds_what_the_server_holds(device)
+        for name in COLLECTIONS:
+            assert self.served.ask(self.bob.pull(name)) == self.canaries[name]
+
+    # -- how they do it -------------------------------------------------------------------------------------
+
+    def _key(self, chance, device):
+        here = [key for key, row in device.rows.items() if not row["_deleted"]]
+        if here and not chance.one_in(3):
+            return chance.pick(here)
+        collection = chance.pick(COLLECTIONS)
+        return collection, chance.pick(IDS[collection])
+
+    def _any_pair(self, chance, collection):
+        key = (collection, chance.pick(IDS[collection]))
+        return self.maker.any_pair(chance, key, self.checked.history.get(key, []))
+
+    def _send(self, chance, device, collection):
+        batch = chance.mixed(device.batch(collection))
+        answers = self.checked.push(collection, batch)
+        if chance.one_in(4):
+            device.lost = collection, batch
+        else:
+            device.hear(collection, batch, answers)
+
+    def _meet(self):
+        for device in self.devices:
+            for collection in COLLECTIONS:
+                if batch := device.batch(collection):
+                    device.hear(collection, batch, self.checked.push(collection, batch))
+        for device in self.devices:
+            for collection in COLLECTIONS:
+                self.checked.read(device, collection, 1000)
+
+    def _holds_what_the_server_holds(self, device):
+        for key, row in device.rows.items():
+            held = self.model.rows.get(key)
+            if "syncError" in row or (row["_deleted"] and (held is None or held.dead)):
+                continue
+            alone = held is None or held.waiting
+            assert row == held.row if not alone else (held is not None or key in self.erased), key
+        for collection in COLLECTIONS:
+            assert set(self.model.pulled(collection)) <= {i for c, i in device.rows if c == collection}

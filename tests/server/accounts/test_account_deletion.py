@@ -1,0 +1,258 @@
+"""Leave for good: everything of the account is erased, at once, from the disk too, and nobody else is touched.
+
+Each scan of bytes has a control: the needles were there before.
+"""
+
+import asyncio
+import base64
+import contextlib
+
+from folder_listing import files_below, paths_below
+from property.rows import block, dead, document, episode, fact, session
+from server.in_process_server import Person, browser, house, refused, run, with_token
+from vademecum.services.accounts.accounts import create, ensure_owner
+from vademecum.services.data.backup import backup, restore
+
+EMAIL = "ada.lovelace@canary.example"
+PASSWORD = "correct horse battery"
+CANARY = "The xylophone of Bartholomew is hidden beneath the third oak."
+LEAVE = {"confirm": "leave for good"}
+
+
+async def sign_in(h, email=EMAIL):
+    client = browser(h)
+    return client, await client.post("/v1/sign-in", json={"email": email, "password": PASSWORD})
+
+
+async def arrive(h, email=EMAIL):
+    """An account with a password, a browser that is signed in, and a token. Returns the person and the browser."""
+    account = await create(h.parts, email, "JIGGA", password=PASSWORD)
+    client, answer = await sign_in(h, email)
+    assert answer.status_code == 200, answer.text
+    secret = (await client.post("/v1/tokens", json={"name": f"laptop of {email}"})).json()["secret"]
+    return Person(account.id, with_token(h, secret)), client
+
+
+async def fill(person):
+    """Content of several kinds, a part of it deleted again."""
+    await person.push("sessions", session("s1", title=CANARY))
+    await person.push("episodes", episode("e1", "s1", aiResponse=CANARY))
+    await person.push("facts", fact("f1", value=CANARY), fact("f2", value=f"forgotten {CANARY}"))
+    await person.push("facts", dead(fact("f2")))
+    await person.push("vectorEmbeddings", block("not-here-yet", text=f"waiting {CANARY}"))
+    await person.upload("xylophone-notes.txt", CANARY)
+
+
+def needles(h, person, blocks=()):
+    """What may stand in no file afterwards: who it was, the secrets' hashes, the text, the vectors."""
+    account = h.parts.accounts.accounts[person.id]
+    found = {
+        text: text.encode()
+        for text in (account.email, CANARY[10:50], "xylophone-notes", f"laptop of {account.email}")
+    }
+    found |= {f"hash of {t.kind}": t.hash.encode() for t in h.parts.accounts.tokens_of(person.id)}
+    if account.password:
+        found["password"] = account.password.encode()
+    for row in blocks:
+        if row["embedding"]:
+            found[f"vector {row['id']}"] = base64.b64decode(row["embedding"])[:64]
+    return found
+
+
+def forms(needle):
+    """As it is, in UTF-16, and in base64 at each of the three places where it may begin in one."""
+    yield needle
+    with contextlib.suppress(UnicodeDecodeError):
+        yield needle.decode().encode("utf-16-le")
+    for shift in range(3):
+        coded = base64.b64encode(b"\0" * shift + needle)
+        yield coded[4 if shift else 0 : -4]
+
+
+def left_on_disk(folder, wanted):
+    """Which needles stand in a file below the folder, or in the name of one."""
+    places = [*files_below(folder).values(), *(str(path).encode() for path in paths_below(folder))]
+    return {
+        name
+        for name, needle in wanted.items()
+        if any(form in place for place in places for form in forms(needle))
+    }
+
+
+def paths_of(folder, user_id):
+    return [path for path in paths_below(folder) if user_id in path.name]
+
+
+def test_after_leaving_nothing_is_left_and_nobody_else_is_touched(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=True, erase_delay_s=60) as h:
+            ada, ada_browser = await arrive(h)
+            bob, bob_browser = await arrive(h, "bob@other.example")
+            await fill(ada)
+            await bob.upload("roses.txt", "Roses are planted in the garden every spring.")
+            for person in (ada, bob):
+                await h.parts.backstage.jobs["embed"].settle(person.id)
+            assert (await ada.search("xylophone"))["results"] and (await bob.search("roses"))["results"]
+            bobs = await h.everything(bob)
+            wanted = needles(h, ada, await ada.pull("vectorEmbeddings"))
+            assert any(name.startswith("vector ") for name in wanted), "no model: make test prepares it"
+            assert left_on_disk(tmp_path, wanted) == set(wanted), "the scan cannot see what is there"
+            assert paths_of(tmp_path, ada.id)
+
+            answer = await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
+            assert (answer.status_code, answer.json()) == (200, {"deleted": 1})
+            assert "vademecum" not in ada_browser.cookies
+            assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
+            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            late = [{"newDocumentState": fact("f9")}]
+            refused(await ada.call("POST", "/v1/sync/facts/0/push", json=late), 401, "SIGNED_OUT")
+            refused((await sign_in(h))[1], 401, "SIGNED_OUT")
+            assert paths_of(tmp_path, ada.id) == [], "a refused call makes no folder"
+
+            assert await h.everything(bob) == bobs and (await bob.search("roses"))["results"]
+            assert (await bob_browser.get("/v1/me")).json()["email"] == "bob@other.example"
+            await h.settle(bob)
+        assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
+        async with house(tmp_path) as h:
+            assert [a.email for a in h.parts.accounts.accounts.values()] == ["bob@other.example"]
+            again = browser(h)
+            again.headers.update(ada.client.headers)
+            refused(await again.get("/v1/me"), 401, "SIGNED_OUT")
+        assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
+
+    run(scenario)
+
+
+def test_leaving_needs_the_sentence(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, ada_browser = await arrive(h)
+            await fill(ada)
+            await h.settle(ada)
+            before = await h.everything(ada)
+            for body in (
+                {},
+                {"confirm": ""},
+                {"confirm": "yes"},
+                {"confirm": True},
+                {"confirm": "forget everything"},
+                [],
+            ):
+                answer = await ada_browser.request("DELETE", "/v1/me", json=body)
+                refused(answer, 400, "BAD_REQUEST")
+            assert (await ada_browser.request("DELETE", "/v1/me")).status_code == 400
+            assert await h.everything(ada) == before and (await sign_in(h))[1].status_code == 200
+
+    run(scenario)
+
+
+def test_an_administrator_who_removes_an_account_erases_as_much(tmp_path):
+    async def scenario():
+        async with house(tmp_path, erase_delay_s=60) as h:
+            link = await ensure_owner(h.parts)  # on a new data folder, so before Ada
+            ada, _ = await arrive(h)
+            await fill(ada)
+            await ada.search("xylophone")
+            boss = browser(h)
+            await boss.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+            wanted = needles(h, ada)
+            assert left_on_disk(tmp_path, wanted) == set(wanted)
+            assert (await boss.delete(f"/v1/accounts/{ada.id}")).status_code == 200
+            assert left_on_disk(tmp_path, wanted) == set() and paths_of(tmp_path, ada.id) == []
+            assert (await boss.get("/v1/me")).json()["admin"] is True
+        assert left_on_disk(tmp_path, wanted) == set()
+
+    run(scenario)
+
+
+def test_who_leaves_while_devices_are_writing_leaves_nothing(tmp_path):
+    """Pushes, uploads and searches that are under way must not bring the folder back."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            for turn in range(3):
+                ada, ada_browser = await arrive(h, f"{turn}.{EMAIL}")
+                await fill(ada)
+                wanted = needles(h, ada)
+                assert left_on_disk(tmp_path, wanted)
+                calls = []
+                for number in range(15):
+                    rows = [{"newDocumentState": fact(f"late{number}", value=CANARY)}]
+                    calls += [
+                        ada.call("POST", "/v1/sync/facts/0/push", json=rows),
+                        ada.call("POST", "/v1/search", json={"query": "xylophone", "sessionId": "s1"}),
+                        ada.call("GET", "/v1/me"),
+                        ada.call("GET", "/v1/sync/facts/0/pull"),
+                    ]
+                calls.append(ada.upload("late.txt", f"{CANARY} And more of it, late."))
+                calls.append(ada.call("GET", "/v1/export"))
+                calls.insert(4 + 20 * turn, ada_browser.request("DELETE", "/v1/me", json=LEAVE))
+                answers = await asyncio.wait_for(asyncio.gather(*calls), 60)
+                assert not [a.text for a in answers if a.status_code == 500]
+                await h.settle(ada)
+                assert ada.id not in h.parts.accounts.accounts
+                assert (left_on_disk(tmp_path, wanted), paths_of(tmp_path, ada.id)) == (set(), [])
+
+    run(scenario)
+
+
+def test_leaving_twice_at_once_is_leaving_once(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, ada_browser = await arrive(h)
+            await fill(ada)
+            calls = [ada_browser.request("DELETE", "/v1/me", json=LEAVE) for _ in range(3)]
+            answers = await asyncio.wait_for(asyncio.gather(*calls), 60)
+            assert 200 in {a.status_code for a in answers} <= {200, 401, 404}
+            assert paths_of(tmp_path, ada.id) == []
+
+    run(scenario)
+
+
+def test_leaving_ends_the_open_streams(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, ada_browser = await arrive(h)
+            stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
+            await h.streams(1)
+            await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
+            assert (await asyncio.wait_for(stream, 60)).status_code == 200
+            assert h.parts.hub.count() == 0
+
+    run(scenario)
+
+
+def test_the_address_can_come_back_and_finds_nothing(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, ada_browser = await arrive(h)
+            await fill(ada)
+            await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
+            again, _ = await arrive(h)
+            assert again.id != ada.id
+            assert await h.everything(again) == {name: [] for name in h.parts.registry.synced}
+            late = document(again.id, "d1", activeSessions=["s1"])
+            assert await again.push("documents", late) == [], "nothing is remembered against it"
+
+    run(scenario)
+
+
+def test_no_backup_brings_back_who_has_left(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada, ada_browser = await arrive(h)
+            bob, _ = await arrive(h, "bob@other.example")
+            await fill(ada)
+            await bob.push("facts", fact("f1"))
+            await backup(h.parts, tmp_path / "copy")
+            wanted = needles(h, ada)
+            await ada_browser.request("DELETE", "/v1/me", json=LEAVE)
+            await restore(h.parts, tmp_path / "copy")
+            assert ada.id not in h.parts.accounts.accounts
+            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+            refused((await sign_in(h))[1], 401, "SIGNED_OUT")
+            assert paths_of(tmp_path / "data", ada.id) == []
+            assert left_on_disk(tmp_path / "data", wanted) == set()
+            assert set(await bob.live("facts")) == {"f1"}
+
+    run(scenario)

@@ -1,0 +1,305 @@
+"""Leaving when something fails: an account is there or has left, never half, and one that cannot be erased stops nobody."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from property.rows import fact
+from server.agents.agent_events import event
+from server.agents.test_spool import spooled
+from server.in_process_server import house, refused, run
+from unprivileged_user import as_anybody
+from vademecum.cli.doctor import _examine_left
+from vademecum.engines.duckdb.paths import user_folder
+from vademecum.errors import Broken, Conflict
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.accounts.accounts import create, remove
+from vademecum.services.accounts.deleted_accounts import has_left, left_file, note_left, read_left
+from vademecum.services.agents import spool_files
+from vademecum.services.data.backup import backup, restore
+from vademecum.services.data.erase import scan
+from vademecum.services.runtime import job_queue
+from wait_until import soon
+
+LEAVE = {"confirm": "leave for good"}
+EMAIL = "bob@example.org"
+OTHERS = 20  # so many that the deletion of a row does not overwrite its bytes by chance
+NO_ROOM = {"tiers": {"FREE": Limits(storage_bytes=1)}}
+
+
+def test_an_account_that_is_there_loses_no_event_when_it_is_added_once_more(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, **NO_ROOM) as h:
+            await remove(h.parts, await create(h.parts, EMAIL, "FREE"))
+            await create(h.parts, EMAIL, "FREE")
+            folder = spooled(h, EMAIL, event("waits"))
+            with pytest.raises(Conflict, match="Nothing was changed"):
+                await create(h.parts, EMAIL, "FREE")
+            assert len(list(folder.glob("*.json"))) == 1
+
+    run(scenario)
+
+
+def test_an_account_whose_leaving_cannot_be_noted_goes_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            left_file(tmp_path).parent.mkdir(exist_ok=True)
+            left_file(tmp_path).symlink_to("/dev/full")
+            assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 500
+            assert (await ada.call("GET", "/v1/me")).status_code == 200
+            left_file(tmp_path).unlink()
+            assert (await ada.call("DELETE", "/v1/me", json=LEAVE)).status_code == 200
+            refused(await ada.call("GET", "/v1/me"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_an_address_that_was_added_again_is_not_forgotten_with_who_had_it_before(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, **NO_ROOM) as h:
+            old = await create(h.parts, EMAIL, "FREE")
+            # and its file could not be written
+            await h.parts.accounts.hide(old.id, lambda one: note_left(tmp_path, one.id, one.email))
+            new = await create(h.parts, EMAIL, "FREE")
+            folder = spooled(h, EMAIL, event("waits"))
+        async with house(tmp_path, **NO_ROOM) as h:
+            assert h.parts.accounts.by_email(EMAIL) == new and not h.parts.accounts.knows(old.id)
+            assert len(list(folder.glob("*.json"))) == 1
+
+    run(scenario)
+
+
+def test_a_line_that_a_crash_cut_short_costs_nobody_elses(tmp_path: Path) -> None:
+    note_left(tmp_path, "ada-id", "ada@example.org")
+    with left_file(tmp_path).open("ab") as file:
+        file.write(b"eve-id 0123abcd")
+    note_left(tmp_path, "bob-id", EMAIL)
+    with left_file(tmp_path).open("ab") as file:
+        file.write(b"\0\0\0\xff")
+    assert read_left(tmp_path) == {"ada-id", "bob-id"}
+    assert has_left(tmp_path, "ada@example.org") and has_left(tmp_path, EMAIL)
+
+
+def test_who_cannot_be_noted_whole_is_not_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    note_left(tmp_path, "ada-id", "ada@example.org")
+    before = left_file(tmp_path).read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limit[1]))
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            note_left(tmp_path, "bob-id", EMAIL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert left_file(tmp_path).read_bytes() == before
+
+    def broken(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(OSError, match="Input/output"):
+        note_left(tmp_path, "bob-id", EMAIL)
+    assert left_file(tmp_path).read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_erased_holds_up_no_start_and_the_next_tries_again(tmp_path: Path) -> None:
+    ids: list[str] = []
+
+    async def before() -> None:
+        async with house(tmp_path) as h:
+            for person in (await h.person(), await h.person(), await h.person()):
+                await person.push("facts", fact("f1"))
+                ids.append(person.id)
+            for gone in ids[:2]:
+                note_left(tmp_path, gone, h.parts.accounts.accounts[gone].email)
+
+    async def start() -> None:
+        async with house(tmp_path) as h:
+            assert set(h.parts.accounts.accounts) == set(ids[2:])
+
+    def there() -> list[bool]:
+        return [user_folder(tmp_path, account_id).exists() for account_id in ids]
+
+    run(before)
+    for gone in ids[:2]:  # whichever is the first
+        user_folder(tmp_path, gone).chmod(0)
+    with as_anybody():
+        with capture_logs() as logs:
+            run(start)
+        assert there() == [True, True, True]
+        assert [log["event"] for log in logs].count("an account that has left is not erased yet") == 2
+        for running, advice in (
+            (False, "remove by hand"),
+            (True, "the server tries again"),
+        ):
+            said = _examine_left(tmp_path, running)
+            assert not said.ok and advice in said.detail and all(gone in said.detail for gone in ids[:2])
+        for gone in ids[:2]:
+            user_folder(tmp_path, gone).chmod(0o700)
+        run(start)
+    assert there() == [False, False, True] and _examine_left(tmp_path, running=False).ok
+
+
+def test_a_line_that_names_a_file_and_no_account_has_nothing_erased(tmp_path: Path) -> None:
+    data, beside = tmp_path / "data", tmp_path / "notes.txt"
+    beside.write_text("somebody's")
+
+    async def scenario() -> None:
+        async with house(data) as h:
+            ada = await h.person()
+            await ada.push("facts", fact("f1"))
+        left_file(data).parent.mkdir(exist_ok=True)
+        left_file(data).write_text(f"\n..\n.\n{beside}\n../../../notes.txt\n")
+        async with house(data):
+            assert beside.exists() and user_folder(data, ada.id).exists()
+
+    run(scenario)
+
+
+def _shut(path: Path) -> None:
+    path.chmod(0)
+
+
+def _folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _rotten(path: Path) -> None:
+    path.write_bytes(os.urandom(2**16))
+
+
+def _lost(path: Path) -> None:
+    path.write_bytes(bytes(4096))
+
+
+@pytest.mark.parametrize("damage", [_shut, _folder, _pipe, _rotten, _lost])
+def test_when_it_cannot_be_told_who_has_left_those_who_are_here_go_on_and_nobody_comes_back(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    data, saved = tmp_path / "data", tmp_path / "backup"
+    ids: list[str] = []
+
+    async def before() -> None:
+        async with house(data) as h:
+            ada, bob = await h.person(), await create(h.parts, EMAIL, "FREE")
+            ids.extend((ada.id, bob.id))
+            await backup(h.parts, saved)
+            await remove(h.parts, bob)
+
+    async def unsure() -> None:
+        with capture_logs() as logs:
+            async with house(data) as h:
+                assert set(h.parts.accounts.accounts) == {ids[0]}, "it starts, with all who are here"
+                with pytest.raises(Broken, match="mended"):
+                    await restore(h.parts, saved)
+                folder = spooled(h, EMAIL, event("waits"))
+                with pytest.raises(Broken, match="mended"):
+                    await create(h.parts, EMAIL, "FREE")
+
+                async def is_told() -> bool:
+                    await h.parts.spool.take_up()
+                    (waiting,) = spool_files.waiting(folder.parent)
+                    assert waiting.events == 1
+                    return "mended" in waiting.why
+
+                await soon(is_told)  # the server may be at it itself
+                assert set(h.parts.accounts.accounts) == {ids[0]}
+                await create(h.parts, "eve@example.org", "FREE")
+        assert "it is not known who has left" in [log["event"] for log in logs]
+        async with house(data):  # with events that wait
+            pass
+
+    async def mended() -> None:
+        async with house(data) as h:
+            await restore(h.parts, saved)
+            assert ids[1] not in h.parts.accounts.accounts
+            assert not (data / "spool" / EMAIL).exists()
+
+    run(before)
+    whole = left_file(data).read_bytes()
+    damage(left_file(data))
+    with as_anybody():
+        said = _examine_left(data, running=False)
+        assert not said.ok and str(left_file(data)) in said.detail
+        run(unsure)
+    if left_file(data).is_dir():
+        left_file(data).rmdir()
+    left_file(data).unlink(missing_ok=True)
+    left_file(data).write_bytes(whole)
+    run(mended)
+
+
+def test_email_leaves_the_accounts_file_though_the_folder_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_queue, "RETRY_S", (0.05,))
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            bob = await create(h.parts, EMAIL, "FREE")
+            removing, failures = h.parts.users.remove, [Broken("The folder could not be erased.")] * 2
+
+            async def failing(user_id: str) -> None:
+                if failures:
+                    raise failures.pop()
+                await removing(user_id)
+
+            monkeypatch.setattr(h.parts.users, "remove", failing)
+            assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
+            with pytest.raises(Broken, match="could not be erased"):
+                await remove(h.parts, bob)
+            assert scan(tmp_path, [EMAIL.encode()]) == 0
+            await soon(lambda: not h.parts.backstage.leaving.is_asked(bob.id))
+            assert not failures, "it is tried again without a restart"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_marked", [True, False], ids=["marked", "of 0.1.0"])
+def test_start_erases_the_email_that_a_stop_left_in_the_accounts_file(
+    tmp_path: Path, is_marked: bool
+) -> None:
+    """The row was deleted and its folder removed, or never made; only the file was not rewritten."""
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            bob = await create(h.parts, EMAIL, "FREE")
+            for number in range(OTHERS):
+                await create(h.parts, f"person{number}@example.org", "FREE")
+            await h.parts.accounts.hide(bob.id, lambda one: note_left(tmp_path, one.id, one.email))
+            if is_marked:
+                h.parts.backstage.leaving.ask(bob.id)
+            await h.parts.accounts.remove_account(bob.id)
+        assert scan(tmp_path, [EMAIL.encode()]) == 1, "the scan cannot see what is there"
+        async with house(tmp_path):
+            assert scan(tmp_path, [EMAIL.encode()]) == 0
+
+    run(scenario)
+
+
+def test_marker_alone_erases_no_account(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            leaving = h.parts.backstage.leaving
+            assert leaving is not None
+            await leaving.run_now(ada.id)
+            assert (await ada.live("facts")).keys() == {"f1"}
+
+    run(scenario)

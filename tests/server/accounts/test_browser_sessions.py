@@ -1,0 +1,211 @@
+"""A browser that is used stays signed in; one that is not, or was signed out, does not."""
+
+import asyncio
+
+from server.accounts.account_clients import client_like
+from server.accounts.test_sign_in import EMAIL, PASSWORD, attempt, browser, later
+from server.in_process_server import house, run
+from vademecum.services.accounts import tokens
+from vademecum.services.accounts.accounts import create
+from vademecum.services.accounts.sign_in import keep_alive, new_link, sign_out
+from vademecum.services.accounts.tokens import find_token, issue
+from wait_until import soon
+
+DAY = 1440  # minutes
+
+
+class Days:
+    """The server's clock, moved on by whole days."""
+
+    def __init__(self, h):
+        self._parts, self._clock = h.parts, h.parts.clock
+
+    def now(self, day):
+        moment = later(self._clock(), day * DAY)
+        self._parts.clock = lambda: moment
+
+
+async def signed_in(h, address="127.0.0.1"):
+    """A browser's client, and the Set-Cookie that let it in."""
+    if h.parts.accounts.by_email(EMAIL) is None:
+        await create(h.parts, EMAIL, "JIGGA", password=PASSWORD)
+    client = browser(h, address)
+    entered = await attempt(client)
+    return client, entered.headers.get_list("set-cookie")[0]
+
+
+def token_of(h, client):
+    return find_token(h.parts, client.cookies["vademecum"], "cookie")
+
+
+def test_a_browser_that_is_used_stays_signed_in_for_years_by_few_writes(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            days = Days(h)
+            client, cookie = await signed_in(h)
+            renewed = []
+            for day in range(0, 730, 5):
+                days.now(day)
+                answer = await client.get("/v1/me")
+                assert answer.status_code == 200, day
+                if "set-cookie" in answer.headers:
+                    assert answer.headers["set-cookie"] == cookie, "the same secret, as long and as guarded"
+                    renewed.append(day)
+            assert 730 / 60 < len(renewed) <= 730 / 30
+        async with house(tmp_path) as h:
+            Days(h).now(800)
+            assert (await client_like(h, client).get("/v1/me")).status_code == 200, "it is in the file"
+
+    run(scenario)
+
+
+def test_any_ordinary_request_keeps_a_browser_signed_in(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            days = Days(h)
+            client, _ = await signed_in(h)
+            asked = [("GET", "/v1/sync/facts/0/pull?lwt=0&limit=10"), ("GET", "/v1/nowhere/at/all"),
+                     ("POST", "/v1/sync/facts/0/push")]  # fmt: skip
+            for day, (method, path) in enumerate(asked, start=1):
+                days.now(40 * day)
+                answer = await client.request(method, path, json=[] if method == "POST" else None)
+                renewed = "set-cookie" in answer.headers
+                assert renewed == (answer.status_code == 200), (path, answer.text)
+            days.now(130)
+            assert (await client.get("/v1/me")).status_code == 200
+
+    run(scenario)
+
+
+def test_a_cookie_with_two_thirds_of_its_life_left_is_left_alone(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            days = Days(h)
+            client, _ = await signed_in(h)
+            for day, renewed in ((1, False), (29, False), (31, True), (32, False)):
+                days.now(day)
+                assert ("set-cookie" in (await client.get("/v1/me")).headers) == renewed, day
+
+    run(scenario)
+
+
+def test_a_burst_of_requests_moves_a_cookie_on_once(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            client, _ = await signed_in(h)
+            Days(h).now(45)
+            writes = []
+            execute = h.parts.accounts._execute
+            h.parts.accounts._execute = lambda works: (writes.append(works), execute(works))[1]
+            answers = await asyncio.gather(*(client_like(h, client).get("/v1/me") for _ in range(20)))
+            assert [a.status_code for a in answers] == [200] * 20
+            assert (len(writes), sum("set-cookie" in a.headers for a in answers)) == (1, 1)
+
+    run(scenario)
+
+
+def test_a_cookie_that_has_expired_is_not_revived(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            client, _ = await signed_in(h)
+            before = token_of(h, client)
+            Days(h).now(91)
+            for _ in range(2):
+                answer = await client.get("/v1/me")
+                assert answer.status_code == 401 and "set-cookie" not in answer.headers
+            assert not await keep_alive(h.parts, before), (
+                "not by a request that began before it expired, either"
+            )
+            assert h.parts.accounts.tokens[before.hash] == before
+
+    run(scenario)
+
+
+def test_a_cookie_that_is_revoked_while_it_is_moved_on_stays_revoked(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            client, _ = await signed_in(h)
+            token = token_of(h, client)
+            Days(h).now(45)
+            accounts = h.parts.accounts
+            with accounts._lock:  # the write is under way
+                request = asyncio.create_task(client.get("/v1/me"))
+                await soon(lambda: accounts._turn.locked())
+                revoking = asyncio.create_task(sign_out(h.parts, token))
+                await asyncio.sleep(0.05)
+            answer = await request
+            await revoking
+            assert answer.status_code == 200 and "set-cookie" not in answer.headers
+            assert (await client.get("/v1/me")).status_code == 401
+        async with house(tmp_path) as h:
+            assert (await client_like(h, client).get("/v1/me")).status_code == 401
+
+    run(scenario)
+
+
+def test_the_answer_to_signing_out_takes_the_cookie_away_and_nothing_else(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            client, _ = await signed_in(h)
+            Days(h).now(45)
+            answer = await client.post("/v1/sign-out")
+            (cookie,) = answer.headers.get_list("set-cookie")
+            assert "Max-Age=0" in cookie
+
+    run(scenario)
+
+
+def test_a_stream_does_not_move_a_cookie_on(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            client, _ = await signed_in(h)
+            before = token_of(h, client)
+            Days(h).now(45)
+            for path in ("/v1/sync/stream", "/v1/sync/facts/0/pullStream"):
+                stream = asyncio.create_task(client.get(path))
+                await soon(lambda: h.parts.hub.count())
+                h.parts.hub.close_user(before.account_id)
+                answer = await stream
+                assert answer.status_code == 200 and "set-cookie" not in answer.headers
+            assert token_of(h, client) == before
+
+    run(scenario)
+
+
+def test_tokens_and_links_are_never_moved_on(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            account = h.parts.accounts.accounts[ada.id]
+            link = (await new_link(h.parts, account)).partition("link=")[2]
+            ends = later(h.parts.clock(), 50 * DAY)
+            brief = {"Authorization": f"Bearer {await issue(h.parts, account, 'api', 'brief', ends)}"}
+            tokens = dict(h.parts.accounts.tokens)
+            Days(h).now(45)
+            for headers in ({}, brief):
+                answer = await ada.call("GET", "/v1/me", headers=headers)
+                assert answer.status_code == 200 and "set-cookie" not in answer.headers
+            await browser(h).get("/v1/sign-in", params={"link": link})
+            assert h.parts.accounts.tokens == tokens
+
+    run(scenario)
+
+
+def test_expired_cookies_and_links_are_forgotten_while_the_server_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens, "FORGET_EVERY_S", 0.02)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            account = h.parts.accounts.accounts[ada.id]
+            await new_link(h.parts, account)
+            await signed_in(h)
+            await asyncio.sleep(0.1)
+            kinds = sorted(t.kind for t in h.parts.accounts.tokens.values())
+            assert kinds == ["api", "cookie", "device", "link"], "what has not expired stays"
+            Days(h).now(366)  # the cookie of a known browser lasts a year
+            await soon(lambda: len(h.parts.accounts.tokens) <= 1)
+        async with house(tmp_path) as h:
+            assert [t.kind for t in h.parts.accounts.tokens.values()] == ["api"], "the file forgot them too"
+
+    run(scenario)

@@ -1,0 +1,263 @@
+"""Rate limits by account and address (section 11): each class of request, on its own, and nothing is changed by a 429."""
+
+import asyncio
+
+import httpx
+import pytest
+
+from faults.server_process import Served
+from property.rows import fact, session
+from server.in_process_server import MODELS, Person, browser, house, refused, run
+from vademecum.services.accounts.rate_limiter import Limiter
+from vademecum.settings import Rates, Settings
+
+FAR, FARTHER = "203.0.113.9", "198.51.100.7"
+CONTRACT = {"sign_in": 10, "push": 300, "write": 60, "read": 600, "upload": 30, "search": 120, "answer": 20}
+SMALL = Rates(push=3, write=3, read=3, upload=3, search=3)
+QUESTION = {"query": "lease", "sessionId": "s1"}
+
+
+def push(number):
+    return {"json": [{"newDocumentState": session(f"s{number}")}]}
+
+
+def file(number):
+    return {"files": {"file": (f"{number}.txt", f"text {number}".encode())}}
+
+
+# One request of each class; `number` makes each a change of its own.
+CLASSES = {
+    "push": lambda number: ("POST", "/v1/sync/sessions/0/push", push(number)),
+    "write": lambda number: ("POST", "/v1/projects", {"json": {"name": str(number)}}),
+    "read": lambda _: ("GET", "/v1/documents", {}),
+    "upload": lambda number: ("POST", "/v1/documents", file(number)),
+    "search": lambda _: ("POST", "/v1/search", {"json": QUESTION}),
+}
+
+
+def stopped_clock(h):
+    """The limiter's seconds stand still unless the test moves them."""
+    seconds = [0.0]
+    h.parts.limiter = Limiter(h.parts.settings.rates, lambda: seconds[0])
+    return seconds
+
+
+def at(h, person, address):
+    """The person, calling from elsewhere."""
+    client = browser(h, address)
+    client.headers.update(person.client.headers)
+    return client
+
+
+async def ask(client, kind, number=0):
+    method, path, more = CLASSES[kind](number)
+    return await client.request(method, path, **more)
+
+
+def limited(answer):
+    """A 429 as a program can read it. Returns the seconds to wait."""
+    refused(answer, 429, "RATE_LIMITED")
+    wait = int(answer.headers["retry-after"])
+    assert 1 <= wait <= 60
+    return wait
+
+
+def command(h, person):
+    """The person, as a command of the server's machine acts for them: no limit holds."""
+    client = browser(h)
+    email = h.parts.accounts.accounts[person.id].email
+    client.headers.update({"Authorization": f"Local {h.parts.local_secret}", "X-Vademecum-User": email})
+    return Person(person.id, client)
+
+
+async def held(h, person):
+    """What was changed so far."""
+    return [set(await command(h, person).live(name)) for name in ("sessions", "documents", "projects")]
+
+
+def test_the_numbers_are_those_of_the_contract_and_are_settings(tmp_path):
+    rates = Settings(data=tmp_path).rates
+    assert {name: getattr(rates, name) for name in CONTRACT} == CONTRACT
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_more_than_the_limit_is_429_and_changes_nothing(tmp_path, kind):
+    async def scenario():
+        async with house(tmp_path, rates=SMALL) as h:
+            seconds = stopped_clock(h)
+            ada, bob = await h.person(), await h.person()
+            client = at(h, ada, FAR)
+            for number in range(3):
+                assert (await ask(client, kind, number)).status_code < 300
+            before = await held(h, ada)
+            wait = limited(await ask(client, kind, 3))
+            assert await held(h, ada) == before
+            # other classes, other people elsewhere, and commands of this machine are not held up
+            for other in set(CLASSES) - {kind}:
+                assert (await ask(client, other, 9)).status_code < 300, other
+            assert (await ask(at(h, bob, FARTHER), kind, 4)).status_code < 300
+            assert (await ask(command(h, ada).client, kind, 5)).status_code < 300
+            # by account: the same person from elsewhere; by address: another person from there
+            limited(await ask(at(h, ada, "192.0.2.44"), kind, 6))
+            limited(await ask(at(h, bob, FAR), kind, 7))
+            # what was said to be long enough is
+            seconds[0] += wait
+            assert (await ask(client, kind, 8)).status_code < 300
+            limited(await ask(client, kind, 9))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.8.8.8", "::1", "192.0.2.80"])
+def test_shared_address_has_twenty_budgets_and_an_account_one(tmp_path, address):
+    """A proxy that sends no forwarding header: all who come through it have its address."""
+
+    async def scenario():
+        async with house(tmp_path, rates=Rates(read=3), trusted_proxies="192.0.2.0/24") as h:
+            stopped_clock(h)
+            ada = at(h, await h.person(), address)
+            for _ in range(3):
+                assert (await ada.get("/v1/me")).status_code == 200
+            limited(await ada.get("/v1/me"))
+            async with browser(h, address) as strangers:
+                for _ in range(20 * 3 - 4):
+                    assert (await strangers.get("/health")).status_code == 200
+                limited(await strangers.get("/health"))
+            assert h.parts.limiter.crowded == {address}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_local_credential_is_exempt(tmp_path, kind):
+    async def scenario():
+        async with house(tmp_path, rates=Rates(push=1, write=1, read=1, upload=1, search=1)) as h:
+            stopped_clock(h)
+            client = command(h, await h.person()).client
+            for number in range(25):
+                assert (await ask(client, kind, number)).status_code < 300, kind
+            client.headers["Authorization"] = "Local guessed"
+            for _ in range(20):
+                assert (await client.get("/v1/me")).status_code == 401
+            limited(await client.get("/v1/me"))
+
+    run(scenario)
+
+
+def test_addresses_of_one_ipv6_network_count_together(tmp_path):
+    async def scenario():
+        async with house(tmp_path, rates=Rates(read=2)) as h:
+            stopped_clock(h)
+            for number in range(2):
+                async with browser(h, f"2a01:4f8::{number + 1}") as stranger:
+                    assert (await stranger.get("/health")).status_code == 200
+            async with browser(h, "2a01:4f8::dead:beef") as stranger:
+                limited(await stranger.get("/health"))
+            async with browser(h, "2a01:4f8:0:1::1") as stranger:
+                assert (await stranger.get("/health")).status_code == 200
+
+    run(scenario)
+
+
+OTHER_WRITES = [
+    ("DELETE", "/v1/documents/x"),
+    ("PUT", "/v1/documents/x/sessions/y"),
+    ("DELETE", "/v1/sessions/x"),
+    ("POST", "/v1/forget"),
+    ("DELETE", "/v1/tokens/x"),
+    ("POST", "/v1/sign-out"),
+]
+
+
+def test_every_route_counts_and_a_refused_one_too(tmp_path):
+    """A route that is refused for another reason still uses up its class: guesses are not free."""
+
+    async def scenario():
+        async with house(tmp_path, rates=Rates(write=len(OTHER_WRITES), read=2)) as h:
+            stopped_clock(h)
+            client = at(h, await h.person(), FAR)
+            for method, path in OTHER_WRITES:
+                assert (await client.request(method, path)).status_code in (200, 400, 404)
+            for method, path in OTHER_WRITES:
+                limited(await client.request(method, path))
+            for _ in range(2):
+                assert (await client.get("/v1/documents/nope")).status_code == 404
+            for path in ("/v1/me", "/v1/sync/facts/0/pull", "/v1/sync/stream", "/v1/sync/facts/0/pullStream"):
+                limited(await client.get(path))
+            assert h.parts.hub.count() == 0
+
+    run(scenario)
+
+
+def test_a_header_alone_does_not_change_the_address(tmp_path):
+    """X-Forwarded-For is what the client wrote, unless a proxy that is trusted wrote it."""
+
+    async def scenario():
+        async with house(tmp_path, rates=Rates(read=2)) as h:
+            stopped_clock(h)
+            client = at(h, await h.person(), FAR)
+            for claimed in ("127.0.0.1", "192.0.2.1"):
+                answer = await client.get("/v1/me", headers={"X-Forwarded-For": claimed})
+                assert answer.status_code == 200
+            for name in ("X-Forwarded-For", "X-Real-IP", "Forwarded", "X-Client-IP"):
+                limited(await client.get("/v1/me", headers={name: "127.0.0.1"}))
+
+    run(scenario)
+
+
+def test_a_thousand_addresses_do_not_forget_the_one_that_is_held_up(tmp_path):
+    async def scenario():
+        async with house(tmp_path, rates=Rates(read=2)) as h:
+            stopped_clock(h)
+            client = at(h, await h.person(), FAR)
+            for _ in range(2):
+                await client.get("/health")
+            limited(await client.get("/health"))
+            for number in range(1000):
+                h.parts.limiter.take("read", f"192.0.{number // 250}.{number % 250}")
+            limited(await client.get("/health"))
+
+    run(scenario)
+
+
+def test_a_served_program_believes_a_proxy_only_when_told_to(tmp_path):
+    """The real program on a socket: the proxy is this test, on the loopback."""
+    told, untold = tmp_path / "told", tmp_path / "untold"
+    settings = {"rates": '{"read": 2}'}
+    servers = [
+        Served(told, MODELS.parent / "none", {**settings, "trusted_proxies": "127.0.0.1"}),
+        Served(untold, MODELS.parent / "none", settings),
+    ]
+
+    async def scenario():
+        try:
+            for ready in await asyncio.gather(*(server.start() for server in servers)):
+                await ready.aclose()
+            statuses = []
+            for server in servers:
+                async with httpx.AsyncClient(base_url=server.door.url, timeout=30) as client:
+                    heard = [await client.get("/health", headers={"X-Forwarded-For": FAR}) for _ in range(4)]
+                    statuses.append([answer.status_code for answer in heard])
+            assert statuses == [[200, 200, 429, 429], [200, 200, 200, 200]]
+        finally:
+            for server in servers:
+                server.kill()
+
+    run(scenario)
+
+
+def test_facts_pushed_over_the_limit_are_not_half_stored(tmp_path):
+    async def scenario():
+        async with house(tmp_path, rates=Rates(push=1)) as h:
+            seconds = stopped_clock(h)
+            ada = await h.person()
+            client = at(h, ada, FAR)
+            batches = [[{"newDocumentState": fact(f"f{batch}-{n}")} for n in range(20)] for batch in range(2)]
+            assert (await client.post("/v1/sync/facts/0/push", json=batches[0])).json() == []
+            wait = limited(await client.post("/v1/sync/facts/0/push", json=batches[1]))
+            assert len(await ada.pull("facts")) == 20
+            seconds[0] += wait
+            assert (await client.post("/v1/sync/facts/0/push", json=batches[1])).json() == []
+            assert len(await ada.pull("facts")) == 40
+
+    run(scenario)

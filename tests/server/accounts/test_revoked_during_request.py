@@ -1,0 +1,212 @@
+"""What is under way when a sign-in ends: it gets nobody in, and does nothing more."""
+
+import asyncio
+import json
+import threading
+from contextlib import asynccontextmanager
+
+import pytest
+
+from property.rows import fact
+from server.accounts.account_clients import OTHER, PASSWORD, account, at_browser, bearer, owner, signed_in
+from server.in_process_server import browser, house, refused, run
+from vademecum.fair_queue import FairExecutor
+from vademecum.services.accounts import sign_in
+from wait_until import soon
+
+
+@asynccontextmanager
+async def held(client, method, path, body, **more):
+    """A request whose body has begun to come; what is left of it comes at the end of the block."""
+    begun, rest = asyncio.Event(), asyncio.Event()
+
+    async def slowly():
+        yield body[:4]
+        begun.set()
+        await rest.wait()
+        yield body[4:]
+
+    task = asyncio.create_task(client.request(method, path, content=slowly(), **more))
+    await asyncio.wait_for(begun.wait(), 60)
+    yield task
+    rest.set()
+    await asyncio.wait_for(asyncio.wait([task]), 60)
+
+
+@asynccontextmanager
+async def no_hashing():
+    """Let password hashes wait until the end of the block. Yields a function that returns how many wait."""
+    gate = threading.Event()
+    before, sign_in._hashing = sign_in._hashing, FairExecutor(1, 1, "test")
+    try:
+        sign_in._hashing.submit(gate.wait)
+        yield sign_in._hashing.waiting
+    finally:
+        gate.set()
+        sign_in._hashing = before
+
+
+def names_of_tokens(h, account_id):
+    return {t.name for t in h.parts.accounts.tokens_of(account_id) if t.kind == "api"}
+
+
+def test_a_request_begun_with_a_stolen_cookie_gives_no_token_once_the_password_is_changed(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada = (await account(boss, "ada@example.org"))["userId"]
+
+            async def changed():
+                here = await signed_in(h, "ada@example.org")
+                return await here.post("/v1/password", json={"new": PASSWORD, "current": PASSWORD})
+
+            async def reset():
+                return await boss.patch(f"/v1/accounts/{ada}", json={"resetPassword": True})
+
+            for end in (changed, reset):
+                stolen = await signed_in(h, "ada@example.org")
+                async with held(stolen, "POST", "/v1/tokens", b'{"name": "the thief\'s"}') as answer:
+                    assert (await end()).status_code == 200
+                refused(answer.result(), 401, "SIGNED_OUT")
+                assert names_of_tokens(h, ada) == set()
+
+    run(scenario)
+
+
+def test_a_push_and_an_upload_begun_with_a_token_do_nothing_once_it_is_revoked(tmp_path):
+    form = "multipart/form-data; boundary=x"
+    file = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nwords\r\n--x--\r\n'
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            await account(boss, "ada@example.org")
+            there = await signed_in(h, "ada@example.org")
+            ada, made = await bearer(h, there)
+            body = json.dumps([{"newDocumentState": fact("f1")}]).encode()
+            async with (
+                held(ada.client, "POST", "/v1/sync/facts/0/push", body) as push,
+                held(ada.client, "POST", "/v1/documents", file, headers={"Content-Type": form}) as upload,
+            ):
+                await there.delete(f"/v1/tokens/{made['token']['id']}")
+            refused(push.result(), 401, "SIGNED_OUT")
+            refused(upload.result(), 401, "SIGNED_OUT")
+            assert (await there.get("/v1/documents")).json()["count"] == 0
+            assert (await there.get("/v1/sync/facts/0/pull")).json()["documents"] == []
+
+    run(scenario)
+
+
+def test_a_request_is_carried_out_with_the_rights_of_the_moment_when_all_of_it_is_there(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            made = await account(boss, "ada@example.org", tier="JIGGA")
+            await h.parts.accounts.change_account(made["userId"], lambda a: _with(a, admin=True))
+            ada = await signed_in(h, "ada@example.org")
+            body = b'{"email": "mine@example.org", "tier": "FREE"}'
+            async with held(ada, "POST", "/v1/accounts", body) as answer:
+                await h.parts.accounts.change_account(made["userId"], lambda a: _with(a, admin=False))
+            refused(answer.result(), 403, "FORBIDDEN")
+            row = b'{"query": "what sings?", "sessionId": "s1"}'
+            async with held(ada, "POST", "/v1/search", row) as answer:
+                await boss.patch(f"/v1/accounts/{made['userId']}", json={"tier": "FREE"})
+            refused(answer.result(), 403, "TIER")
+
+    run(scenario)
+
+
+def test_a_slow_request_of_somebody_who_stays_is_carried_out(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            there = await at_browser(h, ada)
+            async with held(there.client, "POST", "/v1/tokens", b'{"name": "slow"}') as answer:
+                await ada.add("facts", fact("f1"))
+            assert answer.result().status_code == 201
+
+    run(scenario)
+
+
+def test_a_password_that_is_taken_away_while_it_is_looked_at_lets_nobody_in(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada = (await account(boss, "ada@example.org"))["userId"]
+            client = browser(h)
+            body = {"email": "ada@example.org", "password": PASSWORD}
+            async with no_hashing() as somebody_waits:
+                task = asyncio.create_task(client.post("/v1/sign-in", json=body))
+                await soon(somebody_waits)
+                await boss.patch(f"/v1/accounts/{ada}", json={"resetPassword": True})
+            refused(await task, 401, "SIGNED_OUT")
+            refused(await client.get("/v1/me"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_a_password_that_is_being_set_when_the_account_is_reset_is_not_set(tmp_path):
+    """As a new account has none, so a reset one: that it is the same as before says nothing of who is in."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada = (await account(boss, "ada@example.org", password=None))["userId"]
+            reset = {"resetPassword": True}
+            first = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
+            stolen = browser(h)
+            await stolen.post("/v1/sign-in/link", data={"link": first.partition("link=")[2]})
+            async with no_hashing() as somebody_waits:
+                task = asyncio.create_task(stolen.post("/v1/password", json={"new": OTHER}))
+                await soon(somebody_waits)
+                link = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
+            refused(await task, 401, "SIGNED_OUT")
+            assert h.parts.accounts.accounts[ada].password is None
+            entered = await browser(h).post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+            assert entered.status_code == 303, "the new link is as good as before"
+
+    run(scenario)
+
+
+def test_a_link_that_is_being_used_when_the_account_is_reset_lets_nobody_in(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            boss = await owner(h)
+            ada = (await account(boss, "ada@example.org"))["userId"]
+            reset = {"resetPassword": True}
+            link = (await boss.patch(f"/v1/accounts/{ada}", json=reset)).json()["link"]
+            client = browser(h)
+            turn = h.parts.accounts._turn
+            async with turn:
+                using = asyncio.create_task(
+                    client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+                )
+                await soon(lambda: len(turn._waiters or ()) == 1)
+                resetting = asyncio.create_task(boss.patch(f"/v1/accounts/{ada}", json=reset))
+                await soon(lambda: len(turn._waiters) == 2)
+            await asyncio.gather(using, resetting)
+            refused(await client.get("/v1/me"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def _with(account, **fields):
+    return type(account)(**{name: getattr(account, name) for name in account.__struct_fields__} | fields)
+
+
+def test_sign_in_is_refused_while_too_many_wait(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            await account(await owner(h), "ada@example.org")
+            body = {"email": "ada@example.org", "password": PASSWORD}
+            async with no_hashing() as waiting:
+                waits = asyncio.create_task(browser(h).post("/v1/sign-in", json=body))
+                await soon(waiting)
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(sign_in, "HASHES_WAITING_MAX", 1)
+                    answer = await browser(h).post("/v1/sign-in", json=body)
+                refused(answer, 503, "BUSY")
+                assert int(answer.headers["Retry-After"]) > 0
+            assert (await waits).status_code == 200
+
+    run(scenario)

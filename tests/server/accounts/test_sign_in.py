@@ -1,0 +1,382 @@
+"""Signing in: links that work once, passwords that cannot be guessed, addresses that cannot be told apart."""
+
+import asyncio
+import base64
+import hashlib
+from datetime import datetime, timedelta
+
+import pytest
+from argon2 import PasswordHasher
+from argon2.exceptions import VerifyMismatchError
+
+from server.in_process_server import browser, house, refused, run
+from vademecum.services.accounts.accounts import create, ensure_owner
+from vademecum.services.accounts.rate_limiter import Limiter
+from vademecum.services.accounts.sign_in import new_link
+from vademecum.settings import Rates
+
+EMAIL = "ada@example.org"
+PASSWORD = "correct horse battery"
+
+
+async def attempt(client, email=EMAIL, password=PASSWORD):
+    return await client.post("/v1/sign-in", json={"email": email, "password": password})
+
+
+async def follow(client, link):
+    return await client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+
+
+def later(moment, minutes):
+    moved = datetime.fromisoformat(moment) + timedelta(minutes=minutes)
+    return moved.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self, h):
+        self.now = 1000.0
+        h.parts.limiter = Limiter(h.parts.settings.rates, lambda: self.now)
+
+    def wait(self, seconds):
+        self.now += float(seconds)
+
+
+# --- links --------------------------------------------------------------------------------------------------------
+
+
+def test_a_sign_in_link_works_once(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            link = await ensure_owner(h.parts)
+            first, second = browser(h), browser(h)
+            for _ in range(2):  # looking at it, as a mail program does, does not use it up
+                page = await first.get(link)
+                assert page.status_code == 200 and "set-cookie" not in page.headers
+            entered = await follow(first, link)
+            assert (entered.status_code, entered.headers["location"]) == (303, "/")
+            assert (await first.get("/v1/me")).json()["admin"] is True
+            refused(await follow(second, link), 401, "SIGNED_OUT")
+            refused(await second.get("/v1/me"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_a_sign_in_link_works_once_also_when_several_use_it_at_once(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            link = await ensure_owner(h.parts)
+            answers = await asyncio.gather(*(follow(browser(h), link) for _ in range(5)))
+            assert sorted(a.status_code for a in answers) == [303, 401, 401, 401, 401]
+
+    run(scenario)
+
+
+def test_a_sign_in_link_expires_after_fifteen_minutes(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            server_clock = h.parts.clock
+            for minutes, status in ((14, 303), (16, 401)):
+                link = await ensure_owner(h.parts)
+                h.parts.clock = lambda minutes=minutes: later(server_clock(), minutes)
+                client = browser(h)
+                assert (await follow(client, link)).status_code == status
+                await client.post("/v1/sign-out")
+                h.parts.clock = server_clock
+
+    run(scenario)
+
+
+def test_a_browser_is_signed_out_after_ninety_days_without_use(tmp_path):
+    """As long as the cookie itself says that it lives."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            server_clock = h.parts.clock
+            client = browser(h)
+            entered = await follow(client, await ensure_owner(h.parts))
+            days = int(entered.headers["set-cookie"].partition("Max-Age=")[2].partition(";")[0]) / 86_400
+            headers = {"Cookie": f"vademecum={client.cookies['vademecum']}"}
+            for day, status in ((days + 1, 401), (days - 1, 200)):
+                h.parts.clock = lambda day=day: later(server_clock(), day * 1440)
+                assert (await browser(h).get("/v1/me", headers=headers)).status_code == status
+
+    run(scenario)
+
+
+def test_a_link_is_no_token_and_no_cookie(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            secret = (await ensure_owner(h.parts)).partition("link=")[2]
+            client = browser(h)
+            bearer = {"Authorization": f"Bearer {secret}"}
+            refused(await client.get("/v1/me", headers=bearer), 401, "SIGNED_OUT")
+            cookie = {"Cookie": f"vademecum={secret}"}
+            refused(await client.get("/v1/me", headers=cookie), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_the_page_of_a_link_carries_nothing_but_the_link(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            page = await browser(h).get("/v1/sign-in", params={"link": '"><script>alert(1)</script>'})
+            assert "<script" not in page.text and page.headers["referrer-policy"] == "same-origin"
+            assert page.headers["cache-control"] == "no-store"
+
+    run(scenario)
+
+
+def policy(page):
+    return page.headers["content-security-policy"]
+
+
+HTML = {"Accept": "text/html,application/xhtml+xml"}
+
+
+def test_the_page_says_as_whom_a_link_signs_in(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            link = await ensure_owner(h.parts)
+            page = await browser(h).get(link)
+            assert "as <b>owner@localhost</b> (administrator), once." in page.text
+
+    run(scenario)
+
+
+def test_a_link_that_is_no_good_is_answered_with_a_page_that_says_what_to_do(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            server_clock = h.parts.clock
+            used, old = await ensure_owner(h.parts), await ensure_owner(h.parts)
+            assert (await follow(browser(h), used)).status_code == 303
+            for link, minutes in ((used, 0), (old, 16), ("/v1/sign-in?link=never-was", 0)):
+                h.parts.clock = lambda minutes=minutes: later(server_clock(), minutes)
+                data = {"link": link.partition("link=")[2]}
+                shown = await browser(h).get(link, headers=HTML)
+                sent = await browser(h).post("/v1/sign-in/link", data=data, headers=HTML)
+                for page, status in ((shown, 200), (sent, 401)):
+                    assert page.status_code == status
+                    assert page.headers["content-type"] == "text/html; charset=utf-8"
+                    assert "used already, or is older than 15 minutes" in page.text
+                    assert "vademecum user link" in page.text and "<button" not in page.text
+                    assert '<a href="/">' in page.text  # for who is signed in and went back too far
+            missing = await browser(h).get("/v1/sign-in", headers=HTML)
+            assert "vademecum user link" in missing.text and "<button" not in missing.text
+
+    run(scenario)
+
+
+def test_the_pages_run_nothing_and_name_their_one_style(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            for path in ("/v1/sign-in", await ensure_owner(h.parts)):
+                page = await browser(h).get(path)
+                style = page.text.partition("<style>")[2].partition("</style>")[0].encode()
+                digest = base64.b64encode(hashlib.sha256(style).digest()).decode()
+                assert style and f"style-src 'sha256-{digest}'" in policy(page)
+                assert "unsafe-inline" not in policy(page) and "<script" not in page.text
+                assert page.headers["cache-control"] == "no-store"
+
+    run(scenario)
+
+
+def test_a_name_on_a_page_is_text(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            await create(h.parts, "<i>ada&co@example.org", "FREE")
+            account = h.parts.accounts.by_email("<i>ada&co@example.org")
+            page = await browser(h).get(await new_link(h.parts, account))
+            assert "<b>&lt;i&gt;ada&amp;co@example.org</b>" in page.text
+
+    run(scenario)
+
+
+def test_another_site_can_sign_nobody_out(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            client = browser(h)
+            await follow(client, await ensure_owner(h.parts))
+            foreign = {"Origin": "https://elsewhere.example"}
+            refused(await client.post("/v1/sign-out", headers=foreign), 403, "FORBIDDEN")
+            assert (await client.get("/v1/me")).status_code == 200
+
+    run(scenario)
+
+
+# --- passwords ----------------------------------------------------------------------------------------------------
+
+
+def test_a_wrong_password_an_unknown_address_and_an_account_without_password_answer_alike(
+    tmp_path, monkeypatch
+):
+    """The same status, headers and body, and the same work: each makes argon2 compare once, and find no match."""
+    verified = []
+    verify = PasswordHasher.verify
+
+    def counting(self, stored, password):
+        with pytest.raises(VerifyMismatchError) as refusal:  # InvalidHashError would come without the work
+            verify(self, stored, password)
+        verified.append(stored)
+        raise refusal.value
+
+    monkeypatch.setattr(PasswordHasher, "verify", counting)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.parts, "link@example.org", "JIVE")
+            answers = []
+            for email, password in (
+                (EMAIL, "not this one at all"),
+                (EMAIL, ""),
+                ("nobody@example.org", PASSWORD),
+                ("link@example.org", PASSWORD),
+                ("link@example.org", ""),
+                ("not an address", PASSWORD),
+            ):
+                h.parts.limiter = Limiter(h.parts.settings.rates, lambda: 0.0)
+                before = len(verified)
+                answer = await attempt(browser(h), email, password)
+                assert len(verified) == before + 1, f"{email} was answered without the work of a password"
+                refused(answer, 401, "SIGNED_OUT")
+                answers.append((answer.content, sorted(answer.headers.items())))
+            assert all(answer == answers[0] for answer in answers)
+            # the hashes of known and unknown cost the same: the parameters stand before the salt
+            assert len({stored.rsplit("$", 2)[0] for stored in verified}) == 1
+
+    run(scenario)
+
+
+def test_the_address_is_read_as_people_write_it(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            await create(h.parts, "Ada@Example.org", "JIVE", password=PASSWORD)
+            for email in ("ada@example.org", "ADA@EXAMPLE.ORG", " ada@example.org"):
+                assert (await attempt(browser(h), email)).status_code == 200
+            for password in (PASSWORD.upper(), PASSWORD + " ", PASSWORD[:-1]):
+                h.parts.limiter = Limiter(h.parts.settings.rates, lambda: 0.0)
+                refused(await attempt(browser(h), EMAIL, password), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+BODIES = (
+    b"", b"[]", b"null", b'"x"', b"{}", b'{"email": "a@b"}', b'{"email": 1, "password": 2}', b"{", b"\xff\xfe",
+    b'{"email": "a@b", "password": null}', b'{"email": "a@b", "password": "x", "admin": true}',
+)  # fmt: skip
+
+
+def test_what_is_no_credentials_is_refused_and_never_a_defect(tmp_path):
+    async def scenario():
+        async with house(tmp_path, rates=Rates(sign_in=100)) as h:
+            headers = {"Content-Type": "application/json"}
+            for body in BODIES:
+                answer = await browser(h).post("/v1/sign-in", content=body, headers=headers)
+                refused(answer, 400, "BAD_REQUEST")
+            half = b'{"email": "a\\ud800@example.org", "password": "\\ud800 and more of it"}'
+            strange = await browser(h).post("/v1/sign-in", content=half, headers=headers)
+            assert strange.status_code in (400, 401), strange.text
+
+    run(scenario)
+
+
+# --- guessing -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("address", "times"), [("203.0.113.9", 10), ("127.0.0.1", 200), ("::1", 200)])
+def test_address_signs_in_ten_times_a_minute_a_shared_one_twenty_times_that(tmp_path, address, times):
+    async def scenario():
+        async with house(tmp_path, rates=Rates()) as h:
+            clock = Clock(h)
+            client = browser(h, address)
+            for _ in range(times):
+                refused(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
+            link = await ensure_owner(h.parts)
+            answer = await follow(client, link)
+            refused(answer, 429, "RATE_LIMITED")
+            wait = int(answer.headers["retry-after"])
+            assert 1 <= wait <= 60
+            refused(await client.get(link), 429, "RATE_LIMITED")
+            assert (await follow(browser(h, "198.51.100.7"), link)).status_code == 303, "others come in"
+            clock.wait(wait)
+            refused(await follow(client, "?link=nonsense"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_guessing_a_password_is_ten_a_minute_even_when_the_delay_is_waited_for(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            clock = Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            client = browser(h, "203.0.113.9")
+            guesses, waits = 0, []
+            while clock.now < 1000 + 180:
+                answer = await attempt(client, password="not this one")
+                if answer.status_code == 429:
+                    waits.append(int(answer.headers["retry-after"]))
+                    assert waits[-1] >= 1
+                    clock.wait(waits[-1])
+                else:
+                    refused(answer, 401, "SIGNED_OUT")
+                    guesses += 1
+            assert 3 <= guesses <= 10, "each failure makes the next wait longer"
+            assert waits == sorted(waits) and waits[-1] > 4 * waits[0] and max(waits) <= 60
+
+    run(scenario)
+
+
+def test_the_delay_holds_for_the_right_password_too_and_ends_with_it(tmp_path):
+    """Otherwise the delay itself would tell the right password."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            clock = Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            client = browser(h, "203.0.113.9")
+            for _ in range(3):
+                refused(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
+            answer = await attempt(client)
+            refused(answer, 429, "RATE_LIMITED")
+            assert (await attempt(browser(h, "198.51.100.7"))).status_code == 200, "others are not held up"
+            clock.wait(answer.headers["retry-after"])
+            assert (await attempt(client)).status_code == 200
+            clock.wait(60)
+            refused(await attempt(client, password="not this one"), 401, "SIGNED_OUT")
+            assert (await attempt(client)).status_code == 200, "the count began anew"
+
+    run(scenario)
+
+
+def test_changing_a_password_is_no_way_around_the_limit(tmp_path):
+    """Whoever holds a stolen cookie must not guess the password with it."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            client = browser(h, "203.0.113.9")
+            assert (await attempt(client)).status_code == 200
+            statuses = []
+            for _ in range(12):
+                answer = await client.post(
+                    "/v1/password", json={"current": "not this one", "new": "something new"}
+                )
+                statuses.append(answer.status_code)
+            assert 200 not in statuses and statuses.count(429) >= 3
+
+    run(scenario)
+
+
+def test_the_numbers_are_settings(tmp_path):
+    async def scenario():
+        async with house(tmp_path, rates=Rates(sign_in=2)) as h:
+            Clock(h)
+            client = browser(h, "203.0.113.9")
+            answers = [await follow(client, "?link=nonsense") for _ in range(3)]
+            assert [a.status_code for a in answers] == [401, 401, 429]
+            refused(answers[2], 429, "RATE_LIMITED")
+
+    run(scenario)

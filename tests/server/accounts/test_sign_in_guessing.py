@@ -1,0 +1,146 @@
+"""Whoever is not signed in can neither guess for long nor fill the memory of the server."""
+
+import unicodedata
+
+import pytest
+
+from server.in_process_server import browser, house, refused, run
+from vademecum.services.accounts import sign_in
+from vademecum.services.accounts.accounts import create
+from vademecum.services.accounts.rate_limiter import Limiter
+
+EMAIL = "josé@example.org"
+PASSWORD = "correct horse battery"
+FAR = "203.0.113.9"
+
+
+def stopped_clock(h):
+    h.parts.limiter = Limiter(h.parts.settings.rates, lambda: 0.0)
+
+
+async def attempt(h, address, email=EMAIL, password="not this one"):
+    return await browser(h, address).post("/v1/sign-in", json={"email": email, "password": password})
+
+
+async def with_cookie(h, account):
+    """The cookie of this account, as somebody may have stolen it."""
+    return {"vademecum": await sign_in.new_cookie(h.parts, account)}
+
+
+async def change(h, address, cookies, current="not this one"):
+    client = browser(h, address)
+    client.cookies.update(cookies)
+    return await client.post("/v1/password", json={"current": current, "new": "another long one"})
+
+
+def test_what_is_typed_at_sign_in_is_not_kept_in_memory(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            email = "e" * 300 + "@example.org"
+            refused(await attempt(h, FAR, email), 401, "SIGNED_OUT")
+            kept = [who for kind, who in h.parts.limiter._buckets if kind == "sign_in" and who != FAR]
+            assert len(kept) == 1, "counted by account"
+            assert email not in kept[0] and len(kept[0]) < 100
+
+    run(scenario)
+
+
+def test_an_email_or_a_password_that_is_too_long_is_refused_and_not_counted_by_account(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            refused(await attempt(h, FAR, email="e" * 321), 400, "BAD_REQUEST")
+            refused(await attempt(h, FAR, password="p" * 1001), 400, "BAD_REQUEST")
+            assert [who for _, who in h.parts.limiter._buckets] == [FAR]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("address", "statuses"),
+    [
+        ("2a00:1450:4001:82f::{}", {401, 429}),  # a caller has all of these
+        ("2a00:1450:4001:{}::1", {401}),
+        ("fe80::{}", {401}),  # in a house each is somebody else
+        ("fd00:1::{}", {401}),
+        ("::ffff:203.0.113.{}", {401}),
+        ("203.0.113.{}", {401}),
+    ],
+)
+def test_whoever_has_many_addresses_guesses_no_more_often(tmp_path, address, statuses):
+    async def scenario():
+        async with house(tmp_path) as h:
+            stopped_clock(h)
+            answers = [await attempt(h, address.format(n), f"{n}@example.org") for n in range(1, 20)]
+            assert {answer.status_code for answer in answers} == statuses
+            if 429 in statuses:
+                assert [answer.status_code for answer in answers].index(429) <= 10
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "kind"),
+    [
+        ("/v1/sign-in", b'{"email": "a@b", "password": "x"}', "application/json"),
+        ("/v1/sign-in/link", b"link=x", "application/x-www-form-urlencoded"),
+    ],
+)
+def test_a_large_body_of_somebody_who_is_not_signed_in_is_not_read(tmp_path, path, body, kind):
+    async def scenario():
+        async with house(tmp_path) as h:
+
+            async def in_portions():  # its length is not said beforehand
+                for portion in (body, *[b" " * 2**10] * 128):
+                    yield portion
+
+            headers = {"Content-Type": kind}
+            for content in (body + b" " * 2**17, in_portions()):
+                answer = await browser(h).post(path, content=content, headers=headers)
+                refused(answer, 413, "TOO_LARGE")
+            refused(await browser(h).post(path, content=body, headers=headers), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_all_spellings_of_an_email_are_one_account_to_the_limit(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            stopped_clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            spellings = [unicodedata.normalize(form, EMAIL) for form in ("NFC", "NFD")]
+            spellings += [EMAIL.upper(), f" {EMAIL} "]
+            for number in range(6):
+                refused(await attempt(h, f"203.0.{number}.9", spellings[number % 4]), 401, "SIGNED_OUT")
+            for number, email in enumerate(spellings):
+                refused(await attempt(h, f"203.1.{number}.9", email), 429, "RATE_LIMITED")
+
+    run(scenario)
+
+
+def test_current_password_is_limited_by_account(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            stopped_clock(h)
+            cookies = await with_cookie(h, await create(h.parts, EMAIL, "JIVE", password=PASSWORD))
+            for number in range(6):
+                refused(await change(h, f"203.0.{number}.9", cookies), 403, "FORBIDDEN")
+            refused(await change(h, "198.51.100.7", cookies, PASSWORD), 429, "RATE_LIMITED")
+            refused(await attempt(h, "198.51.100.8"), 429, "RATE_LIMITED")  # the same limit for sign-in
+
+    run(scenario)
+
+
+def test_wrong_guesses_of_the_current_password_make_the_address_wait(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            seconds = [0.0]
+            h.parts.limiter = Limiter(h.parts.settings.rates, lambda: seconds[0])
+            cookies = await with_cookie(h, await create(h.parts, EMAIL, "JIVE", password=PASSWORD))
+            for _ in range(3):
+                refused(await change(h, FAR, cookies), 403, "FORBIDDEN")
+            answer = await change(h, FAR, cookies, PASSWORD)
+            refused(answer, 429, "RATE_LIMITED")
+            seconds[0] += int(answer.headers["retry-after"])
+            assert (await change(h, FAR, cookies, PASSWORD)).status_code == 200
+
+    run(scenario)

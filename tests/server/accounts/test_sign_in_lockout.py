@@ -1,0 +1,198 @@
+"""Others who guess a password slow each other down and do not keep the account's user out."""
+
+import pytest
+
+from server.accounts.account_clients import OTHER, PASSWORD
+from server.in_process_server import browser, house, refused, run
+from vademecum.services.accounts.accounts import create, reset_password
+from vademecum.services.accounts.rate_limiter import Limiter
+from vademecum.services.accounts.sign_in import DEVICES_MAX, new_link
+
+EMAIL = "ada@example.org"
+HOME, SHARED = "198.51.100.7", "203.0.113.9"
+
+
+class Clock:
+    def __init__(self, h):
+        self.now = 0.0
+        h.parts.limiter = Limiter(h.parts.settings.rates, lambda: self.now)
+
+
+async def attempt(client, password=PASSWORD, email=EMAIL):
+    return await client.post("/v1/sign-in", json={"email": email, "password": password})
+
+
+async def guess_from_everywhere(h, count, start=0):
+    """Return the statuses of so many wrong passwords, each from an address of its own."""
+    clients = [browser(h, f"192.0.{(start + n) // 250}.{(start + n) % 250}") for n in range(count)]
+    return [(await attempt(client, "not this one")).status_code for client in clients]
+
+
+async def known_browser(h, address=HOME):
+    """A browser that has signed in and out again."""
+    client = browser(h, address)
+    assert (await attempt(client)).status_code == 200
+    assert (await client.post("/v1/sign-out")).status_code == 200
+    return client
+
+
+def test_known_browser_signs_in_during_an_attack(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            clock = Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            client = await known_browser(h, SHARED)
+            for minute in range(3):
+                assert 429 in await guess_from_everywhere(h, 12, minute * 12)
+                attacker = browser(h, SHARED)  # a proxy that forwards no address: all share one
+                assert 429 in [(await attempt(attacker, "not this one")).status_code for _ in range(12)]
+                assert (await attempt(client)).status_code == 200
+                await client.post("/v1/sign-out")
+                refused(await attempt(browser(h, HOME)), 429, "RATE_LIMITED")
+                clock.now += 60
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "10.0.0.2"])
+def test_failures_behind_a_proxy_delay_no_other_account(tmp_path, address):
+    async def scenario():
+        async with house(tmp_path, trusted_proxies="10.0.0.2") as h:
+            clock = Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            for minute in range(12):
+                await attempt(browser(h, address), "not this one", f"nobody{minute}@example.org")
+                clock.now += 1
+            assert (await attempt(browser(h, address))).status_code == 200
+
+    run(scenario)
+
+
+def test_wrong_passwords_from_many_addresses_slow_down_one_account(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            clock = Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            await create(h.parts, "bob@example.org", "JIVE", password=PASSWORD)
+            tries = 0
+            for second in range(1800):
+                tries += (await guess_from_everywhere(h, 1, second)).count(401)
+                clock.now += 1
+            assert 30 <= tries <= 45, "one a minute, however many addresses"
+            answer = await attempt(browser(h, HOME))
+            assert "sign-in link" in refused(answer, 429, "RATE_LIMITED")["detail"]
+            assert (await attempt(browser(h, HOME), email="bob@example.org")).status_code == 200
+            clock.now += int(answer.headers["retry-after"])
+            assert (await attempt(browser(h, HOME))).status_code == 200
+
+    run(scenario)
+
+
+def test_delay_binds_passwords_only(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            Clock(h)
+            account = await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            link = await new_link(h.parts, account)
+            await guess_from_everywhere(h, 12)
+            client = browser(h, HOME)
+            for _ in range(3):
+                await attempt(client, "not this one")
+            entered = await client.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+            assert entered.status_code == 303
+
+    run(scenario)
+
+
+def test_known_browser_of_another_account_is_delayed(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            Clock(h)
+            for email in (EMAIL, "bob@example.org"):
+                await create(h.parts, email, "JIVE", password=PASSWORD)
+            client = browser(h, HOME)
+            assert (await attempt(client, email="bob@example.org")).status_code == 200
+            await client.post("/v1/sign-out")
+            assert 429 in await guess_from_everywhere(h, 12)
+            refused(await attempt(client), 429, "RATE_LIMITED")
+
+    run(scenario)
+
+
+def test_known_browser_is_bound_to_its_account(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            Clock(h)
+            for email in (EMAIL, "bob@example.org"):
+                await create(h.parts, email, "JIVE", password=PASSWORD)
+            client = await known_browser(h)
+            statuses = [(await attempt(client, "not it", "bob@example.org")).status_code for _ in range(12)]
+            assert statuses[:3] == [401] * 3 and statuses.count(429) == 9
+            device = {"Cookie": f"vademecum={client.cookies['vademecum-device']}"}
+            refused(await browser(h).get("/v1/me", headers=device), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_ten_wrong_passwords_end_a_known_browser(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            clock = Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            client = await known_browser(h)
+            wrong = 0
+            while wrong < 10:
+                wrong += (await attempt(client, "not this one")).status_code == 401
+                clock.now += 60
+            assert devices(h) == []
+            await guess_from_everywhere(h, 12)
+            refused(await attempt(client), 429, "RATE_LIMITED")
+
+    run(scenario)
+
+
+def devices(h):
+    return [token for token in h.parts.accounts.tokens.values() if token.kind == "device"]
+
+
+@pytest.mark.parametrize("how", ["change", "reset"])
+def test_new_password_forgets_the_other_known_browsers(tmp_path, how):
+    async def scenario():
+        async with house(tmp_path) as h:
+            Clock(h)
+            account = await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            thief = await known_browser(h)
+            here = browser(h, HOME)
+            assert (await attempt(here)).status_code == 200
+            if how == "change":
+                body = {"new": OTHER, "current": PASSWORD}
+                assert (await here.post("/v1/password", json=body)).status_code == 200
+            else:
+                link = await reset_password(h.parts, account)
+                await here.post("/v1/sign-in/link", data={"link": link.partition("link=")[2]})
+                assert (await here.post("/v1/password", json={"new": OTHER})).status_code == 200
+            assert len(devices(h)) == 1
+            await guess_from_everywhere(h, 12)
+            refused(await attempt(thief, OTHER), 429, "RATE_LIMITED")
+            assert (await attempt(here, OTHER)).status_code == 200
+
+    run(scenario)
+
+
+def test_known_browsers_survive_a_restart_and_are_bounded(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            Clock(h)
+            await create(h.parts, EMAIL, "JIVE", password=PASSWORD)
+            for number in range(DEVICES_MAX + 2):
+                kept = (await known_browser(h, f"198.51.100.{number}")).cookies["vademecum-device"]
+            assert len(devices(h)) == DEVICES_MAX
+        async with house(tmp_path) as h:
+            Clock(h)
+            client = browser(h, HOME)
+            client.cookies["vademecum-device"] = kept
+            await guess_from_everywhere(h, 12)
+            answer = await attempt(client)
+            assert answer.status_code == 200 and "vademecum-device" not in answer.headers["set-cookie"]
+
+    run(scenario)

@@ -1,0 +1,52 @@
+"""What `vademecum record` has left is taken up for its user, in whatever letters the email was written, and forgotten with them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from server.agents.agent_events import event, listed
+from server.in_process_server import house, run
+from vademecum.cli.agents import spool_writer
+from vademecum.model.agents.spool_layout import folder_name
+
+SPELLINGS = [str.lower, str.upper, str.title]
+
+
+def leave(data, email, content="ls"):
+    said = event(content)
+    spool_writer.put(spool_writer.folder_of(str(data), email), said["id"], json.dumps(said).encode())
+
+
+@pytest.mark.parametrize("spelled", SPELLINGS)
+def test_events_are_taken_up_in_whatever_letters_the_user_was_named(tmp_path, spelled):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, grace = await h.person(), await h.person()
+            leave(tmp_path, spelled(h.parts.accounts.accounts[ada.id].email))
+            await h.parts.spool.take_up()
+            assert [row["content"] for row in await listed(ada)] == ["ls"] and await listed(grace) == []
+            assert not [file for file in (tmp_path / "spool").rglob("*") if file.is_file()]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("spelled", SPELLINGS)
+def test_to_forget_everything_empties_the_spool_in_whatever_letters_the_user_was_named(tmp_path, spelled):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, grace = await h.person(), await h.person()
+            named = spelled(h.parts.accounts.accounts[ada.id].email)
+            for below in ("", "rejected"):
+                folder = tmp_path / "spool" / below / folder_name(named)
+                folder.mkdir(parents=True)
+                (folder / "half.json.tmp").write_text("what Ada did")
+            leave(tmp_path, h.parts.accounts.accounts[grace.id].email)
+            done = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+            assert done.status_code == 200
+            await h.parts.spool.take_up()
+            assert not [file for file in (tmp_path / "spool").rglob("*") if file.is_file()]
+            assert len(await listed(grace)) == 1
+
+    run(scenario)

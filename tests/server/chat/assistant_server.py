@@ -1,0 +1,93 @@
+"""Asking the assistant of a whole server, which is a scripted model."""
+
+import json
+from contextlib import asynccontextmanager
+
+import httpx
+
+from server.in_process_server import house, run
+from server.scripted_llm import MODEL, speaking
+from vademecum.settings import Secret
+
+KEY = "sk-canary-0123456789"
+CANARY = "Zanzibarquokka"
+
+
+@asynccontextmanager
+async def answering(tmp_path, *rules, **settings):
+    """A house and the scripted model that it asks."""
+    async with (
+        speaking(*rules) as model,
+        house(
+            tmp_path,
+            **{
+                "assistant_url": model.url,
+                "assistant_model": MODEL,
+                "assistant_key": Secret(KEY),
+                "extraction_daily": 0,  # or the model would be asked more than a test asks it
+                **settings,
+            },
+        ) as h,
+    ):
+        yield h, model
+
+
+async def ask(person, query="What is the rent?", session_id="s1", **more):
+    return await person.call("POST", "/v1/answer", json={"query": query, "sessionId": session_id, **more})
+
+
+def events_of(text):
+    """Name and data of each event; comments are none."""
+    found = []
+    for block in text.split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in block.split("\n") if line and not line.startswith(":"))
+        if lines:
+            found.append((lines["event"], json.loads(lines["data"])))
+    return found
+
+
+async def heard(person, query="What is the rent?", **more):
+    """The events of an answer, which has begun as it must."""
+    answer = await ask(person, query, **more)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = events_of(answer.text)
+    assert [name for name, _ in events[:1]] == ["context"]
+    assert {name for name, _ in events[1:-1]} <= {"delta", "restart"} and events[-1][0] in ("done", "failed")
+    return events
+
+
+@asynccontextmanager
+async def reading(url, person, query="go on"):
+    """An answer that is read as it comes over a real connection. Yields its lines."""
+    headers = {"Authorization": person.client.headers["Authorization"]}
+    body = {"query": query, "sessionId": "s1"}
+    async with (
+        httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client,
+        client.stream("POST", "/v1/answer", json=body) as answer,
+    ):
+        assert answer.status_code == 200, await answer.aread()
+        yield answer.aiter_lines()
+
+
+async def first_word(lines):
+    async for line in lines:
+        if line.startswith('data: {"text"'):
+            return
+
+
+async def last_event(lines):
+    return events_of("\n".join([line async for line in lines]).strip())[-1]
+
+
+def text_of(events):
+    starts = [at for at, (name, _) in enumerate(events) if name == "restart"]
+    return "".join(data["text"] for name, data in events[max(starts, default=0) :] if name == "delta")
+
+
+def scenario_of(tmp_path, scenario, *rules, **settings):
+    async def whole():
+        async with answering(tmp_path, *rules, **settings) as (h, model):
+            await scenario(h, model, await h.person())
+
+    run(whole)

@@ -1,0 +1,314 @@
+"""`POST /v1/answer`: a question of a session, answered by a language model that the server asks."""
+
+import pytest
+
+from property.rows import session, turn
+from server.chat.assistant_server import (
+    CANARY,
+    KEY,
+    ask,
+    events_of,
+    heard,
+    last_event,
+    reading,
+    scenario_of,
+    text_of,
+)
+from server.in_process_server import house, refused, run
+from server.listening_server import listening
+from server.scripted_llm import MODEL, Rule
+from vademecum.model.chat.prompt import NOT_FOUND
+
+
+def test_an_answer_comes_with_what_the_model_was_told(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("sessions", session("s1"))
+        lease = (await ada.upload("lease.txt", "The rent of the mill is R9,000.")).json()["document"]
+        await h.settle(ada)
+        context = (await ada.call("POST", "/v1/context", json={"query": "rent", "sessionId": "s1"})).json()
+        events = await heard(ada, "rent")
+        assert text_of(events) == "It is R9,000." and events[-1] == ("done", {"finish": "stop"})
+        told = events[0][1]
+        (cited,) = told["citations"]
+        assert cited == {
+            "documentId": lease["id"], "filename": "lease.txt", "block": 0, "chunkIndex": 0,
+            "text": "The rent of the mill is R9,000.",
+        }  # fmt: skip
+        assert told["model"] == MODEL
+        assert {name: told[name] for name in ("tokens", "budget", "dropped", "scope")} == {
+            name: context[name] for name in ("tokens", "budget", "dropped", "scope")
+        }
+        (asked,) = model.asked
+        assert asked.path == "/v1/chat/completions" and asked.headers["authorization"] == f"Bearer {KEY}"
+        assert asked.body == {
+            "model": MODEL,
+            "messages": [{"role": "system", "content": context["prompt"]}, {"role": "user", "content": "rent"}],
+            "max_tokens": context["budget"]["response"],
+            "stream": True,
+        }  # fmt: skip
+
+    scenario_of(tmp_path, scenario, Rule(say=["It is ", "R9,000."]))
+
+
+def test_citations_are_the_passages_of_the_prompt_in_its_order_and_no_others(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("sessions", session("s1"))
+        for mill in range(4):
+            words = " ".join(f"The rent of mill {mill} in year {year} is R{year},000." for year in range(300))
+            await ada.upload(f"lease{mill}.txt", words)
+        told = (await heard(ada, "rent of the mill"))[0][1]
+        quoted = [line for line in model.asked[0].system.split("\n") if line.startswith("Source:")]
+        assert [f"Source: {cited['filename']}" for cited in told["citations"]] == quoted
+        assert quoted and told["dropped"]["passages"], "some fit and some did not"
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_the_turn_that_is_answered_and_those_after_it_are_not_told(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("sessions", session("s1"))
+        await ada.push("episodes", *(turn(number) for number in range(1, 6)))
+        await ada.push("episodes", {**turn(1), "aiResponse": "anew"}, assumed=turn(1))
+        told = {}
+        for episode_id in (None, "e3", "e1", "not-here-yet"):
+            await heard(ada, **({"episodeId": episode_id} if episode_id else {}))
+            said = model.asked[-1].system
+            told[episode_id] = [n for n in range(1, 6) if f"User: question {n}\n" in said]
+        everything = [1, 2, 3, 4, 5]
+        assert told == {None: everything, "e3": [1, 2], "e1": [], "not-here-yet": everything}
+        refused(await ask(ada, episodeId="not an id"), 400, "BAD_REQUEST")
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_turns_before_an_early_one_are_found_behind_many_later_ones(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("sessions", session("s1"))
+        await ada.push("episodes", turn(1), turn(2))
+        later = turn(3, aiResponse="word " * 200)
+        await ada.push("episodes", *({**later, "id": f"l{n}"} for n in range(450)))
+        await heard(ada, episodeId="e2")
+        assert "User: question 1\n" in model.asked[-1].system
+        assert "question 2" not in model.asked[-1].system and "question 3" not in model.asked[-1].system
+
+    scenario_of(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "rule, status, code, words",
+    [
+        (Rule(status=401), 502, "ASSISTANT_KEY", "VADEMECUM_ASSISTANT_KEY"),
+        (Rule(status=403), 502, "ASSISTANT_KEY", "VADEMECUM_ASSISTANT_KEY"),
+        (Rule(status=404), 502, "ASSISTANT_MODEL", MODEL),
+        (Rule(status=400, raw=CANARY), 502, "ASSISTANT_FAILED", "shorter"),
+        (Rule(status=302, headers={"Location": "/v1/elsewhere"}), 502, "ASSISTANT_FAILED", "address"),
+        (Rule(status=500, raw=CANARY), 502, "ASSISTANT_FAILED", "500"),
+        (Rule(raw="<html>", headers={"Content-Type": "text/html"}), 502, "ASSISTANT_FAILED", "not an answer"),
+        (Rule(first_s=120), 502, "ASSISTANT_UNREACHABLE", "0.2 s"),
+    ],
+)
+def test_what_the_endpoint_refuses_at_once_is_a_problem_in_words(tmp_path, rule, status, code, words):
+    async def scenario(h, model, ada):
+        said = refused(await ask(ada, CANARY), status, code)["detail"]
+        assert words in said and CANARY not in said
+        assert len(model.asked) == 1, "no redirect is followed"
+
+    scenario_of(tmp_path, scenario, rule, assistant_silence_s=0.2 if rule.first_s else 60)
+
+
+@pytest.mark.parametrize(
+    "status, given, wait",
+    [
+        (429, "7", "7"),
+        (429, "0", "1"),
+        (503, "7", "7"),
+        (429, "Wed, 21 Oct 2099 07:28:00 GMT", "30"),
+        (429, "9999999", "3600"),
+    ],
+)
+def test_an_endpoint_that_asks_to_wait_is_passed_on(tmp_path, status, given, wait):
+    async def scenario(h, model, ada):
+        answer = await ask(ada)
+        refused(answer, 503, "ASSISTANT_BUSY")
+        assert answer.headers["retry-after"] == wait
+
+    scenario_of(tmp_path, scenario, Rule(status=status, headers={"Retry-After": given}))
+
+
+NEWER = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+
+
+def limits_of(model):
+    return [{name for name in asked.body if name.startswith("max_")} for asked in model.asked]
+
+
+def test_an_endpoint_that_wants_the_newer_name_of_the_limit_is_asked_once_more(tmp_path):
+    async def scenario(h, model, ada):
+        assert text_of(await heard(ada)) == "Yes."
+        assert limits_of(model) == [{"max_tokens"}, {"max_completion_tokens"}]
+        older, newer = (asked.body for asked in model.asked)
+        assert newer.pop("max_completion_tokens") == older.pop("max_tokens") and older == newer
+
+    refusing = Rule(without="max_completion_tokens", status=400, raw=NEWER)
+    scenario_of(tmp_path, scenario, refusing, Rule(say=["Yes."]))
+
+
+def test_an_endpoint_that_refuses_both_names_is_asked_no_third_time(tmp_path):
+    async def scenario(h, model, ada):
+        said = refused(await ask(ada), 502, "ASSISTANT_FAILED")["detail"]
+        assert "Unsupported" not in said and len(model.asked) == 2
+
+    scenario_of(tmp_path, scenario, Rule(status=400, raw=NEWER))
+
+
+@pytest.mark.parametrize("rule", [Rule(status=400, raw="x" * 2**20 + NEWER), Rule(status=500, raw=NEWER)])
+def test_another_refusal_is_no_reason_to_ask_again(tmp_path, rule):
+    async def scenario(h, model, ada):
+        refused(await ask(ada), 502, "ASSISTANT_FAILED")
+        assert len(model.asked) == 1
+
+    scenario_of(tmp_path, scenario, rule)
+
+
+def test_a_cookie_of_the_endpoint_is_not_given_back(tmp_path):
+    """It would tell the endpoint that two people's questions come from one."""
+
+    async def scenario(h, model, ada):
+        await heard(ada)
+        await heard(await h.person())
+        assert len(model.asked) == 2 and not any("cookie" in asked.headers for asked in model.asked)
+
+    scenario_of(tmp_path, scenario, Rule(headers={"Set-Cookie": "who=ada; Path=/"}))
+
+
+def test_an_endpoint_that_is_not_there_is_said(tmp_path):
+    async def scenario(h, model, ada):
+        refused(await ask(ada), 502, "ASSISTANT_UNREACHABLE")
+
+    scenario_of(tmp_path, scenario, assistant_url="http://127.0.0.1:9")
+
+
+def test_without_an_assistant_a_question_is_refused_in_words(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            refused(await ask(ada), 503, "NO_ASSISTANT")
+            known = await ada.call("GET", "/v1/assistant")
+            assert known.json() == {"available": False, "model": None}
+
+    run(scenario)
+
+
+def test_the_app_learns_the_model_and_neither_address_nor_key(tmp_path):
+    async def scenario(h, model, ada):
+        assert (await ada.call("GET", "/v1/assistant")).json() == {"available": True, "model": MODEL}
+        assert model.asked == [], "it is not asked for that"
+
+    scenario_of(tmp_path, scenario)
+
+
+EMOJI = "Schöne Grüße 🏡 東京"
+
+
+@pytest.mark.parametrize(
+    "rule, text, finish",
+    [
+        (Rule(say=[EMOJI], cut=1), EMOJI, "stop"),
+        (Rule(say=["No ", "room"], finish="length"), "No room", "length"),
+        (Rule(say=["x"], finish="a reason of its own"), "x", "other"),
+        (Rule(say=["<thi", "nk>Hm, the", " tenant</thi", "nk>\n\nIt is ", "R9."], cut=3), "It is R9.", "stop"),
+        (Rule(think="Hm, the tenant", say=["It is R9."]), "It is R9.", "stop"),
+        (Rule(say=["The mark ", "<think> is HTML."]), "The mark <think> is HTML.", "stop"),
+        (Rule(say=["<thi"]), "<thi", "stop"),
+        (Rule(say=["long "], ends="never"), "long " * 20, "length"),
+        (Rule(raw=': hello\n\nid: 1\r\ndata: {"choices":[]}\r\ndata:{"choices":[{"delta":{"content":"A"}}]}\n'
+                  'data: {"choices":[{"delta":null}],"usage":{}}\ndata: [DONE]\n'), "A", "stop"),
+    ],
+)  # fmt: skip
+def test_what_a_model_says_is_told_whatever_the_form(tmp_path, rule, text, finish):
+    async def scenario(h, model, ada):
+        events = await heard(ada)
+        assert (text_of(events), events[-1]) == (text, ("done", {"finish": finish}))
+
+    scenario_of(tmp_path, scenario, rule, assistant_characters=100)
+
+
+SAID = 'data: {"choices":[{"delta":{"content":"It is "}}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    "rule, text, code",
+    [
+        (Rule(say=["It is "], ends="broken"), "It is ", "ASSISTANT_FAILED"),
+        (Rule(say=["It is "], ends="silent"), "It is ", "ASSISTANT_UNREACHABLE"),
+        (Rule(raw=SAID + f"data: {CANARY}\n\n"), "It is ", "ASSISTANT_FAILED"),
+        (Rule(raw=SAID + "data: " + "[" * 100_000 + "\n\n"), "It is ", "ASSISTANT_FAILED"),
+        (Rule(raw=SAID + "data: " + "x" * (2**20 + 1)), "It is ", "ASSISTANT_FAILED"),
+        (
+            Rule(raw=SAID + f'data: {{"error":{{"message":"{CANARY} {KEY}"}}}}\n\n'),
+            "It is ",
+            "ASSISTANT_FAILED",
+        ),
+        (Rule(raw='data: {"choices":[{"delta":{"content":"\\ud83d"}}]}\n\n'), "\ufffd", "ASSISTANT_FAILED"),
+        (Rule(say=["<think>and think"]), "", "ASSISTANT_FAILED"),
+        (Rule(say=["word "], pause_s=0.1, ends="never"), None, "ASSISTANT_TIMEOUT"),
+        (Rule(raw=CANARY), "", "ASSISTANT_FAILED"),
+    ],
+)
+def test_an_answer_that_fails_keeps_what_came_and_says_why_in_words_of_ours(tmp_path, rule, text, code):
+    async def scenario(h, model, ada):
+        events = await heard(ada)
+        name, failure = events[-1]
+        assert (name, failure["code"]) == ("failed", code) and failure["message"].endswith(".")
+        assert CANARY not in failure["message"] and KEY not in failure["message"]
+        assert text is None or text_of(events) == text
+
+    silence_s, whole_s = 1 if rule.ends == "silent" else 60, 2 if rule.ends == "never" else 60
+    scenario_of(tmp_path, scenario, rule, assistant_silence_s=silence_s, assistant_whole_s=whole_s)
+
+
+def test_what_is_known_is_told_before_a_model_that_is_loaded_first(tmp_path, monkeypatch):
+    """And a sign of life keeps the connection open meanwhile."""
+    monkeypatch.setattr("vademecum.services.chat.answer.HEAD_START_S", 0.2)
+
+    async def scenario(h, model, ada):
+        async with listening(h.app) as url, reading(url, ada) as lines:
+            text = ""
+            async for line in lines:
+                text += line + "\n"
+                if line == ": hb":
+                    model.go_on()
+        assert text.index("event: context") < text.index(": hb") < text.index("event: delta")
+        assert text_of(events_of(text)) == "At last."
+
+    scenario_of(tmp_path, scenario, Rule(say=["At last."], held=True), heartbeat_s=0.2)
+
+
+def test_a_failure_after_the_head_start_is_an_event(tmp_path, monkeypatch):
+    monkeypatch.setattr("vademecum.services.chat.answer.HEAD_START_S", 0.2)
+
+    async def scenario(h, model, ada):
+        async with listening(h.app) as url, reading(url, ada) as lines:
+            model.go_on()
+            name, failure = await last_event(lines)
+        assert (name, failure["code"]) == ("failed", "ASSISTANT_KEY")
+
+    scenario_of(tmp_path, scenario, Rule(status=401, held=True))
+
+
+def test_nothing_found_in_authoritative_mode_is_answered_without_asking_the_model(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("sessions", session("s1", mode="authoritative"))
+        events = await heard(ada)
+        assert "no documents" in text_of(events) and events[0][1]["model"] is None
+        for name in ("lease.txt", "annex.txt"):
+            await ada.upload(name, f"The orchard of {name} has forty trees.")
+        events = await heard(ada, "zebra")
+        assert text_of(events) == f"{NOT_FOUND} Searched: annex.txt, lease.txt."
+        assert (events[0][1]["citations"], events[-1]) == ([], ("done", {"finish": "stop"}))
+        assert model.asked == []
+        assert text_of(await heard(ada, "orchard")) == "You asked: orchard", (
+            "something is found: the model is asked"
+        )
+
+    scenario_of(tmp_path, scenario)

@@ -1,0 +1,191 @@
+"""Answers end when they should: the reader leaves, the server stops, the person has too many; and nothing leaks."""
+
+import asyncio
+from contextlib import closing, suppress
+
+import httpx
+import pytest
+
+from server.chat.assistant_server import (
+    answering,
+    ask,
+    first_word,
+    heard,
+    last_event,
+    reading,
+    scenario_of,
+    text_of,
+)
+from server.in_process_server import refused, run
+from server.listening_server import listening
+from server.scripted_llm import Rule, speaking
+from vademecum.engines.llm.client import AnswerBounds, Endpoint
+from vademecum.errors import AnswerTooSlow, AssistantUnreachable, Stopping
+from vademecum.services.chat.answer import Done
+from vademecum.services.chat.prompt_context import Asker, Question
+from vademecum.settings import Rates, default_tiers
+from wait_until import soon
+
+
+def asking(h, person, query="go on"):
+    """What a question is begun with beside HTTP."""
+    return Asker(person.id, "JIGGA", default_tiers()["JIGGA"]), Question(query, "s1", None, "")
+
+
+ENDLESS = Rule(say=["word "], pause_s=0.02, ends="never")
+
+
+@pytest.mark.parametrize("rule", [ENDLESS, Rule(say=["word "], ends="silent")], ids=["talking", "silent"])
+def test_a_client_that_goes_away_takes_the_question_back(tmp_path, rule):
+    async def scenario(h, model, ada):
+        async with listening(h.app) as url:
+            async with reading(url, ada) as lines:
+                await first_word(lines)
+                assert (model.left, h.parts.answers.count()) == (0, 1)
+            await soon(lambda: model.left == 1 and h.parts.answers.count() == 0)
+
+    scenario_of(tmp_path, scenario, rule)
+
+
+def test_a_client_that_goes_away_before_the_first_word_takes_the_question_back(tmp_path):
+    async def scenario(h, model, ada):
+        async with listening(h.app) as url:
+            headers = {"Authorization": ada.client.headers["Authorization"]}
+            async with httpx.AsyncClient(base_url=url, headers=headers) as client:
+                body = {"query": "go on", "sessionId": "s1"}
+                asked = asyncio.create_task(client.post("/v1/answer", json=body, timeout=60))
+                await soon(lambda: model.asked)
+                asked.cancel()
+                with suppress(asyncio.CancelledError):
+                    await asked
+            await soon(lambda: model.left == 1 and h.parts.answers.count() == 0)
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60))
+
+
+def test_a_server_that_stops_says_so_in_its_answers(tmp_path):
+    async def scenario(h, model, ada):
+        async with listening(h.app) as url, reading(url, ada) as lines:
+            await first_word(lines)
+            h.parts.answers.stop()
+            name, failure = await last_event(lines)
+            assert (name, failure["code"]) == ("failed", "STOPPING") and "kept" not in failure["message"]
+            await soon(lambda: model.left == 1)
+            refused(await ask(ada), 503, "STOPPING")
+
+    scenario_of(tmp_path, scenario, ENDLESS, assistant_whole_s=30)
+
+
+def test_a_reader_who_stops_reading_holds_a_place_no_longer_than_an_answer_may_take(tmp_path):
+    async def scenario(h, model, ada):
+        answering = h.parts.answers.begin(*asking(h, ada))
+        await soon(lambda: h.parts.answers.count() == 0 and model.left == 1)
+        with pytest.raises(AnswerTooSlow):
+            while True:  # what came is kept
+                assert not isinstance(await answering.next(), Done)
+
+    scenario_of(tmp_path, scenario, Rule(say=["word "], ends="never"), assistant_whole_s=1)
+
+
+def test_a_stop_that_comes_before_an_answer_has_run_at_all_is_said_too(tmp_path):
+    async def scenario(h, model, ada):
+        answering = h.parts.answers.begin(*asking(h, ada))
+        h.parts.answers.stop()
+        async with asyncio.timeout(60):
+            with pytest.raises(Stopping):
+                await answering.next()
+        assert model.asked == []
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_a_revoked_token_ends_its_answer(tmp_path):
+    async def scenario(h, model, ada):
+        async with listening(h.app) as url, reading(url, ada) as lines:
+            await first_word(lines)
+            (token,) = (await ada.call("GET", "/v1/tokens")).json()
+            await ada.call("DELETE", f"/v1/tokens/{token['id']}")
+            name, failure = await last_event(lines)
+            assert (name, failure["code"]) == ("failed", "SIGNED_OUT")
+            await soon(lambda: model.left == 1)
+
+    scenario_of(tmp_path, scenario, ENDLESS, assistant_whole_s=30)
+
+
+def test_a_person_has_a_few_answers_at_once_and_another_is_not_held_up(tmp_path):
+    async def scenario(h, model, ada):
+        bob = await h.person()
+        async with listening(h.app) as url:
+            async with reading(url, ada) as one, reading(url, ada) as two, reading(url, ada) as three:
+                for lines in (one, two, three):
+                    await first_word(lines)
+                answer = await ask(ada)
+                refused(answer, 429, "RATE_LIMITED")
+                assert int(answer.headers["retry-after"]) > 0
+                assert text_of(await heard(bob, "short")) == "Yes."
+            await soon(lambda: h.parts.answers.count() == 0)
+            assert text_of(await heard(ada, "short")) == "Yes."
+
+    scenario_of(tmp_path, scenario, Rule(when="short", say=["Yes."]), ENDLESS, assistant_whole_s=30)
+
+
+def test_answers_have_a_rate_of_their_own(tmp_path):
+    async def scenario(h, model, ada):
+        headers = {"Authorization": ada.client.headers["Authorization"]}
+        far = httpx.ASGITransport(h.app, client=("203.0.113.9", 1))
+        async with httpx.AsyncClient(transport=far, base_url="http://test", headers=headers) as client:
+            body = {"query": "rent", "sessionId": "s1"}
+            answers = [await client.post("/v1/answer", json=body) for _ in range(3)]
+            assert [answer.status_code for answer in answers] == [200, 200, 429]
+            assert (await client.get("/v1/assistant")).status_code == 200
+
+    scenario_of(tmp_path, scenario, rates=Rates(answer=2))
+
+
+def test_a_proxy_of_the_environment_is_asked_only_if_the_settings_say_so(tmp_path, monkeypatch):
+    async def scenario():
+        async with speaking(Rule(say=["by proxy"])) as proxy:
+            for name in ("HTTP_PROXY", "http_proxy"):
+                monkeypatch.setenv(name, proxy.url)
+            for name in ("NO_PROXY", "no_proxy"):
+                monkeypatch.delenv(name, raising=False)
+            said = []
+            for wanted in (False, True):
+                folder = tmp_path / str(wanted)
+                async with answering(folder, Rule(say=["directly"]), assistant_environment=wanted) as (h, _):
+                    said.append(text_of(await heard(await h.person())))
+            assert said == ["directly", "by proxy"]
+
+    run(scenario)
+
+
+def test_the_context_of_what_cannot_be_asked_is_refused_before_the_model_is_asked(tmp_path):
+    async def scenario(h, model, ada):
+        refused(await ask(ada, "x" * 10_001), 400, "BAD_REQUEST")
+        refused(await ask(ada, "  "), 400, "BAD_REQUEST")
+        refused(await ask(ada, systemPrompt="word " * 30_000), 413, "TOO_LARGE")
+        assert model.asked == []
+
+    scenario_of(tmp_path, scenario)
+
+
+async def drip(reader, writer):
+    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+    with closing(writer), suppress(ConnectionError):
+        while True:
+            writer.write(b" ")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+
+def test_a_list_of_models_that_only_drips_is_given_up():
+    async def scenario():
+        async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            endpoint = Endpoint(f"http://127.0.0.1:{port}", "m", "", AnswerBounds(5, 0.5, 100))
+            async with asyncio.timeout(60):
+                with pytest.raises(AssistantUnreachable):
+                    await endpoint.check()
+            await endpoint.close()
+
+    run(scenario)

@@ -1,0 +1,99 @@
+"""Forms in which endpoints answer, and the reasons that people read. The files in `llm/` are answers of real endpoints."""
+
+from pathlib import Path
+
+import pytest
+
+from server.chat.assistant_server import CANARY, ask, heard, scenario_of, text_of
+from server.in_process_server import refused
+from server.scripted_llm import Rule
+
+FORMS = Path(__file__).parent / "llm"
+PLAIN = 'data: {"choices":[{"delta":{"content":"Hello world"}}]}\n\ndata: [DONE]\n\n'
+TWO_CHOICES = (
+    'data: {"choices":[{"index":1,"delta":{"content":"Bye"},"finish_reason":"stop"}]}\n'
+    'data: {"choices":[{"index":1,"delta":{"content":"!"}},{"index":0,"delta":{"content":"Hello world"}}]}\n'
+    "data: [DONE]\n"
+)
+
+
+def form(name: str) -> str:
+    return (FORMS / name).read_bytes().decode()
+
+
+def of_type(kind: str, raw: str) -> Rule:
+    return Rule(raw=raw, headers={"Content-Type": kind})
+
+
+@pytest.mark.parametrize(
+    "rule, text",
+    [
+        (Rule(raw=form("llm-think-noopen.sse")), "Hello world"),
+        (Rule(raw=form("llm-magistral.sse")), "Hello world"),
+        (Rule(raw=form("llm-thinking-tag.sse")), "Hello world"),
+        (Rule(raw=form("llm-bom.sse")), "Hello world"),
+        (Rule(raw=form("llm-surrogates.sse")), "Hello \ufffd\ufffd world"),
+        (of_type("application/json", form("llm-non-stream.json")), "Hello world"),
+        (of_type("application/json", "{\n" + form("llm-non-stream.json")[1:]), "Hello world"),
+        (Rule(raw=form("llm-non-stream.json")), "Hello world"),
+        (of_type("text/plain; charset=utf-8", PLAIN), "Hello world"),
+        (of_type("application/octet-stream", PLAIN), "Hello world"),
+        (Rule(raw=TWO_CHOICES), "Hello world"),
+        (Rule(raw=PLAIN.removesuffix("\n\n")), "Hello world"),
+    ],
+)
+def test_answer_is_read_in_every_form(tmp_path, rule, text):
+    async def scenario(h, model, ada):
+        events = await heard(ada)
+        assert (text_of(events), events[-1]) == (text, ("done", {"finish": "stop"}))
+
+    scenario_of(tmp_path, scenario, rule)
+
+
+@pytest.mark.parametrize(
+    "rule, words",
+    [
+        (Rule(raw=form("llm-reasoning-length.sse")), "tokens that an answer may have"),
+        (Rule(say=["<think>and think"], finish="length"), "tokens that an answer may have"),
+        (Rule(say=[], finish="content_filter"), "content filter"),
+        (Rule(raw=form("llm-error-vllm.sse")), "failure of its own"),
+        (Rule(raw='error: {"code":500}\n'), "failure of its own"),
+        (Rule(raw="Hello world\n"), "not an answer"),
+    ],
+)
+def test_failed_answer_gives_the_true_reason(tmp_path, rule, words):
+    async def scenario(h, model, ada):
+        name, failure = (await heard(ada))[-1]
+        assert (name, failure["code"]) == ("failed", "ASSISTANT_FAILED") and words in failure["message"]
+
+    scenario_of(tmp_path, scenario, rule)
+
+
+def test_filtered_question_is_refused_as_filtered(tmp_path):
+    async def scenario(h, model, ada):
+        said = refused(await ask(ada, CANARY), 502, "ASSISTANT_FAILED")["detail"]
+        assert "content filter" in said and CANARY not in said
+
+    scenario_of(
+        tmp_path, scenario, Rule(status=400, raw=f'{{"error":{{"code":"content_filter","m":"{CANARY}"}}}}')
+    )
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_system_prompt_moves_into_the_user_message(tmp_path, status):
+    async def scenario(h, model, ada):
+        assert "What is the rent?" in text_of(await heard(ada))
+        first, second = (asked.body["messages"] for asked in model.asked)
+        assert [message["role"] for message in second] == ["user"]
+        assert second[0]["content"] == "\n\n".join(message["content"] for message in first)
+
+    merged = Rule(when="\n\nWhat is the rent?", say=["You asked: What is the rent?"])
+    scenario_of(tmp_path, scenario, merged, Rule(status=status, raw="System role not supported"))
+
+
+def test_endpoint_without_any_role_is_asked_twice(tmp_path):
+    async def scenario(h, model, ada):
+        refused(await ask(ada), 502, "ASSISTANT_FAILED")
+        assert len(model.asked) == 2
+
+    scenario_of(tmp_path, scenario, Rule(status=400, raw="System role not supported"))

@@ -1,0 +1,105 @@
+"""Quotation answers and "not found" answers: their user finds them, and no model reads them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from property.rows import episode, project, session
+from server.chat.assistant_server import heard
+from server.chat.prompt_canaries import told
+from server.in_process_server import Person, house, run
+from server.memory.extracting_server import finished, reply, scenario_of
+from server.scripted_llm import Rule
+from vademecum.model.chat.answers import NOT_FOUND
+
+QUESTION = "Where does the canary sing?"
+QUOTED = "> The canary sings in the quokka vault.\n>\n> [1]"
+MISSED = f"{NOT_FOUND} Searched: quokka-canary.pdf."
+ORDINARY = "The canary sings in the garden."
+UNTOLD = {"quoted": {"model": "quotes", "aiResponse": QUOTED}, "missed": {"aiResponse": MISSED}}
+MCP = {"Accept": "application/json, text/event-stream"}
+
+
+def asked(row_id: str, session_id: str, **more: Any) -> dict[str, Any]:
+    return episode(row_id, session_id, userMessage=f"{QUESTION} ({row_id})", **more)
+
+
+async def furnished(ada: Person, *, ordinary: bool = True) -> None:
+    """In one project: a session with both kinds and an ordinary answer without `model`, and one that asks next."""
+    await ada.add("projects", project("p1", name="Birds"))
+    await ada.add("sessions", session("s1", projectId="p1"), session("s2", projectId="p1"))
+    await ada.add("episodes", *(asked(f"{name}2", "s2", **more) for name, more in UNTOLD.items()))
+    await ada.add("episodes", *(asked(f"{name}1", "s1", **more) for name, more in UNTOLD.items()))
+    if ordinary:
+        await ada.add("episodes", asked("plain", "s2", aiResponse=ORDINARY))
+
+
+async def called(ada: Person, tool: str, **arguments: Any) -> str:
+    params = {"name": tool, "arguments": arguments}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    answer = await ada.call("POST", "/mcp", json=body, headers=MCP)
+    assert answer.status_code == 200 and "result" in answer.text, answer.text
+    return answer.text
+
+
+@pytest.mark.parametrize("model", [False, True])
+def test_untold_answers_enter_no_prompt_and_are_found_by_their_user(tmp_path: Path, model: bool) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, model=model) as h:
+            ada = await h.person()
+            await furnished(ada)
+            await h.settle(ada)
+            made = await told(ada, "s1", QUESTION)
+            assert "quokka" not in made["prompt"] and ORDINARY in made["prompt"]
+            assert f"User: {QUESTION} (quoted1)\n" in made["prompt"], "the user's own words stay in the chat"
+            assert [one["id"] for one in made["scope"]["recalled"]] == ["plain"]
+            for tool, arguments in (("search", {"query": QUESTION}), ("recent_context", {})):
+                assert "quokka" not in await called(ada, tool, project="Birds", **arguments)
+            found = await ada.call("GET", "/v1/episodes/search", params={"q": "quokka", "sessionId": "s1"})
+            ids = {one["id"] for one in found.json()["results"]}
+            assert {"quoted1", "quoted2", "missed1", "missed2"} <= ids
+
+    run(scenario)
+
+
+def test_untold_answers_are_neither_extracted_nor_summarised(tmp_path: Path) -> None:
+    async def scenario(h: Any, model: Any, ada: Person) -> None:
+        await furnished(ada)
+        jobs = (await finished(ada))["jobs"]
+        assert {job["subject"] for job in jobs} == {"episodes/plain"}
+        for path in ("/v1/projects/p1/summarize", "/v1/sessions/s2/summarize"):
+            assert (await ada.call("POST", path)).status_code == 200
+        await heard(ada, QUESTION)
+        assert "quokka" not in str([asked.body for asked in model.asked])
+        assert str([asked.body for asked in model.asked]).count("in the garden") == 4
+
+    scenario_of(tmp_path, scenario, Rule(when="The user said", say=reply(memories=[])), Rule(say=["Well."]))
+
+
+def test_answer_that_becomes_a_models_is_extracted(tmp_path: Path) -> None:
+    async def scenario(h: Any, model: Any, ada: Person) -> None:
+        await furnished(ada, ordinary=False)
+        assert (await finished(ada))["jobs"] == [] and model.asked == []
+        before = (await ada.live("episodes"))["quoted2"]
+        after = {**before, "model": "scripted", "aiResponse": ORDINARY}
+        assert await ada.push("episodes", after, assumed=before) == []
+        assert [job["subject"] for job in (await finished(ada))["jobs"]] == ["episodes/quoted2"]
+        assert ORDINARY in model.asked[0].question
+
+    scenario_of(tmp_path, scenario, Rule(say=reply(memories=[])))
+
+
+def test_many_quotations_do_not_crowd_out_an_answer(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await furnished(ada, ordinary=False)
+            long = "It was said at length that the birds of the house are quiet in winter. " * 3
+            await ada.add("episodes", asked("plain", "s2", aiResponse=f"{long}{ORDINARY}"))
+            quotes = (asked(f"q{n}", "s2", model="quotes", aiResponse="> canary, sing!") for n in range(150))
+            await ada.add("episodes", *quotes)
+            made = await told(ada, "s1", QUESTION)
+            assert ORDINARY in made["prompt"] and "sing!" not in made["prompt"]
+
+    run(scenario)

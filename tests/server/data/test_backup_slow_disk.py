@@ -1,0 +1,50 @@
+"""A backup to a slow disk: accounts are changed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from server.in_process_server import house, run
+from vademecum.services.accounts import accounts
+from vademecum.services.data.backup import backup, restore
+from wait_until import soon
+
+
+def test_accounts_change_while_a_slow_disk_takes_their_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+    is_reached, may_go_on = threading.Event(), threading.Event()
+
+    def slow(descriptor: int) -> None:
+        name = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if name.name == "accounts.duckdb" and not name.is_relative_to(tmp_path / "data"):
+            is_reached.set()
+            assert may_go_on.wait(60)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", slow)
+
+    async def scenario() -> None:
+        async with house(tmp_path / "data") as h:
+            await accounts.create(h.parts, "ada@example.org", "FREE")
+            making = asyncio.create_task(backup(h.parts, tmp_path / "saved"))
+            try:
+                await soon(is_reached.is_set)
+                async with asyncio.timeout(30):
+                    await accounts.create(h.parts, "bob@example.org", "FREE")
+                    await h.parts.accounts.ping()
+                assert not making.done()
+            finally:
+                may_go_on.set()
+            await making
+        async with house(tmp_path / "other") as h:
+            await restore(h.parts, tmp_path / "saved")
+            assert h.parts.accounts.by_email("ada@example.org")
+
+    run(scenario)

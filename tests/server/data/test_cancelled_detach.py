@@ -1,0 +1,82 @@
+"""Whoever is cancelled while a file is detached or written anew locks nobody out of it."""
+
+import asyncio
+import threading
+from contextlib import AsyncExitStack
+
+import pytest
+
+from property.rows import fact
+from property.sync_wire import send
+from server.data.test_segments import held_up, in_line
+from server.in_process_server import house, run
+
+
+async def turns():
+    """Let everything in the event loop go on that waits for nothing else."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+async def both(h):
+    """Ada, and Bob, whose file is attached and held by nobody."""
+    ada, bob = await h.person(), await h.person()
+    await send(bob, "facts", (fact("f"), None))
+    return ada, bob
+
+
+async def cut_off(task):
+    task.cancel()
+    await turns()
+
+
+def test_a_job_that_is_cut_off_while_it_detaches_another_users_file_locks_nobody_out(tmp_path):
+    async def scenario():
+        async with house(tmp_path, attached_max=1) as h, AsyncExitStack() as holds:
+            ada, bob = await both(h)
+            await holds.enter_async_context(h.parts.users.open(ada.id))
+            with held_up(h):
+                [leaving] = await in_line(h, holds.aclose())
+                await cut_off(leaving)
+            assert set(await bob.live("facts")) == {"f"}
+            with pytest.raises(asyncio.CancelledError):
+                await leaving
+
+    run(scenario)
+
+
+def test_a_rewrite_that_is_cut_off_while_it_detaches_the_file_locks_nobody_out(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            _, bob = await both(h)
+            with held_up(h):
+                [rewriting] = await in_line(h, h.parts.users.rewrite(bob.id))
+                await cut_off(rewriting)
+            assert set(await bob.live("facts")) == {"f"}
+
+    run(scenario)
+
+
+def test_a_rewrite_that_is_cut_off_keeps_others_out_until_it_is_over(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path) as h:
+            _, bob = await both(h)
+            begun, gate = threading.Event(), threading.Event()
+            copy = h.parts.instance.copy_database
+
+            def held(source, target):
+                begun.set()
+                gate.wait()
+                copy(source, target)
+
+            monkeypatch.setattr(h.parts.instance, "copy_database", held)
+            rewriting = asyncio.create_task(h.parts.users.rewrite(bob.id))
+            await asyncio.to_thread(begun.wait)
+            for _ in range(2):
+                await cut_off(rewriting)
+            over = rewriting.done()
+            gate.set()
+            assert not over
+            assert set(await bob.live("facts")) == {"f"}
+
+    run(scenario)

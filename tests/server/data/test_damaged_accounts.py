@@ -1,0 +1,126 @@
+"""Damaged records of some accounts: they get a sentence, all others are served, and what can be read comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from property.rows import fact
+from server.in_process_server import House, Person, house, run
+from vademecum.engines.duckdb.paths import user_folder
+from wait_until import soon
+
+HEADER = 3 * 4096
+BLOCK = 16_384
+
+
+def move_in(h: House, *people: Person) -> None:
+    for one in people:
+        one.client._transport.app = h.app  # type: ignore[attr-defined]
+
+
+def file_of(data: Path, person: Person) -> Path:
+    return user_folder(data, person.id) / "records.duckdb"
+
+
+def flip(path: Path, rng: random.Random, every: int = 1) -> None:
+    """Flip one bit of every n-th block."""
+    content = bytearray(path.read_bytes())
+    for start in range(HEADER, len(content), BLOCK * every):
+        content[start + rng.randrange(min(BLOCK, len(content) - start))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+
+
+def test_eight_damaged_accounts_spare_a_ninth(tmp_path: Path) -> None:
+    rng = random.Random(8)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            people = [await h.person() for _ in range(9)]
+            for one in people:
+                await one.add("facts", *(fact(f"f{n}", value=f"{n} " * 300) for n in range(20)))
+        *damaged, well = people
+        for number, one in enumerate(damaged):
+            path = file_of(tmp_path, one)
+            if number % 4 == 3:
+                os.truncate(path, path.stat().st_size // 2)
+            else:
+                flip(path, rng)
+        async with house(tmp_path) as h:
+            move_in(h, *people)
+
+            async def pull(one: Person) -> None:
+                for _ in range(3):
+                    answer = await one.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=100")
+                    assert answer.status_code in (500, 503)
+                    assert str(file_of(tmp_path, one).name) in answer.json()["detail"]
+
+            async def work() -> None:
+                await well.add("facts", fact("new"))
+                assert len(await well.live("facts")) == 21
+                assert await well.upload("a.txt", "The kingfisher nests in the river bank.")
+                assert (await well.search("kingfisher"))["results"]
+                assert (await well.call("GET", "/ready")).status_code == 200
+
+            async with asyncio.timeout(60):
+                await asyncio.gather(*map(pull, damaged), work())
+
+    run(scenario)
+
+
+def test_replaced_file_takes_no_more_commits(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            async with h.parts.users.open(ada.id) as store:
+                await store.checkpoint()
+            path = file_of(tmp_path, ada)
+            copy = path.with_name("copy")
+            copy.write_bytes(path.read_bytes())
+            copy.replace(path)
+            answer = await ada.call("POST", "/v1/sync/facts/0/push", json=[{"newDocumentState": fact("f2")}])
+            assert (answer.status_code, answer.json()["code"]) == (503, "FENCED")
+
+            async def recovered() -> bool:
+                return h.parts.users.fences.reason(ada.id) is None
+
+            await soon(recovered)
+            await ada.add("facts", fact("f2"))
+            assert set(await ada.live("facts")) == {"f1", "f2"}
+        async with house(tmp_path) as h:
+            move_in(h, ada)
+            assert set(await ada.live("facts")) == {"f1", "f2"}
+
+    run(scenario)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(40))
+def test_one_flipped_bit_stops_nobody_else(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            for one in (ada, bob):
+                for n in range(40):
+                    await one.add("facts", fact(f"f{n}", value=f"{n} " * 100))
+        path = file_of(tmp_path, ada)
+        content = bytearray(path.read_bytes())
+        content[rng.randrange(HEADER, len(content))] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+        async with house(tmp_path, statement_read_s=1) as h:
+            move_in(h, ada, bob)
+            async with asyncio.timeout(60):
+                for n in range(4):
+                    answer = await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=100")
+                    assert answer.status_code in (200, 500, 503)
+                    await bob.add("facts", fact(f"new{n}"))
+                assert len(await bob.live("facts")) == 44
+
+    run(scenario)

@@ -1,0 +1,219 @@
+"""One thing of the data folder is damaged, alone: the server starts or says what to do, and nothing comes back or is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from property.rows import fact
+from server.in_process_server import house, refused, run
+from vademecum.engines.duckdb.paths import user_folder, user_ledger
+from vademecum.engines.duckdb.user_database import SEQ_JUMP
+from vademecum.errors import Broken
+from vademecum.services.data.backup import backup, restore
+
+GARBAGE = b"\xff\xfe \0 {"
+
+
+def _folder(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    (path / "x").mkdir(parents=True)
+
+
+def _garbage(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(GARBAGE)
+
+
+async def _start(data: Path) -> None:
+    async with house(data):
+        pass
+
+
+@pytest.mark.parametrize("damage", [_folder, _garbage])
+@pytest.mark.parametrize("name", ["model", "reembed.json", "jobs"])
+def test_a_start_that_cannot_go_on_names_the_file_and_what_to_do(
+    tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    run(lambda: _start(tmp_path))
+    if name == "jobs":
+        name = "jobs/erase"
+        (tmp_path / name).rmdir()
+        damage = _garbage
+    damage(tmp_path / name)
+    with pytest.raises(Broken, match="Nothing was changed") as said:
+        run(lambda: _start(tmp_path))
+    assert str(tmp_path / name) in said.value.message
+
+
+def test_what_cannot_be_swept_away_holds_up_no_start(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            for one in (ada, bob):
+                assert await one.push("facts", fact("f1")) == []
+        (user_folder(tmp_path, ada.id) / "records.duckdb.new").mkdir()
+        async with house(tmp_path) as h:
+            bob.client._transport.app = h.app  # type: ignore[attr-defined]
+            assert set(await bob.live("facts")) == {"f1"}
+
+    run(scenario)
+
+
+def test_marks_of_nobody_hold_up_no_start_and_go(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        await _start(tmp_path)
+        odd, link = tmp_path / "jobs" / "erase" / "odd name é.tmp", tmp_path / "jobs" / "erase" / "link"
+        odd.touch()
+        link.symlink_to(tmp_path / "nowhere")
+        async with house(tmp_path):
+            async with asyncio.timeout(60):
+                while odd.exists() or link.is_symlink():
+                    await asyncio.sleep(0.02)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("content", [b"", os.urandom(9000)])
+def test_no_new_account_is_begun_with_a_damaged_file(tmp_path: Path, content: bytes) -> None:
+    async def scenario() -> None:
+        await _start(tmp_path)
+        (template,) = tmp_path.glob(".template-*")
+        template.write_bytes(content)
+        (tmp_path / ".template-0.duckdb").mkdir()
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("facts", fact("f1")) == []
+
+    run(scenario)
+
+
+def test_an_account_whose_file_is_gone_does_not_begin_anew(tmp_path: Path) -> None:
+    data, saved = tmp_path / "data", tmp_path / "backup"
+
+    async def scenario() -> None:
+        async with house(data) as h:
+            ada, bob = await h.person(), await h.person()
+            await ada.push("facts", fact("f1"), fact("f2"))
+            await bob.push("facts", fact("f1"))
+            await backup(h.parts, saved)
+            await ada.push("facts", {**fact("f1"), "_deleted": True}, assumed=fact("f1"))
+        for one in (ada, bob):
+            (user_folder(data, one.id) / "records.duckdb").unlink()
+        async with house(data) as h:
+            for one in (ada, bob):
+                one.client._transport.app = h.app  # type: ignore[attr-defined]
+                said = refused(await one.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")
+                told = said["detail"]
+                assert (await one.call("GET", "/v1/me")).json()["problem"] == told, (
+                    "the doctor hears of it, too"
+                )
+                assert "vademecum restore" in told and str(user_ledger(data, one.id).path) in told
+            done = await backup(h.parts, tmp_path / "without them")
+            name_of = h.parts.accounts.name_of
+            assert {one.email for one in done.damaged} == {name_of(ada.id), name_of(bob.id)}
+            assert all("vademecum restore" in one.problem for one in done.damaged)
+            await restore(h.parts, saved)
+            async with h.parts.users.open(ada.id) as store:
+                assert store.seq > SEQ_JUMP, "no number is given twice"
+            assert set(await ada.live("facts")) == {"f2"} and set(await bob.live("facts")) == {"f1"}
+
+    run(scenario)
+
+
+def test_an_account_whose_folder_lets_nobody_in_is_named_and_the_others_are_listed(tmp_path, monkeypatch):
+    """As after a command of another user of this machine. Tests may run as one whom no permission stops."""
+    exists = Path.exists
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            shut = user_folder(tmp_path, ada.id)
+
+            def guarded(path: Path) -> bool:
+                if path.is_relative_to(shut):
+                    raise PermissionError(13, "Permission denied", str(path))
+                return exists(path)
+
+            monkeypatch.setattr(Path, "exists", guarded)
+            told = (await ada.call("GET", "/v1/me")).json()["problem"]
+            assert str(shut) in told and "Permission denied" in told and "other accounts go on" in told
+            assert (await bob.call("GET", "/v1/me")).json()["problem"] is None
+
+    run(scenario)
+
+
+def test_who_never_erased_anything_does_not_begin_anew_either_until_the_ledger_is_taken_away(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            bob, carl = await h.person(), await h.person()
+            assert await bob.push("facts", fact("f1")) == []
+        shutil.rmtree(tmp_path / "users")  # a disk that is not there
+        async with house(tmp_path) as h:
+            for one in (bob, carl):
+                one.client._transport.app = h.app  # type: ignore[attr-defined]
+            assert "problem" in (await bob.call("GET", "/v1/me")).json()
+            (damaged,) = (await backup(h.parts, tmp_path.with_name("of nothing"))).damaged
+            assert damaged.email == h.parts.accounts.name_of(bob.id) and "is gone" in damaged.problem
+            assert await carl.push("facts", fact("f2")) == [], "he had none"
+            user_ledger(tmp_path, bob.id).path.unlink()
+            assert await bob.live("facts") == {}
+
+    run(scenario)
+
+
+def test_records_without_the_accounts_file_are_not_given_a_new_one(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("facts", fact("f1")) == []
+        (tmp_path / "accounts.duckdb").unlink()
+        with pytest.raises(Broken, match=r"accounts\.duckdb is gone"):
+            async with house(tmp_path):
+                pass
+        assert not (tmp_path / "accounts.duckdb").exists()
+
+    run(scenario)
+
+
+def test_a_ledger_that_cannot_be_used_is_said_of_its_account_and_other_accounts_go_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            for one in (ada, bob):
+                await one.push("facts", fact("f1"))
+        _folder(user_ledger(tmp_path, ada.id).path)
+        async with house(tmp_path) as h:
+            for one in (ada, bob):
+                one.client._transport.app = h.app  # type: ignore[attr-defined]
+            said = refused(await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1"), 500, "BROKEN")[
+                "detail"
+            ]
+            assert str(user_ledger(tmp_path, ada.id).path) in said and "other accounts go on" in said
+            assert set(await bob.live("facts")) == {"f1"}
+
+    run(scenario)
+
+
+def test_a_foreign_line_in_a_ledger_holds_up_no_restore(tmp_path: Path) -> None:
+    data, saved = tmp_path / "data", tmp_path / "backup"
+
+    async def scenario() -> None:
+        async with house(data) as h:
+            ada = await h.person()
+            await ada.push("facts", fact("f1"), fact("f2"))
+            await backup(h.parts, saved)
+            await ada.push("facts", {**fact("f1"), "_deleted": True}, assumed=fact("f1"))
+            with user_ledger(data, ada.id).path.open("ab") as file:
+                file.write(b'{"seq":9,"key":"nowhere/x"}\n["x"]\n{"seq":-4}\n\xff\n{"seq":9,"key":"fac')
+            await restore(h.parts, saved)
+            assert set(await ada.live("facts")) == {"f2"}
+
+    run(scenario)

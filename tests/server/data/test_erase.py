@@ -1,0 +1,110 @@
+"""Gone means gone from the disk. Every scan has a positive control: the needle was there before."""
+
+import base64
+
+import numpy as np
+
+from property.rows import session
+from server.in_process_server import house, run, with_token
+from vademecum.services.data.erase import scan
+
+SECRET = "The xylophone of Bartholomew is hidden beneath the third oak."
+OTHER = "Roses are planted in the garden every spring by my aunt."
+
+
+def needles(blocks):
+    """The text in UTF-8 (scan adds UTF-16), a vector as float32 bytes, and as base64."""
+    found = [SECRET[10:50].encode(), b"xylophone-notes.txt"]
+    for block in blocks:
+        if any("xylophone" in c["text"] for c in block["chunks"]):
+            raw = base64.b64decode(block["embedding"])
+            found += [raw[:64], block["embedding"][:64].encode(), np.frombuffer(raw, "<f4")[10:26].tobytes()]
+    return found
+
+
+def test_after_deleting_a_document_its_bytes_are_nowhere(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=True, erase_delay_s=1.5) as h:
+            ada = await h.person()
+            document = (await ada.upload("xylophone-notes.txt", SECRET)).json()["document"]
+            await ada.upload("roses.txt", OTHER)
+            await h.parts.backstage.jobs["embed"].settle(ada.id)
+            await ada.search("roses")
+            wanted = needles(await ada.pull("vectorEmbeddings"))
+            assert len(wanted) == 5
+            assert scan(tmp_path, wanted) >= 4, "the scan cannot see what is there"
+            before = await ada.pull("documents")
+            assert (await ada.call("DELETE", f"/v1/documents/{document['id']}")).status_code == 200
+            await h.settle(ada)
+            assert scan(tmp_path, wanted) == 0
+            assert (await ada.search("roses in the garden"))["results"], "the living are still found"
+            stale = next(row for row in before if row["id"] == document["id"])
+            assert (await ada.push("documents", stale, assumed=stale))[0]["_deleted"] is True
+            assert scan(tmp_path, wanted) == 0
+        assert scan(tmp_path, wanted) == 0
+
+    run(scenario)
+
+
+def test_forget_everything_answers_with_a_true_receipt(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=True, erase_delay_s=60) as h:
+            ada, bob = await h.person(), await h.person()
+            await ada.push("sessions", session("s1"))
+            await ada.upload("xylophone-notes.txt", SECRET)
+            await bob.upload("roses.txt", OTHER)
+            await h.parts.backstage.jobs["embed"].settle(ada.id)
+            await ada.search("xylophone")
+            wanted = needles(await ada.pull("vectorEmbeddings"))
+            assert scan(tmp_path, wanted) >= 4
+            refused = await ada.call("POST", "/v1/forget", json={"confirm": "yes"})
+            assert refused.status_code == 400 and len(await ada.live("documents")) == 1
+            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+            assert (
+                receipt["rows"] == 3
+                and receipt["leftovers"] == 0
+                and receipt["checked"] > 0
+                and receipt["bytes"] > 0
+            )
+            assert scan(tmp_path, wanted) == 0
+            for collection in h.parts.registry.synced:
+                assert await ada.live(collection) == {}
+            late = await ada.push("sessions", session("s5"))
+            assert late[0]["syncError"]["code"] == "FORGOTTEN"
+            assert len(await bob.live("documents")) == 1, "others are untouched"
+
+    run(scenario)
+
+
+def test_an_erasure_that_a_stop_cut_off_is_taken_up_again(tmp_path):
+    async def scenario():
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await h.person()
+            document = (await ada.upload("xylophone-notes.txt", SECRET)).json()["document"]
+            await ada.call("DELETE", f"/v1/documents/{document['id']}")
+        wanted = [SECRET[10:50].encode()]
+        assert scan(tmp_path, wanted) == 1
+        async with house(tmp_path, erase_delay_s=0) as h:
+            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            assert scan(tmp_path, wanted) == 0
+
+    run(scenario)
+
+
+def test_a_swap_file_of_an_older_version_is_erased(tmp_path):
+    """Version 0.1.0 kept texts of the index in such a file."""
+
+    async def scenario():
+        async with house(tmp_path, model=True, erase_delay_s=0) as h:
+            ada = await h.person()
+            await ada.upload("roses.txt", OTHER)
+            await h.parts.backstage.jobs["embed"].settle(ada.id)
+            await ada.search("roses")
+        (folder,) = tmp_path.rglob("vectors")
+        (folder / "swap").write_text(SECRET)
+        async with house(tmp_path, model=True, erase_delay_s=0) as h:
+            ada.client = with_token(h, ada.client.headers["Authorization"].removeprefix("Bearer "))
+            assert (await ada.search("roses in the garden"))["results"]
+            assert not (folder / "swap").exists()
+
+    run(scenario)

@@ -1,0 +1,212 @@
+"""What was edited away leaves the disk too, later than what was deleted, and at most once a day."""
+
+import asyncio
+import json
+
+from property.rows import fact, session
+from server.data.test_erase import OTHER, SECRET, needles
+from server.in_process_server import T, house, run
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.data.erase import scan
+from vademecum.services.sync.push import push
+from vademecum.services.sync.push_decoding import read_batch
+from wait_until import soon
+
+ASKED = "What did Bartholomew bury beneath the third oak tree?"
+TOLD = "A xylophone of rosewood, said the old gardener quietly."
+VALUE = "Bartholomew Quillfeather the Younger"
+FILENAME = "xylophone-of-bartholomew.txt"
+NEW = "Roses bloom along the southern garden wall in June."
+
+
+def episode(row_id, **more):
+    return {"id": row_id, "createdAt": T, "updatedAt": T, "_deleted": False, "sessionId": "s1", "citations": [],
+            "status": "done", "userMessage": ASKED, "aiResponse": TOLD, **more}  # fmt: skip
+
+
+async def edit(person, collection, row, **changes):
+    (stored,) = [r for r in await person.pull(collection) if r["id"] == row["id"]]
+    assert await person.push(collection, {**stored, **changes}, assumed=stored) == []
+
+
+async def done(h, person):
+    """Wait for the job by itself, without hurrying it."""
+    await soon(lambda: not h.parts.backstage.jobs["erase"].is_asked(person.id))
+
+
+def runs_of(h):
+    """The users that the eraser has served from now on."""
+    served = []
+    job = h.parts.backstage.jobs["erase"]
+    work = job._work
+    job._work = lambda user_id: (served.append(user_id), work(user_id))[1]
+    return served
+
+
+def test_no_byte_of_an_edited_block_fact_episode_or_document_stays_on_the_disk(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=True, erase_delay_s=600, tidy_delay_s=600) as h:
+            ada = await h.person()
+            document = (await ada.upload(FILENAME, SECRET)).json()["document"]
+            await ada.push("sessions", session("s1"))
+            await ada.push("episodes", episode("e1"), episode("e2", userMessage=OTHER, aiResponse=OTHER))
+            await ada.push(
+                "facts",
+                fact("f1", sourceDocumentId=document["id"], value=VALUE),
+                fact("f2", sourceDocumentId=document["id"]),
+            )
+            for job in ("embed", "index"):
+                await h.parts.backstage.jobs[job].settle(ada.id)
+            (block,) = await ada.pull("vectorEmbeddings")
+            old = {*needles([block]), *(t.encode() for t in (ASKED, TOLD, VALUE, FILENAME))}
+            chunk = {**block["chunks"][0], "text": NEW}
+            await edit(ada, "vectorEmbeddings", block, chunks=[chunk], embedding=None)
+            await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
+            await edit(ada, "episodes", {"id": "e1"}, userMessage="Which roses are they?", aiResponse=NEW)
+            await edit(ada, "documents", document, filename="roses-of-the-garden.txt")
+            seen = scan(tmp_path, old - {b"xylophone-notes.txt"})
+            assert seen >= len(old) - 2, "the scan cannot see what is there"
+            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            assert scan(tmp_path, old) == 0
+            new = [NEW, "Ada Augusta Lovelace", "roses-of-the-garden.txt", OTHER]
+            assert scan(tmp_path, [text.encode() for text in new]) == len(new)
+            found = (await ada.search("roses along the wall"))["results"]
+            assert found and NEW in str(found)
+            assert len(await ada.live("facts")) == 2
+        assert scan(tmp_path, old) == 0
+
+    run(scenario)
+
+
+def test_who_only_adds_rows_costs_no_rewrite(tmp_path):
+    """Nor does what the server adds to them: vectors, a status, a row that waited for its parent."""
+
+    async def scenario():
+        async with house(tmp_path, model=True) as h:
+            ada = await h.person()
+            await ada.upload("notes.txt", SECRET)
+            await ada.push("episodes", episode("e1"))
+            await ada.push("sessions", session("s1"))
+            await ada.push("facts", fact("f1", sourceDocumentId="d1"))
+            for job in ("embed", "index"):
+                await h.parts.backstage.jobs[job].settle(ada.id)
+            (document,) = await ada.pull("documents")
+            (block,) = await ada.pull("vectorEmbeddings")
+            assert document["status"] == "ready" and block["embedding"]
+            assert len(await ada.live("episodes")) == 1
+            assert not h.parts.backstage.jobs["erase"].is_asked(ada.id)
+            await edit(ada, "facts", {"id": "f1"}, value="Somebody else")
+            assert h.parts.backstage.jobs["erase"].is_asked(ada.id), "so it would be seen here"
+
+    run(scenario)
+
+
+def test_the_text_of_a_row_that_is_edited_while_it_waits_leaves_too(tmp_path):
+    async def scenario():
+        async with house(tmp_path, tidy_delay_s=0.5) as h:
+            ada = await h.person()
+            await ada.push("episodes", episode("e1"))
+            changed = episode("e1", aiResponse=NEW)
+            assert await ada.push("episodes", changed, assumed=episode("e1")) == []
+            await done(h, ada)
+            assert (scan(tmp_path, [TOLD.encode()]), scan(tmp_path, [NEW.encode()])) == (0, 1)
+
+    run(scenario)
+
+
+def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_too(tmp_path):
+    async def scenario():
+        async with house(tmp_path, tidy_delay_s=0.5) as h:
+            ada = await h.person()
+            await ada.push("episodes", episode("e1"))
+            async with h.parts.users.detached(ada.id):
+                pass  # the log is folded into the file
+            edited = episode("e1", aiResponse=NEW)
+            async with h.parts.users.open(ada.id) as store:
+                works = [
+                    lambda draft: draft.put("episodes/e1", edited, json.dumps(edited).encode(), waiting=True),
+                    lambda draft: push(draft, draft.collections["sessions"], batch, Limits()),
+                ]
+                body = json.dumps([{"newDocumentState": session("s1")}]).encode()
+                batch = read_batch(store.collections["sessions"], body, ada.id)
+                await asyncio.gather(*(store.write(work) for work in works))  # they share a commit
+            assert (await ada.live("episodes"))["e1"]["aiResponse"] == NEW
+            assert h.parts.backstage.jobs["erase"].is_asked(ada.id)
+            await done(h, ada)
+            assert (scan(tmp_path, [TOLD.encode()]), scan(tmp_path, [NEW.encode()])) == (0, 1)
+
+    run(scenario)
+
+
+def test_edits_without_pause_cost_one_rewrite_in_each_delay(tmp_path):
+    async def scenario():
+        async with house(tmp_path, erase_delay_s=0.05, tidy_delay_s=1) as h:
+            ada = await h.person()
+            served = runs_of(h)
+            await ada.push("facts", fact("f1", sourceDocumentId="d1"))
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            edits = 0
+            async with asyncio.timeout(60):
+                while loop.time() - began < 2.5 or edits < 10 or not served:
+                    edits += 1
+                    await edit(ada, "facts", {"id": "f1"}, value=f"edit number {edits}")
+                    await asyncio.sleep(0.02)
+            assert len(served) <= loop.time() - began
+
+    run(scenario)
+
+
+def test_the_erasure_after_a_delete_takes_edited_text_along_and_is_the_only_one(tmp_path):
+    async def scenario():
+        async with house(tmp_path, erase_delay_s=0.5, tidy_delay_s=600) as h:
+            ada = await h.person()
+            served = runs_of(h)
+            await ada.push(
+                "facts",
+                fact("f1", sourceDocumentId="d1", value=VALUE),
+                fact("f2", sourceDocumentId="d1"),
+            )
+            await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
+            assert scan(tmp_path, [VALUE.encode()]) == 1
+            await edit(ada, "facts", {"id": "f2"}, _deleted=True)
+            await done(h, ada)
+            assert scan(tmp_path, [VALUE.encode()]) == 0 and served == [ada.id]
+
+    run(scenario)
+
+
+def test_an_edit_after_a_delete_does_not_put_its_erasure_off(tmp_path):
+    async def scenario():
+        async with house(tmp_path, erase_delay_s=0.5, tidy_delay_s=600) as h:
+            ada = await h.person()
+            await ada.push(
+                "facts",
+                fact("f1", sourceDocumentId="d1", value=VALUE),
+                fact("f2", sourceDocumentId="d1"),
+            )
+            await edit(ada, "facts", {"id": "f1"}, _deleted=True)
+            await edit(ada, "facts", {"id": "f2"}, value="Ada Augusta Lovelace")
+            await done(h, ada)
+            assert scan(tmp_path, [VALUE.encode()]) == 0
+
+    run(scenario)
+
+
+def test_a_restart_neither_forgets_the_erasure_nor_begins_its_delay_anew(tmp_path):
+    async def scenario():
+        async with house(tmp_path, tidy_delay_s=4) as h:
+            ada = await h.person()
+            await ada.push("facts", fact("f1", sourceDocumentId="d1", value=VALUE))
+            began = asyncio.get_running_loop().time()
+            await edit(ada, "facts", {"id": "f1"}, value="Ada Augusta Lovelace")
+        for _ in range(2):
+            async with house(tmp_path, tidy_delay_s=600) as h:
+                assert h.parts.backstage.jobs["erase"].is_asked(ada.id)
+                assert scan(tmp_path, [VALUE.encode()]) == 1, "it is not done at each start either"
+        async with house(tmp_path, tidy_delay_s=600) as h:
+            await done(h, ada)
+            assert asyncio.get_running_loop().time() - began >= 3.9
+            assert scan(tmp_path, [VALUE.encode()]) == 0
+
+    run(scenario)

@@ -1,0 +1,95 @@
+"""A fenced account is refused with a sentence, the others are served, and a restore lifts the fence."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from property.rows import fact
+from server.in_process_server import House, house, refused, run
+from server.listening_server import listen, listening
+from vademecum.engines.duckdb.paths import user_folder
+from vademecum.services.accounts.accounts import profile
+from vademecum.services.data.backup import backup, restore
+
+PULL = "/v1/sync/facts/0/pull?lwt=0&limit=1"
+
+
+def test_fence_names_account_and_file_and_spares_others(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            await ada.push("facts", fact("f1"))
+            h.parts.users.fences.fence(ada.id, "a block of the file is corrupt")
+            email = h.parts.accounts.accounts[ada.id].email
+        async with house(tmp_path) as h:
+            for one in (ada, bob):
+                one.client._transport.app = h.app  # type: ignore[attr-defined]
+            said = refused(await ada.call("GET", PULL), 503, "FENCED")["detail"]
+            file = user_folder(tmp_path, ada.id) / "records.duckdb"
+            assert email in said and str(file) in said and "a block of the file is corrupt" in said
+            assert f"vademecum restore BACKUP --user {email}" in said
+            assert (await ada.call("GET", "/v1/me")).json()["problem"] == said
+            assert await bob.push("facts", fact("f1")) == []
+            ready = (await bob.call("GET", "/ready")).json()
+            assert ready["fenced"] == 1 and ada.id not in str(ready) and email not in str(ready)
+            [listed] = await accounts_with_problem(h)
+            assert listed == (email, said)
+
+    run(scenario)
+
+
+async def accounts_with_problem(h: House) -> list[tuple[str, str]]:
+    profiles = [await profile(h.parts, account) for account in h.parts.accounts.accounts.values()]
+    return [(one.email, one.problem) for one in profiles if one.problem]
+
+
+def test_fence_ends_live_streams_and_refuses_new_ones(tmp_path: Path) -> None:
+    paths = ("/v1/sync/stream", "/v1/sync/facts/0/pullStream")
+
+    async def scenario() -> None:
+        async with house(tmp_path) as h, listening(h.app) as url:
+            ada, bob = await h.person(), await h.person()
+            async with (
+                listen(url, ada, paths[0]) as first,
+                listen(url, ada, paths[1]) as second,
+                listen(url, bob, paths[0]) as other,
+            ):
+                h.parts.users.fences.fence(ada.id, "a block of the file is corrupt")
+                async with asyncio.timeout(20):
+                    await asyncio.gather(first.ended.wait(), second.ended.wait())
+                for path in paths:
+                    said = refused(await ada.call("GET", path), 503, "FENCED")["detail"]
+                    assert "a block of the file is corrupt" in said
+                await bob.add("facts", fact("f1"))
+                await other.until(lambda: other.rows("facts"))
+
+    run(scenario)
+
+
+def test_restore_lifts_fence(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await ada.push("facts", fact("f1"))
+            await backup(h.parts, tmp_path / "saved")
+            h.parts.users.fences.fence(ada.id, "it is damaged")
+            refused(await ada.call("GET", PULL), 503, "FENCED")
+            await restore(h.parts, tmp_path / "saved")
+            assert set(await ada.live("facts")) == {"f1"}
+        async with house(tmp_path / "data") as h:
+            assert h.parts.users.fences.fenced() == {}
+
+    run(scenario)
+
+
+def test_stuck_account_that_has_left_does_not_end_process(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            report = h.parts.instance.on_damage
+            assert report("an account that has left", "a statement does not end")
+            assert h.parts.users.fences.fenced() == {}
+            for needed in ("", "#1", "accounts"):
+                assert not report(needed, "a statement does not end")
+
+    run(scenario)

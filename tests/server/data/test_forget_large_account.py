@@ -1,0 +1,69 @@
+"""To forget a lot takes little memory, and the tombstones and the receipt are the same."""
+
+import asyncio
+
+import msgspec
+
+from property.rows import episode, fact, session
+from server.in_process_server import house, run
+from vademecum.services.data import forget
+from vademecum.services.sync.batches import PORTION_BYTES
+
+
+def test_what_is_forgotten_is_never_read_into_memory_as_a_whole(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await h.person()
+            big = [fact(f"f{n}", value=f"{n} " + "x" * 300_000) for n in range(10)]
+            assert await ada.push("facts", *big) == []
+            portions = []
+            note = forget._note
+            monkeypatch.setattr(
+                forget,
+                "_note",
+                lambda seen, portion, *more: (portions.append(portion), note(seen, portion, *more)),
+            )
+            bodies = []
+            bury = forget._bury_all
+            monkeypatch.setattr(
+                forget,
+                "_bury_all",
+                lambda draft, stubs: (bury(draft, stubs), bodies.append(len(draft._bodies)))[0],
+            )
+            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+            assert (receipt["rows"], receipt["leftovers"]) == (10, 0) and receipt["checked"] >= 10
+            assert receipt["bytes"] == sum(len(msgspec.json.encode(row)) for row in big)
+            sizes = [sum(len(body) for _, body in portion) for portion in portions]
+            assert len(sizes) > 1 and max(sizes) <= PORTION_BYTES
+            assert bodies == [0]
+
+    run(scenario)
+
+
+def test_a_row_written_while_the_others_are_looked_at_is_forgotten_too(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await h.person()
+            old = session("s1")
+            changed = {**old, "title": "another", "updatedAt": "2024-01-01T00:00:00.000Z"}
+            assert await ada.push("sessions", old, session("s2")) == []
+            assert await ada.push("episodes", episode("waits", "unknown")) == []
+            look = forget._look
+
+            async def look_and_be_late(store):
+                seen = await look(store)
+                # As another request: a task that holds the file must not ask for it again.
+                assert await asyncio.create_task(ada.push("sessions", changed, assumed=old)) == []
+                assert await asyncio.create_task(ada.push("facts", fact("f1"))) == []
+                return seen
+
+            monkeypatch.setattr(forget, "_look", look_and_be_late)
+            receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
+            assert receipt["rows"] == 4 and receipt["leftovers"] == 0
+            dead = {row["id"]: row for row in await ada.pull("sessions")}
+            assert all(row["_deleted"] and not row["title"] for row in dead.values())
+            assert dead["s1"]["updatedAt"] == changed["updatedAt"]
+            assert dead["s2"]["updatedAt"] == old["updatedAt"]
+            assert await ada.live("facts") == {} and await ada.live("episodes") == {}
+
+    run(scenario)

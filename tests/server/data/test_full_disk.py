@@ -1,0 +1,308 @@
+"""A disk that is full for a moment: who is refused is told so, nothing is lost, and all goes on when there is room again.
+
+DuckDB gives up a file whose log it could not fold (CHECKPOINT), until that is detached and attached anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from property.rows import dead, fact
+from server.data.export_reader import exported, rows_of
+from server.in_process_server import House, Person, browser, house, refused, run
+from vademecum.cli.doctor import _examine_erasures
+from vademecum.engines.duckdb.user_database import SEQ_JUMP
+from vademecum.errors import Busy, NotYetErased
+from vademecum.services.accounts import accounts
+from vademecum.services.data.backup import backup, restore
+from vademecum.services.data.erase import scan
+from vademecum.services.runtime import job_queue
+from wait_until import soon
+
+LOG = 5  # pushes of a megabyte
+FULL = 3 * 2**20
+
+
+@contextmanager
+def full(at: int = FULL) -> Iterator[None]:
+    """No file grows beyond `at` bytes."""
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (at, limit[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+
+async def with_a_long_log(h: House) -> Person:
+    ada = await h.person()
+    for number in range(LOG):
+        await ada.add("facts", *(fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)))
+    return ada
+
+
+async def seq(h: House, person: Person) -> int:
+    async with h.parts.users.open(person.id) as store:
+        return store.seq
+
+
+def log_of(data: Path, person: Person) -> Path:
+    [log] = data.glob(f"users/*/{person.id}/records.duckdb.wal")
+    return log
+
+
+async def ready(h: House) -> tuple[int, str]:
+    async with browser(h) as anyone:
+        answer = await anyone.get("/ready")
+        return answer.status_code, answer.json()["store"]
+
+
+def test_an_account_whose_log_the_disk_did_not_take_is_read_meanwhile_and_written_when_there_is_room(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            await h.parts.inference.get()
+            ada, bob = await with_a_long_log(h), await h.person()
+            await with_a_long_log(h)
+            before = await seq(h, ada)
+            log = log_of(tmp_path, ada)
+            with full():
+                await h.parts.users.fold_idle()
+                assert log.stat().st_size > FULL
+                status, store = await ready(h)
+                assert status == 503 and "the disk did not take what 2 accounts" in store
+                assert len(await ada.pull("facts")) == 10 * LOG
+                batch = [{"newDocumentState": fact("late")}]
+                answer = await ada.call("POST", "/v1/sync/facts/0/push", json=batch)
+                assert "disk" in refused(answer, 503, "BUSY")["detail"]
+                assert int(answer.headers["retry-after"]) > 0
+                await bob.add("facts", fact("b"))
+            await ada.add("facts", fact("late"))
+            assert await seq(h, ada) == before + 1, "it was no crash"
+            await h.parts.users.fold_idle()
+            assert not log.exists() or log.stat().st_size < 100_000
+            assert await ready(h) == (200, "ok")
+        async with house(tmp_path) as h:
+            ada.client._transport.app = h.app  # type: ignore[attr-defined]
+            assert len(await ada.live("facts")) == 10 * LOG + 1
+
+    run(scenario)
+
+
+def test_what_cannot_be_begun_or_erased_for_want_of_room_is_told_so_and_done_when_there_is_some(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada, bob = await with_a_long_log(h), await h.person()
+            with full(20_000):
+                batch = [{"newDocumentState": fact("b")}]
+                answer = await bob.call("POST", "/v1/sync/facts/0/push", json=batch)
+                assert "it may be full" in refused(answer, 503, "BUSY")["detail"]
+                with pytest.raises(Busy, match="it may be full"):
+                    await h.parts.users.rewrite(ada.id)
+            await bob.add("facts", fact("b"))
+            await h.parts.users.rewrite(ada.id)
+            assert len(await ada.live("facts")) == 10 * LOG
+            with full(4096), pytest.raises(Busy, match="it may be full"):
+                await h.parts.users.rewrite(ada.id)
+            assert len(await ada.live("facts")) == 10 * LOG
+
+    run(scenario)
+
+
+def test_who_holds_the_file_when_its_log_is_not_taken_is_told_so_and_the_next_may_go_on(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await with_a_long_log(h)
+            async with asyncio.timeout(60):
+                async with h.parts.users.open(ada.id) as store:
+                    with full(), pytest.raises(Busy):
+                        await store.checkpoint()
+                    waiting = asyncio.create_task(ada.pull("facts"))
+                    with pytest.raises(Busy, match="Nothing that was acknowledged is lost"):
+                        await store.bodies(["facts/f0-0"])
+                    with pytest.raises(Busy):
+                        await store.write(lambda draft: draft.row("facts/f0-1"))
+                assert len(await waiting) == 10 * LOG
+            assert await seq(h, ada) < SEQ_JUMP
+
+    run(scenario)
+
+
+def test_who_needs_the_place_of_a_file_whose_log_is_not_taken_is_answered_all_the_same(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, attached_max=1) as h:
+            ada, bob = await with_a_long_log(h), await h.person()
+            with full():
+                await bob.add("facts", fact("b"))
+                assert len(h.parts.users.attached()) == 1
+            assert len(await ada.live("facts")) == 10 * LOG and len(await bob.live("facts")) == 1
+
+    run(scenario)
+
+
+def test_accounts_change_again_after_the_disk_did_not_take_their_log(tmp_path: Path) -> None:
+    data, saved = tmp_path / "data", tmp_path / "backup"
+
+    async def scenario() -> None:
+        async with house(data) as h:
+            await h.parts.inference.get()
+            file = data / "accounts.duckdb"
+            with full(file.stat().st_size):
+                await accounts.create(h.parts, "ada@example.org", "FREE")
+                status, store = await ready(h)
+                assert status == 503 and "disk" in store
+                with pytest.raises(Busy, match="disk"):
+                    await backup(h.parts, saved)
+                assert not saved.exists(), "it would lack her"
+            assert await ready(h) == (200, "ok")
+            assert not file.with_name(f"{file.name}.wal").exists(), "the log is folded by now"
+            bob = await accounts.create(h.parts, "bob@example.org", "FREE")
+            await accounts.change_tier(h.parts, bob, "JIGGA")
+        async with house(data) as h:
+            found = h.parts.accounts
+            assert found.by_email("ada@example.org") and (again := found.by_email("bob@example.org"))
+            assert again.tier == "JIGGA"
+
+    run(scenario)
+
+
+def test_a_backup_that_is_made_before_the_log_is_folded_holds_all_accounts(tmp_path: Path) -> None:
+    saved = tmp_path / "backup"
+
+    async def scenario() -> None:
+        async with house(tmp_path / "data") as h:
+            with full((tmp_path / "data" / "accounts.duckdb").stat().st_size):
+                await accounts.create(h.parts, "ada@example.org", "FREE")
+            await backup(h.parts, saved)
+        async with house(tmp_path / "other") as h:
+            await restore(h.parts, saved)
+            assert h.parts.accounts.by_email("ada@example.org")
+
+    run(scenario)
+
+
+def test_full_disk_does_not_stop_an_export(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", *(fact(f"f{i}", value=os.urandom(50_000).hex()) for i in range(10)))
+            with full(100_000):
+                assert len(rows_of(await exported(ada), "facts")) == 10
+
+    run(scenario)
+
+
+def test_erasure_on_a_full_disk_evicts_the_indexes_says_what_it_needs_and_is_retried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_queue, "RETRY_S", (0.1,))
+    secret = "the xylophone of Bartholomew"
+
+    async def scenario() -> None:
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await with_a_long_log(h)
+            await ada.upload("roses.txt", "Roses are planted in the garden every spring.")
+            await ada.add("facts", fact("secret", value=secret))
+            await h.settle(ada)
+            [vectors] = tmp_path.glob(f"users/*/{ada.id}/vectors")
+            await ada.add("facts", dead(fact("secret")))
+            erasing = h.parts.backstage.jobs["erase"]
+            with full(200_000):
+                with pytest.raises(NotYetErased, match=r"Not yet erased: needs \d+ MB of free disk space"):
+                    await erasing.run_now(ada.id)
+                assert not vectors.exists(), "what can be derived again makes room"
+                assert (tmp_path / "jobs" / "erase" / ada.id).exists()
+                assert scan(tmp_path, [secret.encode()]) == 1
+            await soon(lambda: not erasing.is_asked(ada.id))
+            assert scan(tmp_path, [secret.encode()]) == 0
+            assert (await ada.search("roses in the garden"))["results"], "the index is rebuilt"
+
+    run(scenario)
+
+
+def test_forget_on_a_full_disk_unlinks_first_and_its_receipt_says_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await with_a_long_log(h)
+            await ada.upload("roses.txt", "Roses are planted in the garden every spring.")
+            await h.settle(ada)
+            [vectors] = tmp_path.glob(f"users/*/{ada.id}/vectors")
+            body = {"confirm": "forget everything"}
+            with full(4096):
+                refused(await ada.call("POST", "/v1/forget", json=body), 503, "BUSY")
+                assert not vectors.exists(), "it unlinks before it writes"
+            assert len(await ada.live("facts")) == 10 * LOG
+            rewriting = h.parts.users.rewrite
+
+            async def no_room(user_id: str) -> None:
+                with full(4096):
+                    await rewriting(user_id)
+
+            monkeypatch.setattr(h.parts.users, "rewrite", no_room)
+            receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
+            assert receipt["rows"] > 0 and receipt["note"].startswith("Not yet erased: needs ")
+            monkeypatch.setattr(h.parts.users, "rewrite", rewriting)
+            await h.parts.backstage.jobs["erase"].run_now(ada.id)  # the forgetting has asked for it
+            receipt = (await ada.call("POST", "/v1/forget", json=body)).json()
+            assert receipt["leftovers"] == 0 and not receipt["note"].startswith("Not yet")
+
+    with capture_logs():  # no room for them either
+        run(scenario)
+
+
+def test_doctor_names_an_overdue_erasure_and_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, erase_delay_s=600) as h:
+            ada = await with_a_long_log(h)
+            await ada.add("facts", dead(fact("f0-0")))
+            marker = tmp_path / "jobs" / "erase" / ada.id
+            await soon(marker.exists)
+            assert _examine_erasures(tmp_path).ok
+            os.utime(marker, (0, 0))
+            assert _examine_erasures(tmp_path).ok, "there is room"
+            monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**6))
+            found = _examine_erasures(tmp_path)
+            assert not found.ok and f"not yet erased: {ada.id} needs " in found.detail
+
+    run(scenario)
+
+
+def test_server_starts_on_a_full_disk_though_sign_ins_have_expired(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            [token] = h.parts.accounts.tokens_of(ada.id)
+            expired = msgspec.structs.replace(
+                token, id="old", hash="0" * 64, kind="cookie", expires_at="2020-01-01T00:00:00.000Z"
+            )
+            await h.parts.accounts.save_token(expired)
+        with capture_logs(), full(10):
+            async with house(tmp_path) as h:
+                ada.client._transport.app = h.app  # type: ignore[attr-defined]
+                assert set(await ada.live("facts")) == {"f1"}
+                assert h.parts.accounts.tokens_of(ada.id) == [token]
+
+    run(scenario)

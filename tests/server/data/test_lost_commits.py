@@ -1,0 +1,288 @@
+"""Records that lack acknowledged commits begin a new epoch once, so that devices bring the lost rows."""
+
+import shutil
+
+import pytest
+from structlog.testing import capture_logs
+
+from property.rows import day, dead, fact
+from property.sync_wire import epoch, page, send
+from server.in_process_server import house, refused, run
+from vademecum.cli.doctor import _examine_rollbacks
+from vademecum.engines.duckdb.paths import user_folder
+from vademecum.services.data import backup as backups
+
+ROWS = 6
+LOG = "records.duckdb.wal"
+
+
+async def at(h, person):
+    person.client._transport.app = h.app
+    return person
+
+
+class Written:
+    """An account with six rows, each in a commit of its own, and a copy of its file whose log holds them all. `ends`: the
+    length of the log after each commit."""
+
+    def __init__(self, folder):
+        self.data, self.copy, self.ends = folder / "data", folder / "copy", []
+
+    async def write(self):
+        async with house(self.data) as h:
+            self.ada = await h.person()
+            folder = user_folder(self.data, self.ada.id)
+            for number in range(ROWS):
+                assert await send(self.ada, "facts", (fact(f"f{number}"), None)) == []
+                self.ends.append((folder / LOG).stat().st_size)
+            shutil.copytree(folder, self.copy)
+            self.checkpoint = (await page(self.ada, "facts"))["checkpoint"]
+            self.epoch = await epoch(self.ada)
+
+    def put_back(self, log):
+        """Put the file back with this part of its log, or without one."""
+        folder = user_folder(self.data, self.ada.id)
+        shutil.rmtree(folder)
+        shutil.copytree(self.copy, folder)
+        if log is None:
+            (folder / LOG).unlink()
+        else:
+            (folder / LOG).write_bytes((self.copy / LOG).read_bytes()[:log])
+
+    @property
+    def marks(self):
+        return self.data / "ledger" / "marks"
+
+
+def written(folder, scenario):
+    """Run a scenario on an account that was written."""
+    account = Written(folder)
+
+    async def whole():
+        await account.write()
+        await scenario(account)
+
+    run(whole)
+
+
+CUTS = {
+    "one byte of the last commit": (lambda ends: ends[-1] - 1, ROWS - 1),
+    "the last commit": (lambda ends: ends[-2], ROWS - 1),
+    "half of the commits": (lambda ends: ends[ROWS // 2 - 1], ROWS // 2),
+    "all commits but a part of the first": (lambda ends: ends[0] - 1, 0),
+    "the whole log": (lambda ends: None, 0),
+}
+
+
+@pytest.mark.parametrize("lost", CUTS)
+def test_lost_end_of_log_begins_one_new_epoch(tmp_path, lost):
+    cut, left = CUTS[lost]
+
+    async def scenario(account):
+        account.put_back(cut(account.ends))
+        ada, lwt = account.ada, account.checkpoint["lwt"]
+        with capture_logs() as logs:
+            async with house(account.data) as h:
+                await at(h, ada)
+                answer = await ada.call("GET", "/v1/sync/facts/0/pull", params=account.checkpoint)
+                refused(answer, 409, "EPOCH")
+                assert set(await ada.live("facts")) == {f"f{n}" for n in range(left)}
+                new = await epoch(ada)
+                assert new != account.epoch
+                answered = await send(ada, "facts", *((fact(f"f{n}"), None) for n in range(ROWS)))
+                assert answered == [], "a device brings what it has"
+                assert (await page(ada, "facts"))["checkpoint"]["lwt"] > lwt
+        (line,) = [log for log in logs if log["event"] == "records lack acknowledged changes"]
+        assert (line["account"], line["log_level"]) == (ada.id, "warning")
+        finding = _examine_rollbacks(account.data)
+        assert not finding.ok and ada.id in finding.detail and "write-ahead log" in finding.detail
+        for _ in range(2):
+            async with house(account.data) as h:
+                await at(h, ada)
+                assert await epoch(ada) == new
+                assert len(await ada.live("facts")) == ROWS
+
+    written(tmp_path, scenario)
+
+
+def test_new_epoch_begins_once_though_devices_bring_nothing(tmp_path):
+    async def scenario(account):
+        account.put_back(account.ends[2])
+        found = set()
+        for _ in range(3):
+            async with house(account.data) as h:
+                found.add(await epoch(await at(h, account.ada)))
+                async with h.parts.users.detached(account.ada.id):
+                    pass
+                found.add(await epoch(account.ada))
+        assert len(found) == 1 and account.epoch not in found
+
+    written(tmp_path, scenario)
+
+
+def test_whole_log_keeps_the_epoch(tmp_path):
+    async def scenario(account):
+        account.put_back(account.ends[-1])
+        async with house(account.data) as h:
+            assert await epoch(await at(h, account.ada)) == account.epoch
+            assert len(await account.ada.live("facts")) == ROWS
+        assert _examine_rollbacks(account.data).ok
+
+    written(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "flipped", "garbage", "a folder"])
+def test_marks_that_cannot_be_read_are_no_evidence(tmp_path, damage):
+    async def scenario(account):
+        content = account.marks.read_bytes()
+        account.marks.unlink()
+        if damage == "a folder":
+            account.marks.mkdir()
+        elif damage != "missing":
+            flipped = bytes(byte ^ 1 for byte in content)
+            account.marks.write_bytes({"empty": b"", "flipped": flipped, "garbage": b"\0\xff" * 99}[damage])
+        account.put_back(account.ends[2])
+        async with house(account.data) as h:
+            ada = await at(h, account.ada)
+            assert await epoch(ada) == account.epoch
+            assert len(await ada.live("facts")) == 3
+            assert await send(ada, "facts", (fact("new"), None)) == []
+        assert _examine_rollbacks(account.data).ok
+
+    written(tmp_path, scenario)
+
+
+def test_mark_behind_its_commit_is_no_evidence_and_catches_up(tmp_path):
+    """A kill between COMMIT and the mark leaves it so."""
+
+    async def scenario(account):
+        lines = account.marks.read_bytes().splitlines(keepends=True)
+        account.marks.write_bytes(b"".join(lines[: len(lines) // 2]))
+        account.put_back(account.ends[-1])
+        async with house(account.data) as h:
+            assert await epoch(await at(h, account.ada)) == account.epoch
+        assert _examine_rollbacks(account.data).ok
+        account.put_back(account.ends[-2])
+        async with house(account.data) as h:
+            assert await epoch(await at(h, account.ada)) != account.epoch
+
+    written(tmp_path, scenario)
+
+
+def test_marks_of_the_time_of_the_copy_are_no_evidence(tmp_path):
+    """As when a whole data folder is put back; a device's checkpoint then proves it."""
+
+    async def scenario(account):
+        marks = account.marks.read_bytes()
+        async with house(account.data) as h:
+            await send(await at(h, account.ada), "facts", (fact("later"), None))
+        account.put_back(account.ends[-1])
+        account.marks.write_bytes(marks)
+        async with house(account.data) as h:
+            assert await epoch(await at(h, account.ada)) == account.epoch
+
+    written(tmp_path, scenario)
+
+
+def test_lost_delete_is_applied_again_in_the_same_epoch(tmp_path):
+    async def scenario(account):
+        async with house(account.data) as h:
+            ada = await at(h, account.ada)
+            await send(ada, "facts", (dead(fact("f0")), fact("f0")), (fact("later"), None))
+            await h.settle(ada)
+        account.put_back(account.ends[-1])
+        for _ in range(2):
+            async with house(account.data) as h:
+                await at(h, ada)
+                assert set(await ada.live("facts")) == {f"f{n}" for n in range(1, ROWS)}
+                account.epochs = {*getattr(account, "epochs", ()), await epoch(ada)}
+        assert len(account.epochs) == 1 and account.epoch not in account.epochs
+
+    written(tmp_path, scenario)
+
+
+def test_erasure_keeps_the_epoch(tmp_path):
+    """The newest rows are deleted or edited, and the file is rewritten without them."""
+
+    async def scenario(account):
+        async with house(account.data) as h:
+            ada = await at(h, account.ada)
+            await send(ada, "facts", (fact("f0") | {"value": "v", "updatedAt": day(5)}, fact("f0")))
+            await send(ada, "facts", (dead(fact("f5")), fact("f5")))
+            await h.settle(ada)
+            await h.parts.users.rewrite(ada.id)
+            assert await epoch(ada) == account.epoch
+        async with house(account.data) as h:
+            assert await epoch(await at(h, ada)) == account.epoch
+        assert _examine_rollbacks(account.data).ok
+
+    written(tmp_path, scenario)
+
+
+def test_restored_backup_begins_one_epoch(tmp_path):
+    async def scenario(account):
+        async with house(account.data) as h:
+            ada = await at(h, account.ada)
+            await backups.backup(h.parts, tmp_path / "backup")
+            await send(ada, "facts", (fact("later"), None))
+            await backups.restore(h.parts, tmp_path / "backup")
+            new = await epoch(ada)
+            assert new != account.epoch
+            async with h.parts.users.detached(ada.id):
+                pass
+            assert await epoch(ada) == new
+        async with house(account.data) as h:
+            assert await epoch(await at(h, ada)) == new
+        assert _examine_rollbacks(account.data).ok
+
+    written(tmp_path, scenario)
+
+
+def test_restore_of_damaged_records_goes_on_above_the_mark(tmp_path):
+    async def scenario(account):
+        async with house(account.data) as h:
+            await backups.backup(h.parts, tmp_path / "backup")
+        async with house(account.data) as h:  # a start, after which seq jumps
+            await send(await at(h, account.ada), "facts", (fact("later"), None))
+            last = (await page(account.ada, "facts"))["checkpoint"]["lwt"]
+        (user_folder(account.data, account.ada.id) / "records.duckdb").unlink()
+        async with house(account.data) as h:
+            await backups.restore(h.parts, tmp_path / "backup")
+            new = await epoch(await at(h, account.ada))
+            await send(account.ada, "facts", (fact("again"), None))
+            assert (await page(account.ada, "facts"))["checkpoint"]["lwt"] > last
+            assert await epoch(account.ada) == new
+        assert _examine_rollbacks(account.data).ok
+
+    written(tmp_path, scenario)
+
+
+def test_backup_on_another_machine_begins_one_epoch(tmp_path):
+    async def scenario(account):
+        async with house(account.data) as h:
+            await backups.backup(h.parts, tmp_path / "backup")
+        other = tmp_path / "other"
+        async with house(other) as h:
+            await backups.restore(h.parts, tmp_path / "backup")
+            new = await epoch(await at(h, account.ada))
+            assert len(await account.ada.live("facts")) == ROWS
+        async with house(other) as h:
+            assert await epoch(await at(h, account.ada)) == new
+        assert _examine_rollbacks(other).ok
+
+    written(tmp_path, scenario)
+
+
+def test_new_account_with_the_id_of_a_removed_one_has_no_mark(tmp_path):
+    async def scenario(account):
+        ada = account.ada
+        async with house(account.data) as h:
+            await h.parts.users.remove(ada.id)
+            assert h.parts.users.marks.of(ada.id) == 0
+            new = await epoch(await at(h, ada))
+            await send(ada, "facts", (fact("f"), None))
+        async with house(account.data) as h:
+            assert await epoch(await at(h, ada)) == new
+        assert _examine_rollbacks(account.data).ok
+
+    written(tmp_path, scenario)

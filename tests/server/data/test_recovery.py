@@ -1,0 +1,155 @@
+"""Recovery of fenced accounts: what a kill leaves, damaged logs, and files that fail again after a recovery."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from property.rows import fact
+from server.data.test_damaged_accounts import file_of
+from server.in_process_server import House, Person, house, run
+from vademecum.engines.duckdb import recovery
+from vademecum.engines.duckdb.user_database import publish_file
+from wait_until import soon
+
+LOG = "records.duckdb.wal"
+
+
+async def copy_with_log(data: Path, ada: Person, to: Path) -> None:
+    """Copy the file of an account while its last commits are in the log only."""
+    for number in range(4):
+        await ada.add("facts", fact(f"f{number}", key=f"k{number}"))
+    shutil.copytree(file_of(data, ada).parent, to)
+    assert (to / LOG).stat().st_size > 0
+
+
+async def put_back(h: House, ada: Person, copy: Path) -> None:
+    """Replace the detached file of an account with a copy."""
+    async with h.parts.users.detached(ada.id) as folder:
+        shutil.copytree(copy, folder, dirs_exist_ok=True)
+
+
+async def recovered(h: House, ada: Person) -> None:
+    await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")
+
+    async def is_open() -> bool:
+        return h.parts.users.fences.reason(ada.id) is None
+
+    await soon(is_open)
+
+
+def test_kill_before_log_is_removed_is_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await copy_with_log(tmp_path, ada, tmp_path / "copy")
+            await put_back(h, ada, tmp_path / "copy")
+            async with h.parts.users.detached(ada.id) as folder:
+                with monkeypatch.context() as patch:
+                    patch.setattr(recovery, "_publish", lambda new, path, log: publish_file(new, path))
+                    await recovery.recover(folder / "records.duckdb", set())
+                assert (folder / LOG).exists()
+            h.parts.users.fences.fence(ada.id, "it was damaged")
+            await recovered(h, ada)
+            assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
+
+    run(scenario)
+
+
+def test_damaged_log_of_fenced_account_is_cut(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await copy_with_log(tmp_path, ada, tmp_path / "copy")
+            log = tmp_path / "copy" / LOG
+            damaged = log.read_bytes()[:-30] + bytes(30)
+            log.write_bytes(damaged)
+            async with h.parts.users.open(ada.id) as store:
+                epoch, seq = store.epoch, store.seq
+            await put_back(h, ada, tmp_path / "copy")
+            h.parts.users.fences.fence(ada.id, "it was damaged")
+            await recovered(h, ada)
+            assert {"f0", "f1", "f2"} <= set(await ada.live("facts"))
+            assert (file_of(tmp_path, ada).parent / f"{LOG}.damaged").read_bytes() == damaged
+            async with h.parts.users.open(ada.id) as store:
+                assert store.epoch != epoch and store.seq > seq + 1000
+
+    run(scenario)
+
+
+def test_detach_keeps_log_of_file_that_replaced_another(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await copy_with_log(tmp_path, ada, tmp_path / "copy")
+            folder = file_of(tmp_path, ada).parent
+            for name in ("records.duckdb", LOG):
+                shutil.copyfile(tmp_path / "copy" / name, folder / f"{name}.copied")
+                (folder / f"{name}.copied").replace(folder / name)
+            log = (folder / LOG).read_bytes()
+            async with h.parts.users.detached(ada.id):
+                assert (folder / LOG).read_bytes() == log
+                assert not (folder / f"{LOG}.moved").exists()
+            assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
+
+    run(scenario)
+
+
+def test_start_puts_moved_log_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await copy_with_log(tmp_path, ada, tmp_path / "copy")
+            await put_back(h, ada, tmp_path / "copy")
+            folder = file_of(tmp_path, ada).parent
+            (folder / LOG).replace(folder / f"{LOG}.moved")
+            h.parts.users.sweep()
+            assert set(await ada.live("facts")) == {"f0", "f1", "f2", "f3"}
+
+    run(scenario)
+
+
+def test_bad_unsealed_segment_is_not_copied_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        attempts = 0
+
+        async def counted(path: Path, children: set[asyncio.subprocess.Process]) -> None:
+            nonlocal attempts
+            attempts += 1
+            await recover(path, children)
+
+        recover = recovery.recover
+        monkeypatch.setattr(recovery, "recover", counted)
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            async with h.parts.users.detached(ada.id) as folder:
+                with duckdb.connect(folder / "records.duckdb") as connection:
+                    connection.execute("UPDATE packs SET checksum = NULL, heads = replace(heads, '\"', '')")
+            for _ in range(4):
+                assert (await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")).status_code == 503
+                await soon(lambda: not h.parts.users.recovery._tasks)
+            assert attempts == 1 and h.parts.users.fences.reason(ada.id) is not None
+
+    run(scenario)
+
+
+def test_account_that_fails_after_a_recovery_waits_for_the_next(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.add("facts", fact("f1"))
+            h.parts.users.fences.fence(ada.id, "it was damaged")
+            await recovered(h, ada)
+            await soon(lambda: not h.parts.users.recovery._tasks)
+            h.parts.users.fences.fence(ada.id, "it was damaged again")
+            await ada.call("GET", "/v1/sync/facts/0/pull?lwt=0&limit=1")
+            assert not h.parts.users.recovery._tasks
+
+    run(scenario)

@@ -1,0 +1,355 @@
+"""A restore that fails half-way has changed nothing; one that is done showed nobody what was erased."""
+
+import asyncio
+import errno
+import os
+import stat
+import threading
+
+import pytest
+
+from folder_listing import files_below
+from property.rows import day, dead, episode, session
+from property.sync_wire import epoch, forget, send
+from server.in_process_server import house, run
+from vademecum.engines.duckdb.erasure_replay import erase_again
+from vademecum.engines.duckdb.user_database import publish_file
+from vademecum.errors import Broken
+from vademecum.services.data import backup as backups
+from vademecum.services.data.partial_backup import unfinished
+from vademecum.services.sync.stream import CLOSED
+
+
+async def written(h, tmp_path):
+    """A backup that holds a session which was erased since, and another that came later."""
+    ada = await h.person()
+    await send(ada, "sessions", (session("kept"), None), (session("erased", title="secret"), None))
+    await backups.backup(h.parts, tmp_path / "backup")
+    await send(ada, "sessions", (dead(session("erased")), session("erased")), (session("later"), None))
+    return ada
+
+
+def holding(folder, text):
+    """The files below that hold this text."""
+    return [path for path, content in files_below(folder).items() if text.encode() in content]
+
+
+def test_a_restore_that_is_cut_off_leaves_everything_as_it_was(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            await h.settle(ada)
+            assert not holding(tmp_path / "data" / "users", "secret")
+            before = await epoch(ada), await ada.pull("sessions")
+
+            def cut(*_):
+                raise OSError(28, "No space left on device")
+
+            for name in (
+                "vademecum.engines.duckdb.user_stores.publish_file",
+                "vademecum.services.data.backup.erase_again",
+            ):
+                with monkeypatch.context() as patch:
+                    patch.setattr(name, cut)
+                    with pytest.raises(Broken, match=r"(?s)space.*Restored before: nobody\."):
+                        await backups.restore(h.parts, tmp_path / "backup")
+                assert h.parts.backstage.jobs["index"].is_asked(ada.id)
+                assert not holding(tmp_path / "data" / "users", "secret")
+                assert (await epoch(ada), await ada.pull("sessions")) == before
+        async with house(tmp_path / "data") as h:
+            ada.client._transport.app = h.app
+            assert (await epoch(ada), await ada.pull("sessions")) == before
+
+    run(scenario)
+
+
+def test_a_restore_that_fails_says_who_was_restored_before(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            people = sorted([await h.person(), await h.person(), await h.person()], key=lambda p: p.id)
+            emails = [h.parts.accounts.accounts[person.id].email for person in people]
+            for person in people:
+                await send(person, "sessions", (session("kept"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            before = [await epoch(person) for person in people]
+            times = iter(range(3))
+
+            def cut(new, path):
+                if next(times) == 1:
+                    raise OSError(28, "No space left on device")
+                publish_file(new, path)
+
+            monkeypatch.setattr("vademecum.engines.duckdb.user_stores.publish_file", cut)
+            with pytest.raises(Broken) as failure:
+                await backups.restore(h.parts, tmp_path / "backup")
+            assert f"stopped at {emails[1]}," in failure.value.message
+            assert f"Restored before: {emails[0]}." in failure.value.message
+            after = [await epoch(person) for person in people]
+            assert [old != new for old, new in zip(before, after, strict=True)] == [True, False, False]
+
+    run(scenario)
+
+
+def test_a_folder_that_cannot_take_the_records_is_named_by_backup_and_restore(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            (folder,) = (tmp_path / "data").glob(f"users/*/{ada.id}")
+            (folder / "records.duckdb.new").mkdir()
+            [damaged] = (await backups.backup(h.parts, tmp_path / "again")).damaged
+            assert (
+                "cannot be written anew: " in damaged.problem
+                and "records.duckdb.new cannot be used" in damaged.problem
+            )
+            with pytest.raises(Broken, match=r"stopped at .*records\.duckdb\.new"):
+                await backups.restore(h.parts, tmp_path / "backup")
+            assert set(await ada.live("sessions")) == {"kept", "later"}
+
+    run(scenario)
+
+
+def test_what_was_forgotten_since_is_nowhere_on_the_disk_when_a_restore_returns(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data", erase_delay_s=600) as h:
+            ada = await h.person()
+            await send(ada, "sessions", (session("edited", title="first secret"), None))
+            await send(ada, "sessions", (session("gone", title="second secret"), None))
+            await send(ada, "sessions", (session("kept", title="no riddle"), None))
+            rewritten = session("edited", title="third secret")
+            await send(ada, "sessions", (rewritten, session("edited", title="first secret")))
+            await h.settle(ada)
+            await backups.backup(h.parts, tmp_path / "backup")
+            assert holding(tmp_path / "backup", "second secret"), "the scan cannot see what is there"
+            await forget(ada)
+            restored = await backups.restore(h.parts, tmp_path / "backup")
+            assert restored.erased_again == 3
+            for text in ("first secret", "second secret", "third secret", "no riddle"):
+                assert not holding(tmp_path / "data", text)
+            assert await ada.live("sessions") == {}
+
+    run(scenario)
+
+
+def test_nobody_ever_sees_what_was_erased_while_it_is_restored(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            seen = []
+            done = asyncio.Event()
+
+            async def look():
+                while not done.is_set():
+                    seen.extend(await ada.pull("sessions"))
+                    await asyncio.sleep(0.005)
+
+            looking = asyncio.create_task(look())
+            restored = await backups.restore(h.parts, tmp_path / "backup")
+            await asyncio.sleep(0.1)
+            done.set()
+            await looking
+            assert restored.erased_again == 1
+            assert [row for row in seen if row["id"] == "erased" and not row["_deleted"]] == []
+            assert set(await ada.live("sessions")) == {"kept"}
+
+    run(scenario)
+
+
+def test_a_stream_that_is_opened_during_a_restore_ends_with_it(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            begun, gate = threading.Event(), threading.Event()
+
+            def held(*asked):
+                begun.set()
+                gate.wait()
+                return erase_again(*asked)
+
+            monkeypatch.setattr("vademecum.services.data.backup.erase_again", held)
+            restoring = asyncio.create_task(backups.restore(h.parts, tmp_path / "backup"))
+            await asyncio.to_thread(begun.wait)
+            with h.parts.hub.subscribe(ada.id, frozenset({"sessions"}), named=False) as stream:
+                pushing = asyncio.create_task(send(ada, "sessions", (session("new"), None)))
+                gate.set()
+                await asyncio.gather(restoring, pushing)
+                assert await stream.next() is CLOSED
+
+    run(scenario)
+
+
+def test_a_client_that_names_no_epoch_loses_nothing_that_came_after_the_backup(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            first = session("s", title="first")
+            second = {**first, "title": "second", "updatedAt": day(3)}
+            third = {**second, "mode": "authoritative", "updatedAt": day(4)}
+            await send(ada, "sessions", (first, None), (session("other"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            await send(ada, "sessions", (second, first))
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert await send(ada, "sessions", (third, second)) == []
+            assert (await ada.live("sessions"))["s"] == third
+            # What was written since is nobody's to pass over, and what is older than the backup knows less than it.
+            later = {**third, "title": "later", "updatedAt": day(2)}
+            assert await send(ada, "sessions", (later, third)) == []
+            (merged,) = await send(ada, "sessions", ({**second, "title": "stale"}, second))
+            assert merged["title"] == "later"
+            old = session("other", title="old", updatedAt="2020-01-01T00:00:00.000Z")
+            (merged,) = await send(ada, "sessions", ({**old, "mode": "authoritative"}, old))
+            assert merged == session("other", mode="authoritative")
+
+    run(scenario)
+
+
+def test_seq_goes_on_above_all_that_was_given(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            async with h.parts.users.open(ada.id) as store:
+                before = store.seq
+            await backups.restore(h.parts, tmp_path / "backup")
+            await send(ada, "sessions", (session("new"), None))
+            async with h.parts.users.open(ada.id) as store:
+                assert store.heads.rows["sessions/new"].seq > before
+                assert store.heads.rows["sessions/erased"].seq > before
+
+    run(scenario)
+
+
+def test_rows_that_waited_when_everything_was_forgotten_do_not_come_back(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await send(
+                ada, "episodes", (episode("e", "s", userMessage="a secret question", createdAt=day(1)), None)
+            )
+            await backups.backup(h.parts, tmp_path / "backup")
+            await forget(ada)
+            await backups.restore(h.parts, tmp_path / "backup")
+            await send(ada, "sessions", (session("s", createdAt="2099-01-01T00:00:00.000Z"), None))
+            assert await ada.live("episodes") == {}
+            async with h.parts.users.detached(ada.id):
+                assert holding(tmp_path / "data" / "users", "a secret question") == []
+
+    run(scenario)
+
+
+def test_a_backup_whose_copy_is_not_what_was_copied_is_none(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            await written(h, tmp_path)
+
+            def torn(source, target):
+                target.write_bytes(source.read_bytes()[:-100])
+
+            monkeypatch.setattr("shutil.copy2", torn)
+            with pytest.raises(Exception, match="not what was copied"):
+                await backups.backup(h.parts, tmp_path / "second")
+            assert names(tmp_path) == {"data", "backup"}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("step", ["copy2", "rename", "sync_folder"])
+def test_of_a_backup_that_the_disk_does_not_take_nothing_is_left(tmp_path, monkeypatch, step):
+    """Nor of one that has its name already, when the disk does not take that."""
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full_for_the_name(folder):
+        return full() if folder == tmp_path else None
+
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+            with monkeypatch.context() as patch:
+                places = {
+                    "copy2": ("shutil.copy2", full),
+                    "rename": ("pathlib.Path.rename", full),
+                    "sync_folder": ("vademecum.services.data.backup.sync_folder", full_for_the_name),
+                }
+                patch.setattr(*places[step])
+                with pytest.raises(
+                    Broken, match=r"second cannot be written \(No space left on device\)\. No backup"
+                ):
+                    await backups.backup(h.parts, tmp_path / "second")
+            assert names(tmp_path) == {"data", "backup"}
+            await send(ada, "sessions", (session("after"), None))
+            await backups.backup(h.parts, tmp_path / "second")
+
+    run(scenario)
+
+
+def test_what_a_crash_left_of_a_backup_goes_with_the_next_and_what_is_being_made_stays(tmp_path, monkeypatch):
+    """It holds all that everybody had, and nobody looks for a name with a dot: what is forgotten would stay there."""
+
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            await written(h, tmp_path)
+            before = names(tmp_path)
+            with monkeypatch.context() as patch:
+                patch.setattr("shutil.rmtree", lambda *_, **__: None)  # nobody tidies up after a kill
+                patch.setattr("vademecum.services.data.backup._checksums", lambda _: 1 // 0)
+                with pytest.raises(ZeroDivisionError):
+                    await backups.backup(h.parts, tmp_path / "second")
+            (left,) = names(tmp_path) - before
+            assert list((tmp_path / left).rglob("records.duckdb"))
+            os.utime(tmp_path / left, (0, 0))
+            with unfinished(tmp_path / "slow") as slow:
+                os.utime(slow, (0, 0))
+                await backups.backup(h.parts, tmp_path / "third")
+                assert names(tmp_path) == before | {"third", slow.name}
+
+    run(scenario)
+
+
+def names(folder):
+    with os.scandir(folder) as found:
+        return {entry.name for entry in found}
+
+
+def test_all_of_a_backup_is_on_the_disk_when_it_is_made(tmp_path, monkeypatch):
+    synced = {}  # by inode: is a file on the disk as long as it is now?
+    fsync, made = os.fsync, tmp_path / "second"
+
+    def noted(descriptor):
+        fsync(descriptor)
+        found = os.fstat(descriptor)
+        synced[found.st_ino] = names(descriptor) if stat.S_ISDIR(found.st_mode) else found.st_size
+
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            await written(h, tmp_path)
+            monkeypatch.setattr(os, "fsync", noted)
+            await backups.backup(h.parts, made)
+            monkeypatch.undo()
+
+    run(scenario)
+    files = [path for path in made.rglob("*") if path.is_file()]
+    assert {path.name for path in files} >= {"backup.json", "accounts.duckdb", "records.duckdb"}
+    for path in files:
+        assert synced.get(path.stat().st_ino) == path.stat().st_size, path
+    for folder in (made.parent, made, *(path for path in made.rglob("*") if path.is_dir())):
+        assert synced.get(folder.stat().st_ino) == names(folder), folder
+
+
+def test_a_restore_from_before_all_was_forgotten_brings_no_key_back_by_which_ids_tell_words(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await written(h, tmp_path)
+
+            async def key():
+                async with h.parts.users.open(ada.id) as store:
+                    return await store.write(lambda draft: draft.id_key)
+
+            first = await key()
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert await key() == first, "nothing was forgotten: what was extracted keeps its ids"
+            await forget(ada)
+            assert await key() != first
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert await key() != first
+
+    run(scenario)

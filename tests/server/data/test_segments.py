@@ -1,0 +1,267 @@
+"""How rows lie in the file: what died leaves its pack at once, what was written again is dropped in time."""
+
+import asyncio
+import json
+import threading
+from contextlib import contextmanager
+
+import pytest
+
+from property.rows import fact
+from property.sync_wire import send
+from server.in_process_server import house, run
+from vademecum.engines.duckdb import body_cache
+from vademecum.model.sync import cascade
+
+
+@pytest.fixture(autouse=True)
+def from_the_file(monkeypatch):
+    """What was written last is read from memory; these look at what lies in the file."""
+    monkeypatch.setattr(body_cache, "MOST_BYTES", 0)
+
+
+async def raw(h, person, statement):
+    """What a statement says of the facts in the person's own file."""
+    async with h.parts.users.open(person.id) as store:
+        return await h.parts.instance.run(
+            lambda c: c.execute(
+                statement.format(f"(FROM {store.alias}.main.packs WHERE collection = 'facts')")
+            ).fetchall()
+        )
+
+
+async def packs(h, person):
+    return await raw(h, person, "SELECT first, json_array_length(seqs), bodies FROM {} ORDER BY first")
+
+
+def rows(count, **more):
+    return [fact(f"f{number}", value=f"value {number}", **more) for number in range(count)]
+
+
+def in_a_house(tmp_path, scenario, **settings):
+    async def whole():
+        async with house(tmp_path, **settings) as h:
+            await scenario(h, await h.person())
+
+    run(whole)
+
+
+def test_a_commit_is_one_pack(tmp_path):
+    async def scenario(h, ada):
+        await send(ada, "facts", *((row, None) for row in rows(50)))
+        [(first, count, _)] = await packs(h, ada)
+        assert (first, count) == (1, 50)
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_a_large_commit_is_cut_into_packs(tmp_path):
+    async def scenario(h, ada):
+        large = [{**row, "value": "x" * 100_000} for row in rows(10)]
+        await send(ada, "facts", *((row, None) for row in large))
+        found = await packs(h, ada)
+        assert [count for _, count, _ in found] == [2, 2, 2, 2, 2]
+        assert set(await ada.live("facts")) == {row["id"] for row in large}
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_the_content_of_a_dead_row_leaves_its_pack_at_once(tmp_path):
+    async def scenario(h, ada):
+        made = rows(50)
+        await send(ada, "facts", *((row, None) for row in made))
+        await send(ada, "facts", ({**made[7], "_deleted": True}, made[7]))
+        found = await packs(h, ada)
+        assert [(first, count) for first, count, _ in found] == [(1, 49), (51, 1)]
+        assert "value 7" not in "".join(bodies for _, _, bodies in found)
+        assert len(await ada.live("facts")) == 49
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_an_edited_row_stays_where_it_was_until_half_of_its_pack_is_stale(tmp_path):
+    async def scenario(h, ada):
+        made = rows(10)
+        await send(ada, "facts", *((row, None) for row in made))
+        for number in range(6):
+            await send(ada, "facts", ({**made[number], "value": "new"}, made[number]))
+            (first, count, _), *_ = await packs(h, ada)
+            assert (first, count) == (1, 10 if number < 5 else 4)
+        assert len(await ada.pull("facts")) == 10
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_a_row_edited_again_and_again_leaves_nothing_behind(tmp_path):
+    async def scenario(h, ada):
+        row = fact("f", value="0")
+        await send(ada, "facts", (row, None))
+        for number in range(1, 40):
+            new = {**row, "value": str(number)}
+            await send(ada, "facts", (new, row))
+            row = new
+        assert [count for _, count, _ in await packs(h, ada)] == [1]
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_an_erasure_drops_every_stale_row(tmp_path):
+    async def scenario(h, ada):
+        made = rows(30)
+        await send(ada, "facts", *((row, None) for row in made))
+        await send(ada, "facts", ({**made[3], "value": "new"}, made[3]))
+        assert "value 3" in (await packs(h, ada))[0][2]
+        await h.parts.users.rewrite(ada.id)
+        assert [count for _, count, _ in await packs(h, ada)] == [29, 1]
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_seq_does_not_go_back_when_tombstones_go_while_a_rewrite_waits_for_the_file(tmp_path):
+    async def scenario(h, ada):
+        await send(ada, "facts", *((row, None) for row in rows(3)))
+        async with h.parts.users.open(ada.id) as store:
+            rewriting = asyncio.create_task(h.parts.users.rewrite(ada.id))
+            await asyncio.sleep(0.3)
+            await store.write(lambda draft: cascade.kill(draft, "facts/f2"))
+            await store.write(lambda draft: draft.drop("facts/f2"))
+            given = store.seq
+        await rewriting
+        async with h.parts.users.open(ada.id) as store:
+            assert store.seq == given > 3
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_pages_are_the_same_after_the_file_is_opened_anew(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            made = rows(300)
+            for at in range(0, 300, 20):
+                await send(ada, "facts", *((row, None) for row in made[at : at + 20]))
+            for number in range(0, 300, 3):
+                await send(ada, "facts", ({**made[number], "value": "new"}, made[number]))
+            for number in range(0, 300, 7):
+                await send(ada, "facts", ({**made[number], "_deleted": True}, None))
+            before = await ada.pull("facts")
+        async with house(tmp_path) as h:
+            ada.client._transport.app = h.app
+            assert await ada.pull("facts") == before
+            assert len(before) == 300
+
+    run(scenario)
+
+
+@contextmanager
+def held_up(h):
+    """No statement is carried out before the block is left; then those of a person one after the other."""
+    gate = threading.Event()
+    threads = asyncio.gather(*(h.parts.instance.run(lambda _: gate.wait()) for _ in range(8)))
+    try:
+        yield
+    finally:
+        gate.set()
+        threads.add_done_callback(lambda _: None)
+
+
+async def with_stale_rows(person):
+    """Two packs of four rows each; in the first, one row is stale."""
+    made = [fact(f"f{number}", value=f"value {number}") for number in range(8)]
+    for at in (0, 4):
+        await send(person, "facts", *((row, None) for row in made[at : at + 4]))
+    await send(person, "facts", ({**made[0], "value": "new"}, made[0]))
+    return made
+
+
+async def in_line(h, *works):
+    """Tasks that each wait for the engine, or for its writer, in this order."""
+    tasks = []
+    for work in works:
+        tasks.append(asyncio.ensure_future(work))
+        for _ in range(100):  # turns of the loop; none of them waits for anything but the engine
+            await asyncio.sleep(0)
+    assert h.parts.instance._threads.waiting() > 0
+    return tasks
+
+
+def test_a_page_asked_for_before_its_rows_die_shows_them_dead(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
+                tasks = await in_line(h, send(ada, "facts", *deaths), store.page("facts", 0, 100))
+            _, page = await asyncio.gather(*tasks)
+            rows = {row["id"]: row for row in (json.loads(body) for _, body in page)}
+            assert {i for i, row in rows.items() if row["_deleted"]} == {"f1", "f2", "f3"} and len(rows) == 8
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_bodies_asked_for_before_they_are_edited_come_as_they_are_now(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                edits = [({**row, "value": "newer"}, row) for row in made[1:4]]
+                tasks = await in_line(h, send(ada, "facts", *edits), store.bodies(["facts/f1", "facts/f5"]))
+            _, bodies = await asyncio.gather(*tasks)
+            assert b"newer" in bodies["facts/f1"] and b"value 5" in bodies["facts/f5"]
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_a_pack_that_goes_while_its_tidying_waits_costs_nobody_anything(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                deaths = [({**row, "_deleted": True}, None) for row in made[1:4]]
+                tasks = await in_line(h, send(ada, "facts", *deaths), store.tidy())
+            answer, _ = await asyncio.gather(*tasks)
+            assert answer == []
+        assert [count for _, count, _ in await packs(h, ada)] == [4, 1, 3]
+        assert len(await ada.pull("facts")) == 8
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def edit(person, row):
+    return send(person, "facts", ({**row, "value": "newer"}, row))
+
+
+def test_two_tidyings_at_once_both_come_to_an_end_also_while_a_row_is_edited(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                tasks = await in_line(h, store.tidy(), store.tidy(), edit(ada, made[1]))
+            async with asyncio.timeout(60):
+                await asyncio.gather(*tasks)
+        assert len(await ada.pull("facts")) == 8
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_a_tidying_leaves_to_the_next_what_was_tidy_when_it_began(tmp_path):
+    async def scenario(h, ada):
+        made = await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            with held_up(h):
+                tasks = await in_line(h, edit(ada, made[1]), store.tidy(), edit(ada, made[5]))
+            await asyncio.gather(*tasks)
+        assert [count for _, count, _ in await packs(h, ada)] == [2, 4, 1, 1, 1]
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)
+
+
+def test_rows_that_are_not_where_memory_says_end_a_read_with_an_error_and_not_in_a_loop(tmp_path):
+    async def scenario(h, ada):
+        await with_stale_rows(ada)
+        async with h.parts.users.open(ada.id) as store:
+            await h.parts.instance.run(lambda c: c.execute(f"DELETE FROM {store.alias}.main.packs"))
+        answer = await ada.call("GET", "/v1/sync/facts/0/pull?limit=100")
+        assert answer.status_code == 500 and "doctor" in answer.text
+
+    in_a_house(tmp_path, scenario, erase_delay_s=60)

@@ -1,0 +1,282 @@
+"""Documents through the API: upload, borrow, find, refuse. Invariants 1, 3 and 4."""
+
+import asyncio
+
+from property.rows import OLD, dead, document, fact, session
+from server.in_process_server import MODELS, house, refused, run
+
+LEASE = "The lease ends on the thirty-first of March.\n\nThe tenant gives notice three months before the end."
+
+
+def test_the_same_bytes_twice_are_one_document_borrowed_by_both_sessions(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            first = (await ada.upload("lease.txt", LEASE, "s1")).json()
+            second = (await ada.upload("copy of lease.txt", LEASE, "s2")).json()
+            assert (first["existing"], second["existing"]) == (False, True)
+            assert second["document"]["id"] == first["document"]["id"]
+            assert second["document"]["activeSessions"] == ["s1", "s2"]
+            assert second["document"]["accessCount"] == 0, "borrowed, and not used yet"
+            listed = (await ada.call("GET", "/v1/documents")).json()
+            assert (listed["count"], listed["limit"], listed["warnFrom"]) == (1, 100, 90)
+
+    run(scenario)
+
+
+def test_the_address_of_one_document_without_its_id_does_not_delete_all(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.upload("lease.txt", LEASE)
+            refused(await ada.call("DELETE", "/v1/documents/"), 400, "BAD_REQUEST")
+            assert (await ada.call("GET", "/v1/documents")).json()["count"] == 1
+            assert (await ada.call("DELETE", "/v1/documents")).json()["deleted"] == 1
+
+    run(scenario)
+
+
+def test_a_session_finds_only_what_it_has_borrowed(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            document = (await ada.upload("lease.txt", LEASE, "s1")).json()["document"]
+            assert (await ada.search("tenant notice", "s1"))["results"][0]["documentId"] == document["id"]
+            assert (await ada.search("tenant notice", "s2"))["results"] == []
+            await ada.call("PUT", f"/v1/documents/{document['id']}/sessions/s2")
+            assert (await ada.search("tenant notice", "s2"))["results"]
+            # returned by the session it came from: origin never opens the door
+            await ada.call("DELETE", f"/v1/documents/{document['id']}/sessions/s1")
+            found = await ada.search("tenant notice", "s1")
+            assert found["results"] == [] and found["scope"]["documentIds"] == []
+
+    run(scenario)
+
+
+def test_what_was_pushed_is_found_at_once(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            document = (await ada.upload("a.txt", LEASE)).json()["document"]
+            await ada.search("lease")
+            block = (await ada.pull("vectorEmbeddings"))[0]
+            changed = {**block, "chunks": [{**block["chunks"][0], "text": "a zebra crossed the road"}]}
+            assert await ada.push("vectorEmbeddings", changed, assumed=block) == []
+            found = await ada.search("zebra")
+            assert found["scope"]["complete"] and "zebra" in found["results"][0]["text"]
+            assert (await ada.search("tenant"))["results"] == []
+            assert document["id"] == found["results"][0]["documentId"]
+
+    run(scenario)
+
+
+def test_borrowing_is_no_use_and_unknown_ids_are_not_found(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            document = (await ada.upload("lease.txt", LEASE, None)).json()["document"]
+            path = f"/v1/documents/{document['id']}/sessions/s9"
+            for _ in range(2):
+                row = (await ada.call("PUT", path)).json()
+                assert (row["activeSessions"], row["accessCount"]) == (["s9"], 0)
+                assert row["lastAccessedAt"] == document["lastAccessedAt"]
+            foreign = await bob.call("PUT", path)
+            unknown = await bob.call("PUT", "/v1/documents/nope/sessions/s9")
+            assert foreign.status_code == 404 and foreign.json() == unknown.json()
+
+    run(scenario)
+
+
+def test_lookup_finds_a_named_document_of_the_pool(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.upload("Léase Agreement.txt", LEASE, "s1")
+            await ada.upload("roses.txt", "Roses are red.", "s1")
+
+            async def named(message, asking="s2"):
+                answer = await ada.call(
+                    "GET", "/v1/documents/lookup", params={"name": message, "sessionId": asking}
+                )
+                return [d["filename"] for d in answer.json()["matches"]]
+
+            assert await named("what does the LEASE agreement say?") == ["Léase Agreement.txt"]
+            assert await named("lease agreement.txt") == ["Léase Agreement.txt"]
+            assert await named("what about tulips?") == []
+            assert await named("lease agreement", asking="s1") == []  # it is active there already
+
+    run(scenario)
+
+
+def test_the_101st_document_is_refused_in_words(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(99))) == []
+            assert (await ada.upload("the 100th.txt", "One that there is room for.")).status_code == 201
+            answer = await ada.upload("lease.txt", LEASE)
+            refused(answer, 409, "DOCUMENT_LIMIT")
+            assert "lease.txt was not stored" in answer.json()["detail"]
+            suggested = (await ada.call("GET", "/v1/documents/suggestions?limit=3")).json()
+            assert suggested["warn"] and len(suggested["suggestions"]) == 3
+
+    run(scenario)
+
+
+def test_account_is_warned_from_90_documents(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("documents", *(document(ada.id, f"d{n}") for n in range(89))) == []
+            assert not (await ada.call("GET", "/v1/documents/suggestions")).json()["warn"]
+            assert await ada.push("documents", document(ada.id, "d89")) == []
+            assert (await ada.call("GET", "/v1/documents/suggestions")).json()["warn"]
+
+    run(scenario)
+
+
+def test_a_refused_file_is_named_short_and_without_what_turns_the_sentence_round(tmp_path):
+    name = f"\u202einvoice{'x' * 3000}\u2067fdp.exe"
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person("FREE"), await h.person()
+            answers = [await ada.upload(name, "word " * 500_000)]
+            assert await bob.push("documents", *(document(bob.id, f"d{n}") for n in range(100))) == []
+            answers.append(await bob.upload(name, LEASE))
+            h.parts.places.of_one = 0
+            answers.append(await bob.upload(name, LEASE))
+            for answer, code in zip(answers, ("TOO_LARGE", "DOCUMENT_LIMIT", "BUSY"), strict=True):
+                said = answer.json()["detail"]
+                assert answer.json()["code"] == code and "fdp.exe " in said
+                assert len(said) < 250 and said.isprintable(), said
+
+    run(scenario)
+
+
+def test_a_file_too_large_for_the_tier_is_refused(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person("FREE")
+            answer = await ada.upload("big.txt", "word " * 500_000)
+            refused(answer, 413, "TOO_LARGE")
+            assert (await ada.call("GET", "/v1/documents")).json()["count"] == 0
+
+    run(scenario)
+
+
+def test_a_free_account_syncs_but_does_not_search(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person("FREE")
+            await ada.upload("lease.txt", LEASE)
+            answer = await ada.call("POST", "/v1/search", json={"query": "lease", "sessionId": "s1"})
+            refused(answer, 403, "TIER")
+            assert len(await ada.live("documents")) == 1
+
+    run(scenario)
+
+
+def test_a_deleted_document_is_gone_and_its_facts_are_marked(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("sessions", session("s1"))
+            document = (await ada.upload("lease.txt", LEASE)).json()["document"]
+            assert await ada.push("facts", fact("f1", sourceDocumentId=document["id"])) == []
+            assert (await ada.call("DELETE", f"/v1/documents/{document['id']}")).json() == {"deleted": 1}
+            assert (await ada.search("tenant"))["results"] == []
+            assert await ada.live("documents") == {} and await ada.live("vectorEmbeddings") == {}
+            kept = (await ada.live("facts"))["f1"]
+            assert kept["sourceRemoved"] is True and kept["value"] == "Ada" and kept["updatedAt"] == OLD
+            assert (await ada.call("DELETE", f"/v1/documents/{document['id']}")).status_code == 404
+
+    run(scenario)
+
+
+def test_a_deleted_session_leaves_the_documents(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("sessions", session("s1"))
+            document = (await ada.upload("lease.txt", LEASE)).json()["document"]
+            assert (await ada.call("DELETE", "/v1/sessions/s1")).status_code == 200
+            row = (await ada.live("documents"))[document["id"]]
+            assert row["activeSessions"] == [] and row["originSessionId"] == "s1"
+            assert (await ada.upload("b.txt", "More text.", "s1")).status_code == 404
+
+    run(scenario)
+
+
+def test_the_delete_of_an_unknown_session_heals_and_kills_no_document(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            document = (await ada.upload("lease.txt", LEASE, "s7")).json()["document"]
+            assert await ada.push("sessions", dead(session("s7"))) == []
+            assert (await ada.live("documents"))[document["id"]]["activeSessions"] == []
+
+    run(scenario)
+
+
+def test_vectors_come_in_the_background_and_flow_out(tmp_path):
+    async def scenario():
+        async with house(tmp_path, model=MODELS) as h:
+            ada = await h.person()
+            await ada.upload("pets.txt", "The dog barks at night.\n\n" + LEASE)
+            await h.settle(ada)
+            block = (await ada.pull("vectorEmbeddings"))[-1]
+            embedder = await h.parts.inference.get()
+            assert embedder is not None, "the test model is missing: make test prepares it"
+            assert (block["model"], block["dims"]) == (embedder.model, 384) and block["embedding"]
+            assert next(iter((await ada.live("documents")).values()))["status"] == "ready"
+            found = await ada.search("which animal makes noise?", mode="meaning")
+            assert "dog" in found["results"][0]["text"] and found["scope"]["mode"] == "meaning"
+
+    run(scenario)
+
+
+def test_without_a_model_words_are_searched_and_that_is_said(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.upload("lease.txt", LEASE)
+            found = await ada.search("tenant", mode="meaning")
+            assert found["scope"]["mode"] == "words" and found["results"]
+            await h.settle(ada)
+            assert next(iter((await ada.live("documents")).values()))["status"] == "ready"
+
+    run(scenario)
+
+
+def test_the_index_is_rebuilt_when_its_folder_is_gone(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.upload("lease.txt", LEASE)
+            await h.settle(ada)
+        for folder in tmp_path.glob("users/*/*/vectors"):
+            for path in sorted(folder.rglob("*"), reverse=True):
+                path.unlink() if path.is_file() else path.rmdir()
+            folder.rmdir()
+        async with house(tmp_path) as h:
+            token_owner = next(iter(h.parts.accounts.accounts))
+            found = await h.parts.searcher.search(
+                token_owner, h.parts.settings.tiers["JIGGA"], "tenant", "s1", 5, "words"
+            )
+            assert found.results and found.scope.complete
+
+    run(scenario)
+
+
+def test_two_uploads_of_the_same_bytes_at_once_make_one_document(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await asyncio.gather(*(ada.upload(f"{n}.txt", LEASE, f"s{n}") for n in range(4)))
+            rows = await ada.live("documents")
+            assert len(rows) == 1
+            (row,) = rows.values()
+            assert sorted(row["activeSessions"]) == ["s0", "s1", "s2", "s3"] and row["accessCount"] == 0
+
+    run(scenario)

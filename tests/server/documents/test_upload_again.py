@@ -1,0 +1,159 @@
+"""The same file once more: when not all of its text is here, and after an answer that was lost."""
+
+import hashlib
+
+from property.rows import block, document, fact, session
+from server.in_process_server import house, refused, run
+
+TEXT = "The landlord repairs the roof."
+
+
+def announced(person, **more):
+    """The row of a document whose text its device has not sent."""
+    file_hash = hashlib.sha256(TEXT.encode()).hexdigest()
+    given = {"status": "pending", "chunkCount": 3, "contentHash": file_hash, "activeSessions": ["s2"], **more}
+    return document(person.id, "d", **given)
+
+
+def texts(blocks):
+    return {row_id: [chunk["text"] for chunk in row["chunks"]] for row_id, row in blocks.items()}
+
+
+def test_a_failed_document_is_made_whole_by_its_file(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            stored = (await ada.upload("roof.txt", TEXT)).json()["document"]
+            await h.settle(ada)
+            stored = (await ada.live("documents"))[stored["id"]]
+            failed = {**stored, "status": "failed", "statusDetail": "A part is missing."}
+            assert await ada.push("documents", failed, assumed=stored) == []
+            answer = (await ada.upload("roof.txt", TEXT, "s2")).json()
+            await h.settle(ada)
+            assert (answer["existing"], answer["document"]["id"]) == (False, stored["id"])
+            (row,) = (await ada.live("documents")).values()
+            assert row["status"] == "ready" and "statusDetail" not in row
+            assert row["activeSessions"] == ["s1", "s2"] and row["createdAt"] == stored["createdAt"]
+
+    run(scenario)
+
+
+def test_a_document_whose_text_never_came_gets_it_from_its_file(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("sessions", session("s1"), session("s2"))
+            assert await ada.push("documents", announced(ada)) == []
+            old = [block("d", n, text=f"left over {n}", embedding=None, dims=0) for n in (0, 1)]
+            assert await ada.push("vectorEmbeddings", *old) == []
+            assert await ada.push("facts", fact("f1", sourceDocumentId="d")) == []
+            assert (await ada.upload("other name.txt", TEXT)).json()["existing"] is False
+            await h.settle(ada)
+            (row,) = (await ada.live("documents")).values()
+            assert (row["id"], row["status"], row["chunkCount"]) == ("d", "ready", 1)
+            assert (row["filename"], row["activeSessions"]) == ("d.txt", ["s2", "s1"])
+            assert texts(await ada.live("vectorEmbeddings")) == {"d.0": [TEXT]}
+            assert (await ada.live("facts"))["f1"]["sourceRemoved"] is False
+            for asking in ("s1", "s2"):
+                assert (await ada.search("landlord", asking))["results"][0]["documentId"] == "d"
+            assert (await ada.upload("roof.txt", TEXT)).json()["existing"] is True
+
+    run(scenario)
+
+
+def test_the_hundredth_document_can_be_made_whole(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            others = [document(ada.id, f"o{n}") for n in range(99)]
+            assert await ada.push("documents", announced(ada), *others) == []
+            assert (await ada.upload("roof.txt", TEXT)).status_code == 201
+            refused(await ada.upload("new.txt", "A new text."), 409, "DOCUMENT_LIMIT")
+
+    run(scenario)
+
+
+def test_what_does_not_fit_leaves_the_document_as_it_was(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("documents", announced(ada)) == []
+            old = block("d", 7, text="left over", embedding=None, dims=0)
+            assert await ada.push("vectorEmbeddings", old) == []
+            full = h.parts.settings.tiers["JIGGA"].__replace__(storage_bytes=500)
+            monkeypatch.setitem(h.parts.settings.tiers, "JIGGA", full)
+            refused(await ada.upload("roof.txt", TEXT), 409, "STORAGE_LIMIT")
+            assert (await ada.live("documents"))["d"] == announced(ada)
+            assert await ada.live("vectorEmbeddings") == {"d.7": old}
+
+    run(scenario)
+
+
+async def send(person, document_id, text=TEXT, session_id="s1"):
+    """An upload whose client chose the document's id."""
+    form = {"sessionId": session_id, "id": document_id}
+    return await person.call("POST", "/v1/documents", files={"file": ("roof.txt", text.encode())}, data=form)
+
+
+def test_a_file_sent_again_under_its_id_is_one_document(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            first = await send(ada, "chosen")
+            again = await send(ada, "chosen")
+            assert (first.json()["existing"], again.json()["existing"]) == (False, True)
+            assert first.json()["document"]["id"] == again.json()["document"]["id"] == "chosen"
+            assert list(await ada.live("documents")) == ["chosen"]
+
+    run(scenario)
+
+
+def test_a_file_that_its_device_has_read_meanwhile_keeps_the_id(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("documents", announced(ada)) == []
+            answer = await send(ada, "d", session_id="s2")
+            assert (answer.json()["existing"], answer.json()["document"]["id"]) == (False, "d")
+            assert texts(await ada.live("vectorEmbeddings")) == {"d.0": [TEXT]}
+
+    run(scenario)
+
+
+def test_a_file_that_is_here_under_another_id_is_lent(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "chosen")
+            other = (await send(ada, "other", session_id="s2")).json()
+            assert (other["existing"], other["document"]["id"]) == (True, "chosen")
+            assert other["document"]["activeSessions"] == ["s1", "s2"]
+
+    run(scenario)
+
+
+def test_an_id_is_not_given_twice(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "chosen")
+            refused(await send(ada, "chosen", "Another text."), 409, "CONFLICT")
+            assert texts(await ada.live("vectorEmbeddings")) == {"chosen.0": [TEXT]}
+            await ada.call("DELETE", "/v1/documents/chosen")
+            refused(await send(ada, "chosen"), 409, "GONE")
+            assert await ada.live("documents") == {}
+
+    run(scenario)
+
+
+def test_an_id_that_is_none_is_refused(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for wrong in ("a b", "../up", "x" * 91):
+                refused(await send(ada, wrong), 400, "BAD_REQUEST")
+            file = {"file": ("a.txt", b"a"), "id": ("b.txt", b"b")}
+            refused(await ada.call("POST", "/v1/documents", files=file), 400, "BAD_REQUEST")
+            assert await ada.live("documents") == {}
+
+    run(scenario)

@@ -1,0 +1,104 @@
+"""How many uploads may be under way, and that one user's do not keep another's out."""
+
+import asyncio
+
+import pytest
+
+from server.in_process_server import house, refused, run
+from unit.engines.files import hostile_files
+from unit.engines.files.file_reader import readers
+from vademecum.engines.files.subprocess_runner import CORES
+from vademecum.errors import Busy
+from vademecum.services.documents.upload import SentFile, upload
+from vademecum.services.runtime.concurrency_limits import UploadPlaces
+from wait_until import soon
+
+
+async def reading(count):
+    await soon(lambda: len(readers()) >= count)
+
+
+async def give_up(*tasks):
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def slow(person, number):
+    """An upload of a file that takes a minute to read."""
+    return asyncio.create_task(person.upload(f"{number}.docx", hostile_files.slow() + bytes(number)))
+
+
+def test_who_has_many_uploads_under_way_is_told_to_wait_and_nothing_is_stored(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            tasks = [slow(ada, n) for n in range(h.parts.places.of_one)]
+            await reading(1)
+            answer = await ada.upload("notes.txt", "One more.")
+            said = refused(answer, 503, "BUSY")["detail"]
+            assert "notes.txt was not stored" in said and "Try again" in said
+            assert int(answer.headers["Retry-After"]) > 0
+            assert (await bob.upload("notes.txt", "Another user's.")).status_code == 201
+            await give_up(*tasks)
+            assert (await ada.upload("notes.txt", "One more.")).status_code == 201
+            assert len(await ada.live("documents")) == 1
+
+    run(scenario)
+
+
+def test_the_uploads_of_all_users_together_are_bounded(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            h.parts.places.in_all = 2
+            people = [await h.person() for _ in range(3)]
+            tasks = [slow(person, 0) for person in people[:2]]
+            await reading(1)
+            answer = await people[2].upload("notes.txt", "A third user's.")
+            assert "as many files as it can" in refused(answer, 503, "BUSY")["detail"]
+            await give_up(*tasks)
+            assert (await people[2].upload("notes.txt", "A third user's.")).status_code == 201
+
+    run(scenario)
+
+
+def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
+    async def never():
+        raise AssertionError("it was read")
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            h.parts.places = UploadPlaces(of_one=0)
+            with pytest.raises(Busy):
+                await upload(h.parts, h.parts.accounts.accounts[ada.id], SentFile("a.txt", never))
+
+    run(scenario)
+
+
+def test_slow_files_of_other_users_do_not_block_uploads(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            bob = await h.person()
+            tasks = [slow(await h.person(), 0) for _ in range(CORES)]
+            await reading(CORES)
+            async with asyncio.timeout(20):  # each of the slow ones takes a minute
+                assert (await bob.upload("notes.txt", "A short one.")).status_code == 201
+            assert not any(task.done() for task in tasks)
+            await give_up(*tasks)
+
+    run(scenario)
+
+
+def test_the_slow_files_of_one_user_leave_a_core_to_the_others(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            tasks = [slow(ada, n) for n in range(h.parts.places.of_one)]
+            await reading(1)
+            async with asyncio.timeout(20):  # each of the slow ones takes a minute
+                assert (await bob.upload("notes.txt", "A short one.")).status_code == 201
+            assert not any(task.done() for task in tasks)
+            await give_up(*tasks)
+
+    run(scenario)

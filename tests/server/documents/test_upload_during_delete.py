@@ -1,0 +1,49 @@
+"""What becomes of a file that is being read when its session is deleted, or everything forgotten."""
+
+from property.rows import session
+from server.in_process_server import house, run
+from vademecum.services.documents import upload
+
+TEXT = "The landlord repairs the roof."
+
+
+def while_it_is_read(monkeypatch, happens):
+    parse = upload.parse
+
+    async def parsed(*file):
+        await happens()
+        return await parse(*file)
+
+    monkeypatch.setattr(upload, "parse", parsed)
+
+
+def test_the_document_stays_when_its_session_is_deleted(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("sessions", session("s1"))
+            while_it_is_read(monkeypatch, lambda: ada.call("DELETE", "/v1/sessions/s1"))
+            answer = await ada.upload("roof.txt", TEXT)
+            assert answer.status_code == 201, answer.text
+            (row,) = (await ada.live("documents")).values()
+            assert (row["activeSessions"], row["accessCount"]) == ([], 0), "in the pool, for the next session"
+
+    run(scenario)
+
+
+def test_nothing_is_stored_when_everything_is_forgotten(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            everything = {"confirm": "forget everything"}
+            while_it_is_read(monkeypatch, lambda: ada.call("POST", "/v1/forget", json=everything))
+            answer = await ada.upload("roof.txt", TEXT, None)
+            assert (answer.status_code, answer.json()["code"]) == (409, "GONE"), answer.text
+            assert "Nothing of it was stored" in answer.json()["detail"]
+            assert await ada.live("documents") == {}
+            monkeypatch.undo()
+            assert (await ada.upload("roof.txt", TEXT, None)).status_code == 201, (
+                "who sends it again means it"
+            )
+
+    run(scenario)

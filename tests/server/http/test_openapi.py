@@ -1,0 +1,244 @@
+"""The document of the API is true and of use: it teaches, leads nowhere wrong, and what it bounds is bounded."""
+
+import re
+
+import jsonschema_rs
+import pytest
+
+from property.rows import fact
+from server.http.openapi_document import Told, told_by
+from server.in_process_server import house, run
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.errors import UnreadableFile, VademecumError
+from vademecum.http.openapi.schema import MEANINGS
+from vademecum.http.problem_details import CODES
+from vademecum.model.schema.collections import COLLECTIONS
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    found = []
+
+    async def scenario():
+        async with house(tmp_path_factory.mktemp("house")) as h:
+            found.append((await told_by(h, await h.person())).document)
+
+    run(scenario)
+    return found[0]
+
+
+def every(node):
+    """All objects of a document."""
+    if isinstance(node, dict):
+        yield node
+    children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    for child in children:
+        yield from every(child)
+
+
+def test_every_operation_has_a_name_a_tag_and_words_that_teach(document):
+    tags = {tag["name"] for tag in document["tags"]}
+    for operation in Told(document).operations.values():
+        assert re.fullmatch("[a-z]+([A-Z][a-z]+)*", operation["operationId"])
+        assert len(operation["tags"]) == 1 and set(operation["tags"]) <= tags, operation["operationId"]
+        assert 8 < len(operation["summary"]) < 60, operation["operationId"]
+        assert len(operation["description"]) > 40, operation["operationId"]
+        for parameter in operation.get("parameters", []):
+            told = parameter.get("description") or parameter["name"].endswith("Id")
+            assert told, (operation["operationId"], parameter["name"])
+
+
+def test_every_field_and_parameter_is_camel_case(document):
+    names = {name for node in every(document["components"]["schemas"]) for name in node.get("properties", ())}
+    operations = Told(document).operations.values()
+    names |= {parameter["name"] for o in operations for parameter in o.get("parameters", [])}
+    assert {"signedIn", "newDocumentState", "documentId"} <= names
+    assert [n for n in names if not re.fullmatch("[a-z][a-zA-Z0-9]*", n)] == ["_deleted"]
+
+
+def test_every_reference_of_the_document_leads_somewhere(document):
+    references = {node["$ref"] for node in every(document) if "$ref" in node}
+    known = {f"#/components/schemas/{name}" for name in document["components"]["schemas"]}
+    assert references == known, "nor is there one to which nothing leads"
+    rows = {f"#/components/schemas/{c.struct.__name__}Doc" for c in COLLECTIONS if c.synced}
+    assert rows <= references
+
+
+def test_a_refusal_is_a_problem_with_a_code_of_the_table(document):
+    for operation in Told(document).operations.values():
+        for status, answer in operation["responses"].items():
+            if status >= "400" and (operation["operationId"], status) != ("getReadiness", "503"):
+                schema = {"$ref": "#/components/schemas/Problem"}
+                assert answer["content"] == {"application/problem+json": {"schema": schema}}
+    search = Told(document).operations["search"]["responses"]
+    assert search["403"]["description"] == "`TIER`, `FORBIDDEN`", "its own codes and those of every route"
+    assert search["429"]["headers"].keys() == {"Retry-After"}
+    assert set(CODES.values()) | {kind.code for kind in kinds(VademecumError)} <= MEANINGS.keys()
+    for code in MEANINGS:
+        assert f"`{code}`" in document["info"]["description"]
+
+
+def kinds(kind):
+    """Every refusal of the program that can leave by HTTP: `UNREADABLE` always comes with the code of its reason."""
+    for child in kind.__subclasses__():
+        if child is not UnreadableFile and not issubclass(child, ModelError):
+            yield child
+            yield from kinds(child)
+
+
+def test_an_operation_without_security_is_one_that_asks_for_no_credential(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            anyone = await h.person()
+            told = await told_by(h, anyone)
+            assert told.document["security"] == [{"token": []}, {"cookie": []}]
+            assert set(told.document["components"]["securitySchemes"]) == {"token", "cookie"}
+            del anyone.client.headers["Authorization"]
+            for operation in told.operations.values():
+                path = operation["path"].replace("{version}", "0")
+                answer = await anyone.call(operation["method"].upper(), path)
+                assert (operation.get("security") == []) == (answer.status_code != 401), operation["path"]
+
+    run(scenario)
+
+
+def test_what_every_push_and_upload_needs_is_described(document):
+    told = Told(document)
+    push = told.operations["push"]["requestBody"]
+    assert push["required"]
+    schema = push["content"]["application/json"]["schema"]
+    told.fits(schema, [{"newDocumentState": fact("f1"), "assumedMasterState": fact("f1")}])
+    for wrong in ({}, [{}], [{"newDocumentState": {"id": "f1"}}]):
+        with pytest.raises(jsonschema_rs.ValidationError):
+            told.fits(schema, wrong)
+    assert list(told.operations["uploadDocument"]["requestBody"]["content"]) == ["multipart/form-data"]
+    assert list(told.operations["export"]["responses"]["200"]["content"]) == ["application/zip"]
+
+
+def test_every_bound_of_what_is_asked_is_stated_and_held_to(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            told = await told_by(h, ada)
+            bounded = set()
+            for name, operation in told.operations.items():
+                for wrong in _wrong(told, operation):
+                    await _hold(told, ada, name, wrong)
+                    bounded.add(name)
+            lists = {
+                "pull",
+                "listSessions",
+                "listObservations",
+                "listEntities",
+                "listJobs",
+                "suggestDeletions",
+            }
+            searches = {
+                "search",
+                "searchEpisodes",
+                "searchMemories",
+                "searchObservations",
+                "makeContext",
+                "answer",
+            }
+            assert lists | searches | {"getTimeline", "briefAgent"} <= bounded
+
+    run(scenario)
+
+
+async def _hold(told, ada, name, wrong):
+    """`wrong`: what is asked, and what is said to it."""
+    asked, said = wrong
+    place = {"name": "facts", "version": 0, "type": "place"}
+    place |= {
+        one["name"]: "x" for one in told.operations[name].get("parameters", []) if one["name"] not in place
+    }
+    answer = await told.call(ada, name, 400, path=place, **asked)
+    assert answer.json()["detail"] == said, name
+
+
+def _wrong(told, operation):
+    """Of each number in the address one too small and one too large; of the body's bounded fields the same."""
+    query = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "query"}
+    needed = {name: "x" for name, one in query.items() if one["required"]}
+    for name, one in query.items():
+        if name == "q" or (one["schema"].get("type") == "integer" and name != "lwt"):
+            for value, said in _outside(one["schema"]):
+                yield {"params": needed | {name: value}}, f"{_called(name)} {said}."
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    schema = told.document["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], {})
+    for name in {"query", "limit"} & schema.get("properties", {}).keys():
+        for value, said in _outside(schema["properties"][name]):
+            yield {"json": dict.fromkeys(schema["required"], "x") | {name: value}}, f"{_called(name)} {said}."
+
+
+def _called(name):
+    return "The question" if name in ("q", "query") else f"`{name}`"
+
+
+def _outside(schema):
+    if schema["type"] == "string":
+        yield "x" * (schema["maxLength"] + 1), f"is longer than {schema['maxLength']:,} characters"
+    else:
+        low, high = int(schema["minimum"]), int(schema["maximum"])
+        yield low - 1, f"must be at least {low:,}"
+        yield high + 1, f"must be at most {high:,}"
+
+
+def test_agents_must_name_the_project_and_the_document_says_so(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            told = await told_by(h, ada)
+            for name in ("listObservations", "listAgentProjects", "listAgentSessions", "briefAgent", "getTimeline",
+                         "pinObservation", "deleteObservation"):  # fmt: skip
+                (project,) = (one for one in told.operations[name]["parameters"] if one["name"] == "project")
+                assert project["required"] and project["schema"]["type"] == "string", name
+                request = {"path": {"observationId": "x"}, "json": {"pinned": True}}
+                answer = await told.call(ada, name, 400, **request)
+                assert answer.json()["detail"].startswith("Name the project"), name
+            for name, body in {"readObservations": {"ids": []}, "searchObservations": {"query": "x"}}.items():
+                answer = await told.call(ada, name, 400, json=body)
+                assert answer.json()["detail"] == "The body lacks `project`."
+                ref = told.operations[name]["requestBody"]["content"]["application/json"]["schema"]
+                told.fits(ref, body | {"project": None})
+                with pytest.raises(jsonschema_rs.ValidationError):
+                    told.fits(ref, body)
+                await told.call(ada, name, json=body | {"project": None})
+
+    run(scenario)
+
+
+def test_a_relationship_is_taken_apart_by_a_body_or_by_the_address(document):
+    operation = Told(document).operations["disconnectEntities"]
+    assert operation["requestBody"]["required"] is False
+    Told(document).fits(
+        operation["requestBody"]["content"]["application/json"]["schema"],
+        {"fromId": "a", "toId": "b", "label": "knows"},
+    )
+    assert {"fromId", "toId", "label"} <= {one["name"] for one in operation["parameters"]}
+
+
+def test_no_answer_is_an_object_of_which_nothing_is_said(document):
+    assert {"type": "object", "additionalProperties": {}} not in list(every(document))
+
+
+def test_every_schema_of_the_document_can_be_validated_with(document):
+    components = document["components"]
+    for name in components["schemas"]:
+        jsonschema_rs.validator_for({"$ref": f"#/components/schemas/{name}", "components": components})
+
+
+def test_a_page_and_an_event_may_say_when_everything_was_forgotten(document):
+    for name in ("Page", "StreamEvent"):
+        schema = document["components"]["schemas"][name]
+        assert schema["properties"]["forgottenAt"]["type"] == "string"
+        assert "forgottenAt" not in schema["required"]
+
+
+def test_an_event_of_an_agent_is_no_event_of_a_stream(document):
+    schemas = document["components"]["schemas"]
+    (items,) = (at["$ref"] for at in every(schemas["Events"]["properties"]["events"]) if "$ref" in at)
+    event = schemas[items.rpartition("/")[2]]
+    assert {"v", "id", "at", "kind"} <= set(event["required"]) and "documents" not in event["properties"]
+    assert "documents" in schemas["StreamEvent"]["properties"]

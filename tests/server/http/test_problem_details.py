@@ -1,0 +1,107 @@
+"""What a refusal says: what is wrong with this very request, and what would do."""
+
+import pytest
+
+from property.rows import session
+from property.sync_wire import alone
+from server.in_process_server import browser, house, refused, run, with_token
+
+
+def test_a_token_that_is_no_good_is_called_that(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            said = refused(await with_token(h, "no-such-token").get("/v1/me"), 401, "SIGNED_OUT")["detail"]
+            assert said.startswith("This token is unknown or revoked.")
+            said = refused(await browser(h).get("/v1/me"), 401, "SIGNED_OUT")["detail"]
+            assert said.startswith("You are signed out here.")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sentence"),
+    [("POST", "/v1/forget", "forget everything"), ("DELETE", "/v1/me", "leave for good")],
+)
+def test_a_body_that_lacks_the_confirmation_is_told_what_to_send(tmp_path, method, path, sentence):
+    async def scenario(ada):
+        said = refused(await ada.call(method, path, json={}), 400, "BAD_REQUEST")["detail"]
+        assert f'send {{"confirm": "{sentence}"}}. Nothing was changed.' in said
+        said = refused(await ada.call(method, path), 400, "BAD_REQUEST")["detail"]
+        assert said == "The body is missing."
+
+    alone(tmp_path, scenario)
+
+
+def test_a_body_that_lacks_a_field_is_told_which(tmp_path):
+    async def scenario(ada):
+        answer = await ada.call("POST", "/v1/search", json={"query": "apples"})
+        assert refused(answer, 400, "BAD_REQUEST")["detail"] == "The body lacks `sessionId`."
+
+    alone(tmp_path, scenario)
+
+
+def test_a_field_of_a_body_that_does_not_fit_is_called_by_its_name(tmp_path):
+    async def scenario(ada):
+        answer = await ada.call("POST", "/v1/memories", json={"text": "Tea.", "sessionId": "a b"})
+        assert refused(answer, 400, "BAD_REQUEST")["detail"].startswith(
+            "`sessionId` must have 1 to 100 characters"
+        )
+
+    alone(tmp_path, scenario)
+
+
+def test_a_row_with_a_wrong_date_is_told_how_one_looks(tmp_path):
+    async def scenario(ada):
+        (row,) = await ada.push("sessions", session("s", createdAt="2026-11-21"))
+        assert row["syncError"]["message"] == "`createdAt` must look like 2026-11-21T15:09:02.059Z."
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("session", ["", "not an id", "s1\n", "a/b", "x" * 101])
+@pytest.mark.parametrize("path", ["/v1/search", "/v1/context"])
+def test_a_session_id_that_is_none_is_called_that(tmp_path, path, session):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            answer = await ada.call("POST", path, json={"query": "roof", "sessionId": session})
+            assert refused(answer, 400, "BAD_REQUEST")["detail"] == "`sessionId` is not an id."
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("name", ["__proto__", "."])
+def test_an_id_that_is_a_forbidden_name_is_told_the_rule(tmp_path, name):
+    async def scenario(ada):
+        (row,) = await ada.push("sessions", session(name))
+        assert "not be `.`, `..` or a name" in row["syncError"]["message"]
+        assert "`__proto__`" in row["syncError"]["message"]
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [[("file", (None, "text"))], [("file", ("a.txt", b"a")), ("file", ("b.txt", b"b"))]],
+    ids=["no filename", "two files"],
+)
+def test_an_upload_without_one_file_is_told_what_is_wanted(tmp_path, parts):
+    async def scenario(ada):
+        answer = await ada.call("POST", "/v1/documents", files=parts)
+        detail = refused(answer, 400, "BAD_REQUEST")["detail"]
+        assert (
+            detail == "`file` must be one file: one part of that name, with a filename. Nothing was changed."
+        )
+
+    alone(tmp_path, scenario)
+
+
+def test_memories_can_be_asked_for_without_a_query(tmp_path):
+    async def scenario(ada):
+        assert await ada.push("sessions", session("s")) == []
+        said = {"text": "Tea is at four.", "sessionId": "s"}
+        assert (await ada.call("POST", "/v1/memories", json=said)).status_code == 201
+        answer = await ada.call("POST", "/v1/memories/search", json={"sessionId": "s"})
+        assert [one["memory"]["text"] for one in answer.json()["results"]] == ["Tea is at four."]
+
+    alone(tmp_path, scenario)

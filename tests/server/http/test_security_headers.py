@@ -1,0 +1,92 @@
+"""Every answer, also a refusal, tells the browser to speak to nobody else and to run nothing but what comes from here."""
+
+import asyncio
+
+from server.accounts.account_clients import at_browser
+from server.in_process_server import browser, house, run
+
+PLACES = [
+    "/",
+    "/health",
+    "/v1/me",
+    "/nowhere",
+    "/schema",
+    "/schema/openapi.json",
+    "/schema/files/start.js",
+    "/v1/sign-in",
+]
+
+
+def directives(answer):
+    parts = (part.strip().partition(" ") for part in answer.headers["content-security-policy"].split(";"))
+    return {name: value for name, _, value in parts}
+
+
+def test_every_answer_says_what_a_page_may_do(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h, browser(h) as anyone:
+            for place in PLACES:
+                answer = await anyone.get(place)
+                policy = directives(answer)
+                assert policy["script-src"] == "'self' 'wasm-unsafe-eval'", place
+                assert policy["connect-src"] == policy["worker-src"] == policy["default-src"] == "'self'", (
+                    place
+                )
+                assert policy["object-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'", (
+                    place
+                )
+                assert answer.headers["cross-origin-opener-policy"] == "same-origin", place
+                assert answer.headers["cross-origin-embedder-policy"] == "require-corp", place
+                assert answer.headers["cross-origin-resource-policy"] == "same-origin", place
+                assert answer.headers["x-content-type-options"] == "nosniff", place
+                assert answer.headers["referrer-policy"] == "same-origin", place
+
+    run(scenario)
+
+
+def test_styles_inside_a_page_are_for_the_pages_that_have_some(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h, browser(h) as anyone:
+            for place in PLACES[1:]:  # the app's own page may have styles, whose elements its library makes
+                answer = await anyone.get(place)
+                inline = "<style" in answer.text
+                allowed = directives(answer).get("style-src", "")
+                assert allowed.startswith("'sha256-") == inline and "unsafe" not in allowed, place
+
+    run(scenario)
+
+
+def test_what_is_somebodys_is_kept_by_no_cache(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.upload("a.txt", "mine")
+            secret = await (await at_browser(h, ada)).call("POST", "/v1/tokens", json={})
+            assert (secret.status_code, secret.headers["cache-control"]) == (201, "no-store")
+            for method, place, body in (
+                ("GET", "/v1/me", None),
+                ("GET", "/v1/documents", None),
+                ("GET", "/v1/sync/documents/0/pull", None),
+                ("GET", "/v1/export", None),
+                ("POST", "/v1/search", {"query": "mine", "sessionId": "s1"}),
+                ("GET", "/v1/nowhere", None),
+            ):
+                answer = await ada.call(method, place, json=body)
+                assert answer.headers["cache-control"] == "no-store", place
+            stream = asyncio.create_task(ada.call("GET", "/v1/sync/stream"))
+            await h.streams(1)
+            h.parts.hub.close_user(ada.id)
+            assert (await stream).headers["cache-control"] == "no-store"
+
+    run(scenario)
+
+
+def test_files_that_are_the_same_for_all_may_be_kept(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h, browser(h) as anyone:
+            for place in ("/", "/schema/files/start.js"):
+                answer = await anyone.get(place)
+                kept = "no-cache" if answer.status_code == 200 else "no-store"  # it is not built
+                assert answer.headers["cache-control"] == kept, place
+
+    run(scenario)

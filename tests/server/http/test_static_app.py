@@ -1,0 +1,178 @@
+"""The built pages: packed when the browser takes that, kept for ever when their name is of their content."""
+
+import gzip
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from litestar import Litestar
+
+from server.in_process_server import browser, house, refused, run
+from vademecum.http.routes.operations.static_app import BUILT, TYPES, page_routes
+
+ROOT = Path(__file__).parents[3]
+
+
+def with_pages(tmp_path, scenario):
+    async def whole():
+        async with house(tmp_path) as h, browser(h) as anyone:
+            await scenario(anyone)
+
+    run(whole)
+
+
+def built(kind):
+    return next((BUILT / "assets").glob(kind))
+
+
+@pytest.mark.parametrize("kind", ["ort-*.wasm", "ort-*.mjs", "worker-*.js"])
+def test_an_asset_is_kept_for_ever_and_packed_for_those_who_take_that(tmp_path, kind):
+    async def scenario(anyone):
+        path = built(kind)
+        url = f"/assets/{path.name}"
+        packed = await anyone.get(url, headers={"Accept-Encoding": "gzip"})
+        plain = await anyone.get(url, headers={"Accept-Encoding": "identity"})
+        assert packed.content == plain.content == path.read_bytes(), "httpx unpacks"
+        assert packed.headers["content-encoding"] == "gzip" and "content-encoding" not in plain.headers
+        assert int(packed.headers["content-length"]) < int(plain.headers["content-length"]) / 2
+        assert packed.headers["etag"] != plain.headers["etag"] and packed.headers["vary"] == "Accept-Encoding"
+        for answer in (packed, plain):
+            assert "immutable" in answer.headers["cache-control"]
+            assert answer.headers["content-type"] == TYPES[path.suffix]
+
+    with_pages(tmp_path, scenario)
+
+
+def test_a_page_is_asked_for_each_time_and_sent_when_it_is_another(tmp_path):
+    async def scenario(anyone):
+        page = await anyone.get("/embedder.html")
+        assert (page.status_code, page.headers["cache-control"]) == (200, "no-cache")
+        again = await anyone.get("/embedder.html", headers={"If-None-Match": page.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert (await anyone.head("/embedder.html")).status_code == 200
+
+    with_pages(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("header", "known"),
+    [
+        ("*", True),
+        ("{tag}", True),
+        ("W/{tag}", True),
+        ('"a", W/"b,c" , W/{tag}', True),
+        ('"another"', False),
+        ("", False),
+    ],
+)
+def test_a_page_that_the_browser_has_is_not_sent_again(tmp_path, header, known):
+    async def scenario(anyone):
+        tag = (await anyone.get("/embedder.html")).headers["etag"]
+        answer = await anyone.get("/embedder.html", headers={"If-None-Match": header.format(tag=tag)})
+        assert answer.status_code == (304 if known else 200)
+
+    with_pages(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("header", "packed"),
+    [
+        ("gzip, deflate, br", True),
+        ("deflate;q=1.0, GZIP ; q=0.5", True),
+        ("*", True),
+        ("br, *;q=0.1", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, *", False),
+        ("*;q=0", False),
+        ("identity", False),
+        ("", False),
+        ("notgzip", False),
+    ],
+)
+def test_an_asset_is_packed_for_those_only_who_take_that(tmp_path, header, packed):
+    async def scenario(anyone):
+        url = f"/assets/{built('worker-*.js').name}"
+        answer = await anyone.head(url, headers={"Accept-Encoding": header})
+        assert answer.headers.get("content-encoding") == ("gzip" if packed else None)
+
+    with_pages(tmp_path, scenario)
+
+
+def test_what_is_no_asset_is_a_problem(tmp_path):
+    async def scenario(anyone):
+        packed = built("worker-*.js").name + ".gz"
+        for name in (
+            "nothing.js",
+            "%2e%2e",
+            "%2e%2e%2fembedder.html",
+            ".hidden.js",
+            packed,
+            "x" * 300 + ".js",
+            "a%00.js",
+        ):
+            refused(await anyone.get(f"/assets/{name}"), 404, "NOT_FOUND")
+
+    with_pages(tmp_path, scenario)
+
+
+def test_every_asset_is_there_packed_too():
+    names = {path.name for path in (BUILT / "assets").iterdir()}
+    plain = {name for name in names if not name.endswith(".gz")}
+    assert names == plain | {f"{name}.gz" for name in plain} and len(plain) >= 4
+    for name in plain:
+        assert (
+            gzip.decompress((BUILT / "assets" / f"{name}.gz").read_bytes())
+            == (BUILT / "assets" / name).read_bytes()
+        )
+
+
+def drawn():
+    """An address of each place that the app draws; `:name?` may be there or not."""
+    shell = (ROOT / "web" / "src" / "ui" / "Shell.tsx").read_text()
+    for path in re.findall(r'<Route path="([^"]+)"', shell):
+        parts = path.replace(":", "any-").split("/")
+        for most in range(len(parts), 1, -1):
+            yield "/".join(parts[:most]).replace("?", "")
+            if not parts[most - 1].endswith("?"):
+                break
+
+
+@pytest.mark.parametrize("place", ["/", "/index.html", "/sign-in", *drawn()])
+def test_every_place_of_the_app_opens_the_app_for_everyone(tmp_path, place):
+    async def scenario(anyone):
+        page = await anyone.get(place)
+        assert page.status_code == 200 and page.content == (BUILT / "index.html").read_bytes()
+        policy = page.headers["content-security-policy"]
+        assert "script-src 'self' 'wasm-unsafe-eval';" in policy and "img-src 'self' data: blob:" in policy
+        assert (await anyone.get(f"{place}/x/y/z")).status_code == 404, "what is no place is no page"
+
+    with_pages(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("sw.js", "text/javascript"),
+        ("manifest.webmanifest", "application/manifest+json"),
+        ("icon.svg", "image/svg+xml"),
+        ("icon-192.png", "image/png"),
+    ],
+)
+def test_what_makes_it_an_app_is_served_and_asked_for_each_time(tmp_path, name, kind):
+    async def scenario(anyone):
+        found = await anyone.get(f"/{name}")
+        assert found.status_code == 200 and found.headers["content-type"].startswith(kind)
+        assert found.headers["cache-control"] == "no-cache"
+
+    with_pages(tmp_path, scenario)
+
+
+def test_without_a_build_the_front_page_says_what_to_do(tmp_path):
+    async def scenario():
+        alone = httpx.ASGITransport(Litestar(page_routes(tmp_path)))
+        async with httpx.AsyncClient(transport=alone, base_url="http://test") as anyone:
+            page = await anyone.get("/")
+            assert page.status_code == 503 and "make install" in page.text
+
+    run(scenario)

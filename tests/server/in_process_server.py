@@ -1,0 +1,266 @@
+"""A whole server in this event loop, with real engines, for tests of routes."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import secrets
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import duckdb
+import httpx
+from argon2 import PasswordHasher
+
+from no_rate_limits import RATES
+from vademecum.app import create_app, serving
+from vademecum.engines.duckdb import instance
+from vademecum.engines.duckdb.account_store import Account, Token, _inserting
+from vademecum.model.schema.collections import Registry
+from vademecum.services.accounts import sign_in
+from vademecum.services.accounts.tokens import digest
+from vademecum.services.runtime.clock import now_iso
+from vademecum.services.runtime.composition import open_parts
+from vademecum.services.runtime.container import Parts
+from vademecum.services.runtime.ids import new_id
+from vademecum.settings import Settings
+from wait_until import soon
+
+MODELS = Path(os.environ.get("VADEMECUM_TEST_MODELS", Path(__file__).parents[2] / ".cache" / "models"))
+T = "2026-01-01T00:00:00.000Z"
+# What a password costs has a test of its own; all others are spared it.
+HASHER = sign_in._hasher
+sign_in._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+sign_in._decoy = sign_in._unmatched()
+
+
+class Lent:
+    """A DuckDB for as long as a house stands: making one, with its thousands of functions, costs more than all else that a
+    house does. Nothing of it is the house's but what is attached, and connections; both end with the house."""
+
+    idle: ClassVar[list[instance.Cursor]] = []
+
+    def __init__(self) -> None:
+        self._whole = self.idle.pop() if self.idle else CONNECT(":memory:")
+        self._whole.execute("SET fsync_mode = 'NONE'")  # no test of a house takes its power away
+        self._mine = self._whole.cursor()
+        self.cursor = self._mine.cursor
+
+    def close(self) -> None:
+        self._mine.close()
+        try:
+            attached = "SELECT database_name FROM duckdb_databases() WHERE path IS NOT NULL"
+            for (name,) in self._whole.execute(attached).fetchall():
+                self._whole.execute(f"DETACH {name}")
+            self.idle.append(self._whole)
+        except duckdb.Error:  # what the test did to it: no other house shall have it
+            self._whole.close()
+
+
+CONNECT = instance.connect
+instance.connect = lambda path: Lent() if path == ":memory:" else CONNECT(path)  # type: ignore[assignment, return-value]
+
+
+@dataclass
+class Person:
+    """A user with a token; `call` speaks for them."""
+
+    id: str
+    client: httpx.AsyncClient
+
+    async def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        return await self.client.request(method, path, **more)
+
+    async def upload(self, name: str, data: bytes | str, session: str | None = "s1") -> httpx.Response:
+        content = data.encode() if isinstance(data, str) else data
+        form = {"sessionId": session} if session else {}
+        return await self.call("POST", "/v1/documents", files={"file": (name, content)}, data=form)
+
+    async def push(
+        self, collection: str, *rows: dict[str, Any], assumed: dict[str, Any] | None = None
+    ) -> Any:
+        batch = [
+            {"newDocumentState": row} | ({"assumedMasterState": assumed} if assumed else {}) for row in rows
+        ]
+        answer = await self.call("POST", f"/v1/sync/{collection}/0/push", json=batch)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def add(self, collection: str, *rows: dict[str, Any]) -> None:
+        """Push what must be taken."""
+        assert await self.push(collection, *rows) == []
+
+    async def pull(self, collection: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        lwt = 0
+        while True:
+            page = (await self.call("GET", f"/v1/sync/{collection}/0/pull?lwt={lwt}&limit=1000")).json()
+            rows += page["documents"]
+            lwt = page["checkpoint"]["lwt"]
+            if len(page["documents"]) < 1000:
+                return rows
+
+    async def live(self, collection: str) -> dict[str, dict[str, Any]]:
+        return {row["id"]: row for row in await self.pull(collection) if not row.get("_deleted")}
+
+    async def search(self, query: str, session: str = "s1", **more: Any) -> Any:
+        return (
+            await self.call("POST", "/v1/search", json={"query": query, "sessionId": session, **more})
+        ).json()
+
+
+@dataclass
+class House:
+    parts: Parts
+    app: Any
+
+    async def person(self, tier: str = "JIGGA", account_id: str = "") -> Person:
+        account = Account(account_id or new_id(), f"{secrets.token_hex(4)}@example.org", tier, False, None, T)  # type: ignore[arg-type]
+        secret = secrets.token_urlsafe(32)
+        token = Token(new_id(), account.id, "api", "test", digest(secret), T)
+        accounts = self.parts.accounts
+        async with accounts._turn:  # in one commit: two are a quarter of what many tests cost
+            await accounts._execute([_inserting("accounts", account), _inserting("tokens", token)])
+            accounts._remember(account)
+            accounts._remember_token(token)
+        return Person(account.id, with_token(self, secret))
+
+    async def settle(self, person: Person) -> None:
+        """Wait until nothing is left to do backstage for this person, but what a language model is asked (an attempt that
+        has failed waits for the next) and what is looked at once a day."""
+        for _ in range(5):
+            for job in self.parts.backstage.jobs.values():
+                if job.name not in ("work", "retain"):
+                    await job.settle(person.id)
+
+    async def everything(self, person: Person) -> dict[str, list[dict[str, Any]]]:
+        """All rows that the person's devices would have."""
+        return {name: await person.pull(name) for name in self.parts.registry.synced}
+
+    async def streams(self, count: int) -> None:
+        """Wait until so many streams are open."""
+        await soon(lambda: self.parts.hub.count() >= count)
+
+
+# Apps whose houses are gone, by the size of a body that they take. Making the routes is most of the cost of a house,
+# and they hold nothing of it. Houses that stand at the same time have each its own.
+_idle: defaultdict[int, list[Any]] = defaultdict(list)
+
+
+@cache
+def _shared(name: str) -> Path:
+    """A folder for what all houses of this process start from."""
+    folder = Path(tempfile.mkdtemp(prefix=f"vademecum-{name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+@cache
+def small_model() -> Path:
+    """A folder with a real model of random weights: it makes vectors like any other, and knows no meaning."""
+    from unit.engines.onnx.numpy_bert import write_source
+    from vademecum.engines.onnx import download
+
+    source = _shared("source")
+    download.prepare_from_folder(write_source(source, "e5-small-v2"), source, _shared("models"))
+    return _shared("models")
+
+
+async def _first_start(data: Path) -> None:
+    """The databases that a first start leaves in a new data folder, made by the program itself once: to make them each
+    time was half the cost of a house. A folder with something in it is left as it is."""
+    empty = _shared("empty") / "begun"
+    if not empty.exists():
+        beginning = Path(tempfile.mkdtemp(dir=empty.parent))
+        async with open_parts(Settings(data=beginning, models=beginning / "no-models"), Registry()):
+            pass
+        with suppress(OSError):  # another house was quicker
+            beginning.rename(empty)
+    if not data.exists() or not any(path.suffix == ".duckdb" or path.is_dir() for path in data.iterdir()):
+        data.mkdir(parents=True, exist_ok=True)
+        for database in empty.glob("*.duckdb"):
+            shutil.copyfile(database, data / database.name)
+
+
+@asynccontextmanager
+async def house(
+    data: Path,
+    *,
+    model: bool | Path = False,
+    registry: Registry | None = None,
+    migrations: Path | None = None,
+    clock: Callable[[], str] = now_iso,
+    **settings: Any,
+) -> AsyncIterator[House]:
+    """`model`: a small one, or a folder of models such as MODELS, for tests that are about meaning."""
+    models = model if isinstance(model, Path) else small_model() if model else data / "no-models"
+    configured = Settings(data=data, models=models, **{"erase_delay_s": 0.05, "rates": RATES, **settings})
+    idle = _idle[configured.body_max] if registry is None else []
+    app = idle.pop() if idle else create_app(configured, registry, migrations=migrations)
+    if migrations is None:
+        await _first_start(data)
+    async with serving(app, configured, registry or Registry(), clock, migrations):
+        yield House(app.state.parts, app)
+    idle.append(app)
+
+
+def browser(h: House, address: str = "127.0.0.1", base_url: str = "http://test") -> httpx.AsyncClient:
+    """A browser at this address: it keeps cookies and has no token."""
+    transport = OwnTask(h.app, raise_app_exceptions=False, client=(address, 1))
+    return httpx.AsyncClient(transport=transport, base_url=base_url, timeout=60)
+
+
+def with_token(h: House, secret: str) -> httpx.AsyncClient:
+    """A program on this machine that speaks with a token."""
+    client = browser(h)
+    client.headers["Authorization"] = f"Bearer {secret}"
+    return client
+
+
+class OwnTask(httpx.ASGITransport):
+    """Run each request in its own task, as a server does: the context variables that it sets end with it."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return await asyncio.create_task(super().handle_async_request(request))
+
+
+def refused(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """Checks that the answer is this problem, and returns it."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), (
+        answer.text
+    )
+    body: dict[str, Any] = answer.json()
+    assert (body["status"], body["code"], body["error"]) == (status, code, True)
+    assert body["detail"].strip(), "a refusal says why, in words"
+    return body
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(scenario())  # type: ignore[arg-type]
+
+
+def run_for_one(data: Path, scenario: Callable[[House, Person], Awaitable[None]], **settings: Any) -> None:
+    """The scenario in a house with one person."""
+
+    async def whole() -> None:
+        async with house(data, **settings) as h:
+            await scenario(h, await h.person())
+
+    run(whole)
+
+
+def stop_index(indexer: Any) -> None:
+    """It stays as it is."""
+
+    async def never(user_id: str) -> bool:
+        return True  # as if there were nothing new
+
+    indexer._step = never

@@ -1,0 +1,115 @@
+"""Memory in the pool and in two projects of one person, beside a neighbour's; scopes to ask for it, and what each holds."""
+
+from typing import Any
+
+from property.rows import dead, entity, episode, memory, project, relationship, session
+from server.agents.agent_events import event, join, take
+from server.in_process_server import House, Person
+
+Params = dict[str, str]
+Scope = dict[str, str]
+
+POOL: Scope = {"kind": "pool"}
+P1: Scope = {"kind": "project", "projectId": "p1"}
+P2: Scope = {"kind": "project", "projectId": "p2"}
+ALL: Scope = {"kind": "all"}
+HOMES: dict[str | None, tuple[Scope, str]] = {None: (POOL, "pool"), "p1": (P1, "p1"), "p2": (P2, "p2")}
+SEEN: dict[str, set[str | None]] = {"pool": {None}, "p1": {"p1"}, "p2": {"p2"}, "all": {None, "p1", "p2"}}
+
+# Where each session is; `MOVES` puts "moving" elsewhere while the conversation goes on.
+SESSIONS: dict[str, str | None] = {"loose": None, "loose2": None, "in1": "p1", "in2": "p2", "moving": "p1"}
+MOVES: list[str | None] = ["p1", None, "p2", "p1"]
+ENTITIES = {"ada": "p1", "bea": "p1", "cleo": "p2", "dora": "p2"}
+MEMORIES = {"of-pool": None, "of-p1": "p1", "of-p2": "p2"}
+OBSERVATIONS = {"tea at p1": "p1", "tea at p2": "p2"}  # by what they say: their ids are made by the server
+EDGES = {"ada-bea": "p1", "cleo-dora": "p2", "ada-cleo": "both"}  # a device pushed the last one
+SUMMARIES: dict[str, dict[str, str]] = {
+    "of-loose": {"sessionId": "loose"},
+    "of-moving": {"sessionId": "moving"},
+    "of-p1": {"projectId": "p1"},
+    "of-p2": {"projectId": "p2"},
+    "left-p1": {"sessionId": "moving", "projectId": "p1"},  # is where its session is, whatever it names
+}
+
+ASKED: list[tuple[Params, Scope, str]] = [
+    ({"sessionId": "loose"}, POOL, "pool"),
+    ({"sessionId": "loose2"}, POOL, "pool"),
+    ({"sessionId": "in1"}, P1, "p1"),
+    ({"sessionId": "in2"}, P2, "p2"),
+    ({"sessionId": "in1", "project": "p2"}, P2, "p2"),
+    ({"sessionId": "loose", "project": "p1"}, P1, "p1"),
+    ({"project": "p2"}, P2, "p2"),
+    ({"project": "THE MILL"}, P1, "p1"),
+    ({"project": "*"}, ALL, "all"),
+    ({"sessionId": "loose", "project": "*"}, ALL, "all"),
+]
+REFUSED: list[tuple[Params, int]] = [
+    ({}, 400),
+    ({"sessionId": "unknown"}, 404),
+    ({"sessionId": "deleted"}, 404),
+    ({"sessionId": "evas"}, 404),
+    ({"project": "evas-project"}, 404),
+    ({"sessionId": "in1", "project": "nowhere"}, 404),
+    ({"sessionId": "in1", "project": ""}, 404),
+    ({"project": "twin"}, 409),
+]
+
+
+async def furnished(h: House) -> Person:
+    """Ada, with rows in the pool and in two projects; and Eva, with rows of the same names, who comes once to a house."""
+    ada = await h.person()
+    names = {"p1": "The Mill", "p2": "The Bakery", "t1": "Twin", "t2": "twin"}
+    await ada.add("projects", *(project(i, name=name) for i, name in names.items()))
+    await ada.add("sessions", *(placed(i, where) for i, where in SESSIONS.items()))
+    await ada.add("sessions", session("deleted"))
+    await ada.add("sessions", dead(session("deleted")))
+    await ada.add("episodes", *(episode(f"of-{i}", i, userMessage="Tea?") for i in SESSIONS))
+    await ada.add("entities", *(entity(i, where, notes="likes tea") for i, where in ENTITIES.items()))
+    await ada.add("relationships", *(relationship(i, *i.split("-")) for i in EDGES))
+    await ada.add(
+        "memories",
+        *(memory(i, text=f"likes tea {i}", **({"projectId": p} if p else {})) for i, p in MEMORIES.items()),
+    )
+    mill, bakery = (
+        {"name": name, "root": f"~/{name}", "source": "git"} for name in ("The Mill", "The Bakery")
+    )
+    await join(ada, "p1", mill)
+    await join(ada, "p2", bakery)
+    for said, where in {"tea at p1": mill, "tea at p2": bakery}.items():
+        await take(ada, event(said, session=said, project=where))
+    if len(h.parts.accounts.accounts) == 1:
+        await neighbour(await h.person(), mill)
+    return ada
+
+
+async def neighbour(eva: Person, mill: dict[str, str]) -> None:
+    await eva.add("memories", memory("evas-memory"))
+    await eva.add("projects", project("evas-project", name="The Mill"))
+    await eva.add("sessions", session("evas"), session("evas-inside", projectId="evas-project"))
+    await eva.add("episodes", episode("evas-turn", "evas"), episode("evas-other", "evas-inside"))
+    await eva.add("entities", entity("evas-entity", "evas-project"))
+    await join(eva, "evas-project", mill)
+    await take(eva, event("tea at Eva's", project=mill))
+
+
+def placed(row_id: str, where: str | None) -> dict[str, Any]:
+    return session(row_id, externalId=row_id, **({"projectId": where} if where else {}))
+
+
+def visible(kind: str, seen: set[str | None], moved_to: str | None) -> set[str]:
+    """Ids of what must be shown of this kind while "moving" is there."""
+    where = SESSIONS | {"moving": moved_to}
+    places: dict[str, dict[str, set[str | None]]] = {
+        "episodes": {f"of-{i}": {place} for i, place in where.items()},
+        "entities": {i: {place} for i, place in ENTITIES.items()},
+        "memories": {i: {place} for i, place in MEMORIES.items()},
+        "relationships": {i: {"p1", "p2"} if place == "both" else {place} for i, place in EDGES.items()},
+        "summaries": {
+            i: {where[owner["sessionId"]] if "sessionId" in owner else owner["projectId"]}
+            for i, owner in SUMMARIES.items()
+        },
+    }
+    places["observations"] = {said: {place} for said, place in OBSERVATIONS.items()}
+    places["done"] = places["observations"] | places["memories"]
+    places["recalled"] = places["episodes"] | places["entities"] | places["memories"]
+    return {row_id for row_id, needed in places[kind].items() if needed <= seen}

@@ -1,0 +1,211 @@
+"""What happens between looking up what is known of a memory and storing it: a session moves, a row is edited."""
+
+import asyncio
+
+from property.rows import episode, fact, project, session
+from server.in_process_server import MODELS, house, run
+from server.memory.extracting_server import (
+    FOUND,
+    REPLY,
+    finished,
+    listed,
+    made,
+    reply,
+    scenario_of,
+    talk,
+    until,
+)
+from server.scripted_llm import Rule
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.model.schema import derived_ids
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.memory import remember
+from vademecum.services.memory.remember import Memories
+
+LOST = "Gina lost her job at the bank."
+LOST_AGAIN = "Gina has lost the job that she had at the bank."
+TEXTS = [f"Ada has planted a {tree} behind the mill." for tree in ("fir", "lime", "yew", "oak", "ash", "elm", "fig")]  # fmt: skip
+
+
+def meanwhile(monkeypatch, change):
+    """Once, between the look-up and the write, this happens."""
+    look_up, left = Memories.look_up, [change]
+
+    async def look_up_slowly(self, *asked):
+        known = await look_up(self, *asked)
+        while left:
+            await left.pop()()
+        return known
+
+    monkeypatch.setattr(Memories, "look_up", look_up_slowly)
+
+
+async def move(person, before="p1", after="p2"):
+    moved = session("s1", projectId=after)
+    assert await person.push("sessions", moved, assumed=session("s1", projectId=before)) == []
+
+
+def test_what_a_turn_says_goes_to_the_project_that_its_session_is_in_when_it_is_stored(tmp_path, monkeypatch):
+    async def scenario(h, model, ada):
+        await ada.push("projects", project("p2"))
+        meanwhile(monkeypatch, lambda: move(ada))
+        await talk(ada)
+        await finished(ada)
+        rows = await made(ada)
+        assert len(model.asked) == 1
+        assert {row["projectId"] for name in ("entities", "memories") for row in rows[name].values()} == {
+            "p2"
+        }
+        assert len(rows["entities"]) == 2 and len(rows["memories"]) == len(rows["relationships"]) == 1
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_what_a_turn_said_before_it_was_edited_is_not_stored(tmp_path, monkeypatch):
+    async def scenario(h, model, ada):
+        first = episode("e1", "s1")
+
+        async def edit():
+            await ada.push("episodes", {**first, "userMessage": "anew"}, assumed=first)
+
+        meanwhile(monkeypatch, edit)
+        await talk(ada, first)
+        await finished(ada)
+        assert [row["text"] for row in (await ada.live("memories")).values()] == ["It is new."]
+
+    scenario_of(tmp_path, scenario, Rule(when="anew", say=reply(memories=["It is new."])), Rule(say=[REPLY]))
+
+
+def test_a_turn_that_is_edited_while_jobs_are_listed_is_listed(tmp_path, monkeypatch):
+    survey, edits = UserStore.survey_jobs, []
+
+    async def surveyed(store, most):
+        if edits:
+            await asyncio.create_task(edits.pop())
+        return await survey(store, most)
+
+    async def scenario(h, model, ada):
+        first = episode("e1", "s1")
+        await talk(ada, first)
+        assert (await listed(ada))["counts"]["failed"] == 0
+        monkeypatch.setattr(UserStore, "survey_jobs", surveyed)
+        edits.append(ada.push("episodes", {**first, "userMessage": "anew"}, assumed=first))
+        counts = (await listed(ada))["counts"]
+        assert not edits and sum(counts.values()) == 1, counts
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]), Rule(say=[REPLY]))
+
+
+def test_an_account_that_gets_full_keeps_no_memory_of_a_turn_that_could_not_be_stored(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await until(ada, lambda found: found["jobs"] and found["jobs"][0]["error"])
+        assert not any((await made(ada)).values())
+
+    full = {tier: Limits(file_bytes=1, storage_bytes=1500) for tier in ("FREE", "JIVE", "JIGGA")}
+    facts = [{"key": f"user.k{n}", "value": "v" * 500, "confidence": 1} for n in range(3)]
+    scenario_of(tmp_path, scenario, Rule(say=reply(memories=["Ada runs."], facts=facts)), tiers=full)
+
+
+def test_no_relationship_leads_into_another_project_whatever_ids_a_device_gave(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("projects", project("p1"), project("p2"))
+        odd = {
+            **{k: v for k, v in fact("x").items() if k in ("createdAt", "updatedAt", "_deleted")},
+            "id": derived_ids.entity_id("p1", "place", "Old Mill"),
+            "name": "Old Mill",
+            "type": "place",
+            "projectId": "p2",
+        }
+        assert await ada.push("entities", odd) == []
+        await talk(ada)
+        await finished(ada)
+        rows = await made(ada)
+        assert len(rows["entities"]) == 2 and rows["relationships"] == {}
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_full_session_takes_no_more_extracted_memories(tmp_path, monkeypatch):
+    monkeypatch.setattr(remember, "SESSION_MEMORIES_MAX", 5)
+
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1", userMessage="first"))
+        await finished(ada)
+        await ada.push("episodes", episode("e2", "s1", userMessage="second"))
+        await finished(ada)
+        assert len(await ada.live("memories")) == 5
+        body = {"text": FOUND["memories"][0], "sessionId": "s1"}
+        assert (await ada.call("POST", "/v1/memories", json=body)).status_code == 201
+        assert len(await ada.live("memories")) == 6, "what a person has remembered is not counted"
+
+    first, second = Rule(when="first", say=reply(memories=TEXTS[:4])), Rule(say=reply(memories=TEXTS[3:]))
+    scenario_of(tmp_path, scenario, first, second)
+
+
+def test_full_session_compares_no_memories(tmp_path, monkeypatch):
+    monkeypatch.setattr(remember, "SESSION_MEMORIES_MAX", 5)
+    compared = []
+    repeated = Memories._repeated
+
+    def noted(memories, user_id, home, text):
+        compared.append(text)
+        return repeated(memories, user_id, home, text)
+
+    monkeypatch.setattr(Memories, "_repeated", noted)
+
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1", userMessage="first"))
+        await finished(ada)
+        compared.clear()
+        await ada.push("episodes", episode("e2", "s1", userMessage="second"))
+        await finished(ada)
+        assert compared == []
+        await ada.push("sessions", session("s2", projectId="p1"))
+        await ada.push("episodes", episode("e3", "s2", userMessage="third"))
+        await finished(ada)
+        assert compared == ["It rained in Thun."] and len(await ada.live("memories")) == 6
+
+    first = Rule(when="first", say=reply(memories=TEXTS[:5]))
+    scenario_of(tmp_path, scenario, first, Rule(say=reply(memories=["It rained in Thun."])))
+
+
+def test_a_memory_goes_to_the_project_that_its_session_is_in_when_it_is_stored(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await ada.push("projects", project("p1"), project("p2"))
+            await ada.push("sessions", session("s1", projectId="p1"))
+            meanwhile(monkeypatch, lambda: move(ada))
+            kept = (await ada.call("POST", "/v1/memories", json={"text": LOST, "sessionId": "s1"})).json()
+            assert kept["scope"] == {"kind": "project", "projectId": "p2"}
+            assert kept["memory"]["projectId"] == "p2" and len(await ada.live("memories")) == 1
+
+    run(scenario)
+
+
+def test_a_memory_takes_no_place_of_one_that_was_edited_since_it_was_compared(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path, model=MODELS) as h:
+            ada = await h.person()
+            await ada.push("sessions", session("s1"))
+            body = {"text": LOST, "sessionId": "s1"}
+            old = (await ada.call("POST", "/v1/memories", json=body)).json()["memory"]
+            await h.settle(ada)
+
+            async def edit():
+                assert await ada.push("memories", {**old, "text": "Gina found a job."}, assumed=old) == []
+
+            first = await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})
+            assert first.json()["supersedes"] == old["id"], "unless it was edited"
+            await ada.call(
+                "POST", f"/v1/memories/{first.json()['memory']['id']}/undo", params={"project": "*"}
+            )
+            await ada.call("DELETE", f"/v1/memories/{first.json()['memory']['id']}", params={"project": "*"})
+            old = (await ada.live("memories"))[old["id"]]
+            await h.settle(ada)
+            meanwhile(monkeypatch, edit)
+            kept = (await ada.call("POST", "/v1/memories", json={**body, "text": LOST_AGAIN})).json()
+            assert kept["supersedes"] is None and len(await ada.live("memories")) == 2
+
+    run(scenario)

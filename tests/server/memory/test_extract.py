@@ -1,0 +1,435 @@
+"""Turns that are over become memory by a language model: once, behind the answers, whatever the model says."""
+
+import asyncio
+import json
+import time
+
+import msgspec
+import pytest
+
+from property.rows import day, episode, fact, project, session
+from server.in_process_server import house, refused, run
+from server.memory.extracting_server import (
+    FOUND,
+    REPLY,
+    finished,
+    listed,
+    made,
+    put_off,
+    reply,
+    scenario_of,
+    talk,
+    until,
+)
+from server.scripted_llm import Rule
+from vademecum.model.memory.extraction import MEMORIES_MAX, SESSION_MEMORIES_MAX
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.data import backup as backups
+from wait_until import soon
+
+
+def test_a_turn_that_is_over_becomes_entities_relationships_memories_and_proposed_facts(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        found = await finished(ada)
+        (job,) = found["jobs"]
+        assert (job["state"], job["subject"], job["error"]) == ("done", "episodes/e1", "")
+        assert found["counts"] == {"waiting": 0, "running": 0, "failed": 0, "done": 1}
+        assert found["extraction"]["available"] and found["extraction"]["today"] == 1
+        rows = await made(ada)
+        assert {(row["name"], row["type"], row["projectId"]) for row in rows["entities"].values()} == {
+            ("Ada Brook", "person", "p1"), ("Old Mill", "place", "p1"),
+        }  # fmt: skip
+        names = {row["id"]: row["name"] for row in rows["entities"].values()}
+        (edge,) = rows["relationships"].values()
+        assert (names[edge["fromId"]], edge["label"], names[edge["toId"]]) == (
+            "Ada Brook",
+            "runs",
+            "Old Mill",
+        )
+        (memory,) = rows["memories"].values()
+        assert (memory["text"], memory["projectId"]) == (FOUND["memories"][0], "p1")
+        assert (memory["source"], memory["sessionIds"]) == ("extracted", ["s1"])
+        (proposed,) = rows["facts"].values()
+        assert (proposed["key"], proposed["value"], proposed["confirmed"]) == ("user.city", "Bern", False)
+        (asked,) = model.asked
+        assert asked.body["temperature"] == 0.1 and "what?" in asked.question and "that." in asked.question
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_an_extraction_may_have_a_model_of_its_own(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        assert (await finished(ada))["extraction"]["model"] == "qwen2.5:3b"
+        assert model.asked[0].body["model"] == "qwen2.5:3b"
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_model="qwen2.5:3b")
+
+
+def test_a_session_in_no_project_has_memories_and_no_entities(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, project_id=None)
+        await finished(ada)
+        rows = await made(ada)
+        async with h.parts.users.open(ada.id) as store:
+            kinds = {key.partition("/")[0] for key in store.heads.rows}
+            assert kinds == {"sessions", "episodes", "memories", "facts"}, (
+                "nor does anything wait for a project"
+            )
+        (memory,) = rows["memories"].values()
+        assert "projectId" not in memory and len(rows["facts"]) == 1
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_entities_belong_to_the_project_of_the_moment_and_stay_there(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await finished(ada)
+        await ada.push("projects", project("p2"))
+        before, moved = session("s1", projectId="p1"), session("s1", projectId="p2")
+        await ada.push("sessions", moved, assumed=before)
+        await ada.push("episodes", episode("e2", "s1", userMessage="and now?"))
+        await finished(ada)
+        found = sorted((row["name"], row["projectId"]) for row in (await ada.live("entities")).values())
+        assert found == [(n, p) for n in ("Ada Brook", "Old Mill") for p in ("p1", "p2")]
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_two_extractions_of_the_same_make_one_row_and_known_names_are_offered(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await finished(ada)
+        before = await made(ada)
+        await ada.push("episodes", episode("e2", "s1", userMessage="once more?"))
+        assert (await finished(ada))["counts"]["done"] == 2
+        after = await made(ada)
+        for memory_id, memory in after["memories"].items():
+            memory["updatedAt"] = before["memories"][memory_id]["updatedAt"]  # said again, it is fresh again
+        assert after == before
+        assert "- Ada Brook" in model.asked[1].system and "- Ada Brook" not in model.asked[0].system
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_a_text_is_extracted_once_and_an_edited_one_again(tmp_path):
+    async def scenario(h, model, ada):
+        first = episode("e1", "s1")
+        await talk(ada, first)
+        await finished(ada)
+        second = {**first, "model": "another", "updatedAt": day(2)}
+        await ada.push("episodes", second, assumed=first)
+        await ada.push("episodes", second, assumed=second)
+        await finished(ada)
+        assert len(model.asked) == 1
+        await ada.push("episodes", {**second, "aiResponse": "something else"}, assumed=second)
+        await finished(ada)
+        assert len(model.asked) == 2 and "something else" in model.asked[1].question
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_a_confirmed_fact_stays_alone_and_every_other_value_is_proposed_once(tmp_path):
+    async def scenario(h, model, ada):
+        confirmed = fact("mine", key="user.city", value="Basel", confirmed=True)
+        await ada.push("facts", confirmed)
+        await talk(ada, episode("e1", "s1", userMessage="first"))
+        await finished(ada)
+        await ada.push("episodes", episode("e2", "s1", userMessage="second"))
+        await finished(ada)
+        facts = await ada.live("facts")
+        assert facts.pop("mine") == confirmed
+        assert {(row["key"], row["value"], row["confirmed"]) for row in facts.values()} == {
+            ("user.pet", "a cat", False), ("user.pet", "a dog", False),
+        }  # fmt: skip
+        await ada.push("facts", *({**row, "_deleted": True} for row in facts.values()))
+        await ada.push("episodes", episode("e3", "s1", userMessage="the second again"))
+        await finished(ada)
+        assert set(await ada.live("facts")) == {"mine"}, "a proposal that was deleted is not made again"
+
+    def said(pet):
+        city = {"key": "user.city", "value": "Bern", "confidence": 1}
+        return reply(facts=[city, {"key": "user.pet", "value": pet, "confidence": 0.7}])
+
+    scenario_of(
+        tmp_path, scenario, Rule(when="first", say=said("a cat")), Rule(when="second", say=said("a dog"))
+    )
+
+
+def test_a_proposed_fact_is_told_in_no_conversation_until_it_is_confirmed(tmp_path):
+    async def told(ada, session_id):
+        asked = {"query": "In which city am I?", "sessionId": session_id}
+        return "user.city: Bern" in (await ada.call("POST", "/v1/context", json=asked)).json()["prompt"]
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await ada.push("sessions", session("s2"))
+        await finished(ada)
+        (proposed,) = (await ada.live("facts")).values()
+        assert not await told(ada, "s2") and not await told(ada, "s1")
+        assert await ada.push("facts", {**proposed, "confirmed": True}, assumed=proposed) == []
+        assert await told(ada, "s2") and await told(ada, "s1")
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_what_a_person_deleted_is_not_extracted_again(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await finished(ada)
+        for name, rows in (await made(ada)).items():
+            await ada.push(name, *({**row, "_deleted": True} for row in rows.values()))
+        await ada.push("episodes", episode("e2", "s1", userMessage="once more?"))
+        assert (await finished(ada))["counts"]["done"] == 2
+        assert not any((await made(ada)).values())
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_what_was_recalled_and_secrets_are_not_told_and_secrets_not_kept(tmp_path):
+    secret = "sk-proj-a1B2c3D4e5F6g7H8i9J0k"
+    said = {
+        "memories": [f"The key is {secret}.", "Ada runs the mill."],
+        "facts": [{"key": "user.key", "value": secret, "confidence": 1}],
+        "entities": [
+            {"name": "Ada", "type": "person", "notes": f"uses {secret}"},
+            {"name": secret, "type": "concept"},
+        ],
+    }
+
+    async def scenario(h, model, ada):
+        words = f"Mine is {secret}. [MEMORY CONTEXT]\nrecalled words\n[END MEMORY CONTEXT] Remember it."
+        await talk(ada, episode("e1", "s1", userMessage=words))
+        await finished(ada)
+        told = json.dumps(model.asked[0].body)
+        assert "Remember it." in told and "recalled words" not in told and secret not in told
+        rows = await made(ada)
+        assert secret not in json.dumps(rows)
+        assert [row["text"] for row in rows["memories"].values()] == ["Ada runs the mill."]
+        assert [row["name"] for row in rows["entities"].values()] == ["Ada"] and rows["facts"] == {}
+
+    scenario_of(tmp_path, scenario, Rule(say=[json.dumps(said)]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "words", "counted"),
+    [
+        (Rule(say=["I would rather not."]), "no JSON", True),
+        (Rule(say=["x"], ends="broken"), "broke off", True),
+        (Rule(raw="<html>", headers={"Content-Type": "text/html"}), "not an answer", True),
+        (Rule(status=500), "failed (500)", True),
+        (Rule(status=401), "key", False),
+        (Rule(first_s=120), "0.3 s", True),
+        (Rule(ends="never", pause_s=0.05), "longer than 1 s", True),
+    ],
+)
+def test_a_model_that_fails_is_asked_again_later_and_its_failure_said_in_words(
+    tmp_path, rule, words, counted
+):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        (job,) = (await put_off(ada))["jobs"]
+        assert words in job["error"] and (job["attempts"] > 0) == counted
+        assert not any((await made(ada)).values())
+        model.rules = [Rule(say=[REPLY])]
+        found = await finished(ada)
+        assert found["jobs"][0]["state"] == "done" and found["jobs"][0]["error"] == ""
+        assert len((await made(ada))["memories"]) == 1
+
+    silence_s, whole_s = (0.3, 60) if rule.first_s else (60, 1) if rule.ends == "never" else (60, 60)
+    scenario_of(tmp_path, scenario, rule, assistant_silence_s=silence_s, assistant_whole_s=whole_s)
+
+
+def test_reply_that_is_not_json_is_retried_once(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        found = await finished(ada)
+        assert found["counts"] == {"waiting": 0, "running": 0, "failed": 1, "done": 0}
+        assert "no JSON" in found["jobs"][0]["error"]
+        assert len(model.asked) == found["extraction"]["today"] == 2
+        await ada.call("POST", "/v1/jobs/retry")
+        await until(ada, lambda found: len(model.asked) == 4 and found["counts"]["failed"])
+
+    scenario_of(tmp_path, scenario, Rule(say=["I would rather not."]))
+
+
+def test_a_reply_that_was_cut_off_gives_what_was_whole(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await finished(ada)
+        rows = await made(ada)
+        assert len(rows["entities"]) == 2 and rows["facts"] == {}
+
+    cut = json.dumps(FOUND)
+    scenario_of(tmp_path, scenario, Rule(say=[cut[: cut.index("memories")]], finish="length"))
+
+
+def test_a_job_that_failed_often_enough_waits_for_a_person(tmp_path, monkeypatch):
+    monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
+
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1"), episode("e2", "s1"))
+        found = await finished(ada)
+        assert found["counts"]["failed"] == 2 and all("500" in job["error"] for job in found["jobs"])
+        model.rules = [Rule(say=[REPLY])]
+        one = (await ada.call("POST", "/v1/jobs/extract.episodes.e1/retry")).json()
+        assert (one["state"], one["attempts"], one["error"]) == ("waiting", 0, "")
+        assert (await finished(ada))["counts"] == {"waiting": 0, "running": 0, "failed": 1, "done": 1}
+        assert (await ada.call("POST", "/v1/jobs/retry")).json() == {"retried": 1}
+        assert (await finished(ada))["counts"]["done"] == 2
+        refused(await ada.call("POST", "/v1/jobs/extract.episodes.e9/retry"), 404, "NOT_FOUND")
+
+    scenario_of(tmp_path, scenario, Rule(status=500))
+
+
+def test_five_memories_per_exchange_and_fifty_per_session(tmp_path):
+    async def scenario(h, model, ada):
+        model.rules = [
+            Rule(when=f"turn {n}.", say=reply(memories=[f"Statement {n}-{m} stands." for m in range(7)]))
+            for n in range(12)
+        ]
+        turns = [episode(f"e{n}", "s1", userMessage=f"turn {n}.") for n in range(12)]
+        await talk(ada, turns[0], project_id=None)
+        await finished(ada)
+        assert len(await ada.live("memories")) == MEMORIES_MAX == 5
+        await ada.add("episodes", *turns[1:])
+        await finished(ada)
+        assert len(await ada.live("memories")) == SESSION_MEMORIES_MAX == 50
+        await ada.add("sessions", session("s2"))
+        await ada.add(
+            "episodes", {**turns[0], "id": "other", "sessionId": "s2", "userMessage": "turn 3. again"}
+        )
+        model.rules.insert(0, Rule(when="again", say=reply(memories=["Another session has room."])))
+        await finished(ada)
+        assert len(await ada.live("memories")) == 51
+
+    scenario_of(tmp_path, scenario)
+
+
+def test_a_full_account_stores_nothing_by_halves_and_says_why(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        found = await until(ada, lambda found: found["jobs"] and found["jobs"][0]["error"])
+        assert "full" in found["jobs"][0]["error"]
+        rows = await made(ada)
+        assert rows["entities"] == rows["relationships"] == rows["facts"] == {}
+        await until(ada, lambda found: found["jobs"][0]["attempts"] == 2)
+        assert len(model.asked) == 1, "what it has answered is kept"
+
+    full = {tier: Limits(file_bytes=1, storage_bytes=600) for tier in ("FREE", "JIVE", "JIGGA")}
+    facts = [{"key": f"user.k{n}", "value": "v" * 50, "confidence": 1} for n in range(3)]
+    scenario_of(tmp_path, scenario, Rule(say=reply(facts=facts)), tiers=full)
+
+
+def test_pushing_and_answering_never_wait_for_an_extraction(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+        began = time.monotonic()
+        await ada.push("facts", fact("f1"))
+        answer = await ada.call("POST", "/v1/answer", json={"query": "Quick?", "sessionId": "s1"})
+        assert "At once." in answer.text and time.monotonic() - began < 10
+        await h.parts.users.rewrite(ada.id)  # nor does what needs the file to itself
+        assert time.monotonic() - began < 10 and (await listed(ada))["counts"]["running"] == 1
+
+    slow = Rule(when="The user said", first_s=60)
+    scenario_of(tmp_path, scenario, slow, Rule(say=["At once."]))
+
+
+def test_a_turn_that_is_deleted_or_edited_while_it_is_extracted_leaves_nothing(tmp_path):
+    async def scenario(h, model, ada):
+        gone, edited = episode("e1", "s1"), episode("e2", "s1")
+        await talk(ada, gone)
+        await soon(lambda: len(model.asked) == 1)
+        await ada.push("episodes", {**gone, "_deleted": True})
+        assert (await listed(ada))["jobs"] == []
+        await ada.push("episodes", edited)
+        model.go_on()
+        await soon(lambda: len(model.asked) == 2)
+        await ada.push("episodes", {**edited, "userMessage": "quick"}, assumed=edited)
+        model.go_on()
+        await finished(ada)
+        assert [row["text"] for row in (await ada.live("memories")).values()] == ["It is quick."]
+
+    slow = Rule(when="what?", say=[REPLY], held=True)
+    scenario_of(tmp_path, scenario, slow, Rule(say=reply(memories=["It is quick."])))
+
+
+def test_no_more_than_the_day_allows_and_the_rest_waits(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(4)))
+        found = await until(ada, lambda found: found["counts"]["done"] == 2)
+        await asyncio.sleep(0.3)
+        found = await listed(ada)
+        assert found["counts"]["waiting"] == 2 and len(model.asked) == 2
+        assert "midnight" in found["extraction"]["note"] and found["extraction"]["today"] == 2
+        summary = await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
+        assert summary.status_code == 202
+        await until(ada, lambda found: found["counts"]["done"] == 3)
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]), extraction_daily=2)
+
+
+def test_without_a_model_nothing_is_extracted_no_jobs_pile_up_and_the_list_says_so(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await talk(ada)
+            found = await listed(ada)
+            assert found["jobs"] == [] and found["extraction"]["available"] is False
+            assert "VADEMECUM_ASSISTANT_URL" in found["extraction"]["note"]
+
+    run(scenario)
+
+
+def test_jobs_that_a_stop_left_are_taken_up_at_the_next_start(tmp_path):
+    people = []
+
+    async def stopped(h, model, ada):
+        people.append(ada)
+        await talk(ada, episode("e1", "s1"), episode("e2", "s1"))
+        await until(ada, lambda found: found["counts"]["running"])
+
+    async def started(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        await until(ada, lambda found: found["counts"]["done"] == 2)
+        assert len((await made(ada))["memories"]) == 1
+
+    scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
+    scenario_of(tmp_path, started, Rule(say=[REPLY]))
+
+
+def test_forgetting_everything_forgets_the_jobs_and_what_a_model_was_about_to_say(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await soon(lambda: model.asked)
+        receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+        assert receipt.json()["leftovers"] == 0
+        model.go_on()
+        await soon(lambda: not h.parts.backstage.jobs["work"].is_asked(ada.id))
+        assert (await listed(ada))["jobs"] == [] and not any((await made(ada)).values())
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY], held=True))
+
+
+def test_a_restore_brings_back_no_jobs_of_what_was_deleted_since_and_goes_on_with_the_others(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, episode("kept", "s1"), episode("gone", "s1"))
+        await until(
+            ada, lambda found: all(job["error"] for job in found["jobs"]) and found["counts"]["waiting"]
+        )
+        async with h.parts.users.open(ada.id) as store:
+            job = next(job for job in (await store.survey_jobs(9))[0] if job.subject == "episodes/gone")
+            heard = msgspec.structs.replace(job, state="failed", found="a secret of its text")
+            await store.write(lambda draft: draft.jobs.update({job.id: heard}))
+        await backups.backup(h.parts, tmp_path / "backup")
+        await ada.push("episodes", {**episode("gone", "s1"), "_deleted": True})
+        model.rules = [Rule(say=[REPLY])]
+        await backups.restore(h.parts, tmp_path / "backup")
+        found = await finished(ada)
+        assert [(job["subject"], job["state"]) for job in found["jobs"]] == [("episodes/kept", "done")]
+
+    scenario_of(tmp_path / "data", scenario, Rule(status=500))

@@ -1,0 +1,226 @@
+"""A language model that means harm, or none and does it: nothing is lost, nothing is stored twice, nobody waits."""
+
+import json
+
+import msgspec
+import pytest
+
+from property.rows import entity, episode, fact, memory, project, session
+from server.in_process_server import house, run
+from server.memory.extracting_server import FOUND, REPLY, finished, made, put_off, reply, scenario_of, talk
+from server.scripted_llm import Rule
+from vademecum.errors import BadRequest
+from vademecum.model.memory.extraction import ENTITIES_MAX, Believed, Entity, Relationship
+from vademecum.model.memory.scope import InProject, Pool
+from vademecum.model.sync.quotas import Limits
+from vademecum.services.memory.extract import _Entity, _Keep
+
+ADA = {"name": "Ada Brook", "type": "person"}
+TRUE = {"entities": [ADA], "memories": ["Ada Brook has a boat."]}
+MEGABYTE = "A" * 1_000_000
+HUGE = "1" + "0" * 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"memories": TRUE["memories"], "entities": [ADA, {"name": MEGABYTE, "type": "person"}]}),
+        json.dumps({**TRUE, "memories": [*TRUE["memories"], MEGABYTE[:300] * 100]}),
+        json.dumps(
+            {**TRUE, "entities": [ADA, *({"name": "Ada  BROOK", "type": "person"} for _ in range(99))]}
+        ),
+        json.dumps(
+            {**TRUE, "memories": [*TRUE["memories"], "......", "-----", "\u200b" * 9, None, 7, [], {}]}
+        ),
+        json.dumps({**TRUE, "sessions": [session("s9")], "projects": "all", "drop": "table"}),
+        json.dumps({"thoughts": "a" * 5000}) + json.dumps(TRUE) + json.dumps(FOUND),
+        json.dumps(TRUE)[:-1] + ', "facts": [{"key": "", "value": ""}, {"key": "a", "value": "\\u200b"}]}',
+    ],
+    ids=[
+        "a long name",
+        "a long text",
+        "one name often",
+        "no words",
+        "other kinds",
+        "two answers",
+        "empty facts",
+    ],
+)
+def test_of_a_reply_that_overdoes_it_what_is_true_is_kept_and_the_rest_is_not(tmp_path, text):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        assert (await finished(ada))["counts"]["done"] == 1
+        rows = await made(ada)
+        names = [row["name"] for row in rows["entities"].values()]
+        assert "Ada Brook" in names and len(names) <= 2 and max(map(len, names)) <= 100
+        texts = [row["text"] for row in rows["memories"].values()]
+        assert "Ada Brook has a boat." in texts and len(texts) <= 2 and max(map(len, texts)) <= 500
+        assert rows["facts"] == rows["relationships"] == {}
+
+    scenario_of(tmp_path, scenario, Rule(say=[text]))
+
+
+@pytest.mark.parametrize("number", [HUGE, "-" + HUGE, "1e308", "0.5"])
+def test_a_confidence_of_any_size_is_a_confidence_and_costs_nothing_else(tmp_path, number):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        assert (await finished(ada))["counts"]["done"] == 1
+        rows = await made(ada)
+        assert len(rows["entities"]) == len(rows["memories"]) == len(rows["facts"]) == 1
+        assert all(0 <= row["confidence"] <= 1 for row in rows["facts"].values())
+
+    fact_said = f'{{"key": "user.city", "value": "Bern", "confidence": {number}}}'
+    scenario_of(tmp_path, scenario, Rule(say=[json.dumps(TRUE)[:-1] + f', "facts": [{fact_said}]}}']))
+
+
+def test_ten_thousand_entities_are_as_many_as_a_reply_may_have(tmp_path):
+    many = [{"name": f"Person {n} of Ten Thousand", "type": "person"} for n in range(10_000)]
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await finished(ada)
+        assert len((await made(ada))["entities"]) == ENTITIES_MAX
+
+    scenario_of(tmp_path, scenario, Rule(say=reply(entities=many)))
+
+
+def test_a_reply_that_no_one_can_read_leaves_the_turn_and_is_asked_again(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        found = await put_off(ada)
+        assert found["counts"]["waiting"] == 1 and not any((await made(ada)).values())
+        assert set(await ada.live("episodes")) == {"e1"}
+        model.rules = [Rule(say=[REPLY])]
+        await finished(ada)
+        assert len((await made(ada))["entities"]) == 2
+
+    scenario_of(tmp_path, scenario, Rule(say=reply(entities=[{"name": 2 * MEGABYTE, "type": "person"}])))
+
+
+def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            keep = _Keep(Limits(), "s1", "", Pool(), [], {}, [])
+            said = {
+                "key": "user.city",
+                "value": "Bern",
+                "confidence": 7,
+                "confirmed": False,
+                "sourceRemoved": False,
+            }
+            async with h.parts.users.open(ada.id) as store:
+                with pytest.raises(BadRequest, match="confidence"):
+                    await store.write(lambda draft: keep._put(draft, "facts", "f1", said))
+            assert await ada.live("facts") == {}
+
+    run(scenario)
+
+
+def test_a_reply_chooses_neither_ids_nor_places_nor_what_is_confirmed(tmp_path):
+    mine = fact("mine", key="user.name", value="Ada", confirmed=True)
+    kept = memory("m-pinned", text="Ada likes tea.", projectId="p2", pinned=True)
+    other = entity("n-other", "p2", name="Secret Mill", type="place", notes="of another project")
+    lies = {
+        "entities": [{**ADA, "id": "n-other", "projectId": "p2", "notes": "moved", "_deleted": True}],
+        "memories": [{"id": "m-pinned", "text": "Ada hates tea.", "projectId": "p2", "pinned": True,
+                      "sessionIds": ["s2"], "source": "user", "supersedes": "m-pinned"}],
+        "facts": [{"id": "mine", "key": "user.name", "value": "Mallory", "confidence": 1, "confirmed": True},
+                  {"key": "User Pet", "value": "a cat", "confidence": 1, "confirmed": True}],
+        "relationships": [{"from": "Ada Brook", "to": "Secret Mill", "label": "owns"},
+                          {"from": "n-other", "to": "Ada Brook", "label": "owns"}],
+    }  # fmt: skip
+
+    async def scenario(h, model, ada):
+        await ada.push("projects", project("p2"))
+        for name, row in (("facts", mine), ("memories", kept), ("entities", other)):
+            assert await ada.push(name, row) == []
+        await talk(ada)
+        await finished(ada)
+        rows = await made(ada)
+        assert rows["facts"].pop("mine") == mine
+        assert [(row["key"], row["confirmed"]) for row in rows["facts"].values()] == [("user_pet", False)]
+        assert rows["memories"].pop("m-pinned") == kept and rows["entities"].pop("n-other") == other
+        (said,) = rows["memories"].values()
+        assert (said["projectId"], said["pinned"], said["source"], said["sessionIds"]) == (
+            "p1", False, "extracted", ["s1"],
+        )  # fmt: skip
+        assert [row["projectId"] for row in rows["entities"].values()] == ["p1"]
+        assert rows["relationships"] == {}, "no edge leads into another project"
+        assert "Secret Mill" not in json.dumps(model.asked[0].body), "nor is its name told"
+
+    scenario_of(tmp_path, scenario, Rule(say=[json.dumps(lies)]))
+
+
+def test_a_model_that_repeats_itself_in_every_turn_adds_nothing(tmp_path):
+    """Recalled into the prompt and said back, one memory of an original became 668."""
+
+    async def scenario(h, model, ada):
+        for turn in range(4):
+            words = f"Turn {turn}. [MEMORY CONTEXT] ada brook has a boat. [END MEMORY CONTEXT]"
+            await talk(ada, episode(f"e{turn}", "s1", aiResponse=words))
+            await finished(ada)
+        assert len(model.asked) == 4
+        rows = await made(ada)
+        assert len(rows["memories"]) == len(rows["entities"]) == 1
+
+    said = [
+        json.dumps({**TRUE, "memories": [text]})
+        for text in ("Ada Brook has a boat.", "ADA brook  has a boat")
+    ]
+    scenario_of(tmp_path, scenario, Rule(when="Turn 0", say=said[:1]), Rule(say=said[1:]))
+
+
+def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobody_again(tmp_path):
+    people = []
+
+    async def stored(h, model, ada):
+        people.append(ada)
+        await talk(ada)
+        await finished(ada)
+
+    async def started(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        before = await made(ada)
+        async with h.parts.users.open(ada.id) as store:
+            (job,) = (await store.survey_jobs(1))[0]
+            found = msgspec.json.encode(
+                Believed(
+                    [Entity("Ada Brook", "person", "the miller")], [], ["Ada Brook runs the Old Mill."], []
+                )
+            )
+            cut_off = msgspec.structs.replace(job, state="running", found=found.decode())
+            await store.write(lambda draft: draft.jobs.update({job.id: cut_off}))
+        h.parts.backstage.ask("work", ada.id, 0)
+        assert (await finished(ada))["counts"]["done"] == 1
+        after = await made(ada)
+        assert {name: set(rows) for name, rows in after.items()} == {
+            n: set(rows) for n, rows in before.items()
+        }
+        assert model.asked == []
+
+    scenario_of(tmp_path, stored, Rule(say=[REPLY]))
+    scenario_of(tmp_path, started, Rule(say=[REPLY]))
+
+
+def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing(tmp_path):
+    """The known ones are read before the transaction in which the session's project is looked up."""
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await finished(ada)
+        await ada.push("projects", project("p2"))
+        await ada.push("entities", entity("n-old", "p2", name="Secret Mill", type="place"))
+        found = Believed([Entity("Ada Brook", "person")], [Relationship("Ada Brook", "Secret Mill", "owns")])
+        async with h.parts.users.open(ada.id) as store:
+            (job,) = (await store.survey_jobs(1))[0]
+            limits = h.parts.limits(h.parts.accounts.accounts[ada.id])
+            for epoch, project_id in ((store.epoch, "p2"), ("of before a restore", "p1")):
+                known = [_Entity("n-old", "Secret Mill")]
+                keep = _Keep(limits, "s1", epoch, InProject(project_id), known, {}, [])
+                assert not await store.write(lambda draft, keep=keep: keep.all(draft, job, found))
+        rows = await made(ada)
+        assert set(rows["entities"]) == {"n-old"} and rows["relationships"] == {}
+
+    scenario_of(tmp_path, scenario, Rule(say=reply(entities=[])))

@@ -1,0 +1,56 @@
+"""Ids of what was said: they tell nothing of it once it is deleted, and what a person deleted is known by them."""
+
+from property.rows import episode, project, session
+from server.memory.extracting_server import FOUND, REPLY, finished, made, scenario_of, talk
+from server.scripted_llm import Rule
+
+KINDS = ("memories", "facts")
+
+
+def test_no_two_accounts_give_the_same_words_the_same_id(tmp_path):
+    async def scenario(h, model, ada):
+        bob = await h.person()
+        for person in (ada, bob):
+            await talk(person)
+            await finished(person)
+        hers, his = await made(ada), await made(bob)
+        assert set(hers["entities"]) == set(his["entities"]), "these follow from a name, on devices too"
+        for kind in KINDS:
+            assert len(hers[kind]) == 1 and set(hers[kind]).isdisjoint(his[kind]), kind
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_after_everything_was_forgotten_ids_follow_from_another_key_which_lasts(tmp_path):
+    keys = []
+
+    async def forgotten(h, model, ada):
+        async def key():
+            async with h.parts.users.open(ada.id) as store:
+                return await store.write(lambda draft: draft.id_key)
+
+        keys.append(await key())
+        await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+        keys.append(await key())
+        await h.parts.users.rewrite(ada.id)
+        keys.append(await key())
+
+    scenario_of(tmp_path, forgotten, Rule(say=[REPLY]))
+    first, second, third = keys
+    assert first and second and first != second == third
+
+
+def test_what_a_person_had_remembered_and_deleted_is_not_extracted(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("projects", project("p1"))
+        await ada.push("sessions", session("s1", projectId="p1"))
+        body = {"text": FOUND["memories"][0], "sessionId": "s1"}
+        memory = (await ada.call("POST", "/v1/memories", json=body)).json()["memory"]
+        await ada.push("memories", {**memory, "_deleted": True}, assumed=memory)
+        await ada.push("episodes", episode("e1", "s1"))
+        await finished(ada)
+        assert await ada.live("memories") == {}
+        assert (await ada.call("POST", "/v1/memories", json=body)).status_code == 201
+        assert len(await ada.live("memories")) == 1, "they themselves may have it remembered anew"
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

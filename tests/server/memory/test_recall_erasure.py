@@ -1,0 +1,216 @@
+"""What was said and is gone is gone from the recall index too. Every scan has a positive control."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from property.rows import dead, entity, episode, memory, project, session, summary
+from server.in_process_server import House, Person, house, run
+from vademecum.engines.duckdb.paths import user_folder
+from vademecum.model.memory.indexable_text import kind_of
+from vademecum.services.data import backup as backups
+from vademecum.services.data.erase import scan
+
+ASKED = "Where did Bartholomew hide the xylophone of rosewood?"
+TOLD = "Beneath the third oak of the orchard, said the gardener."
+NOTE = "Quillfeather keeps the orchard key in a teapot"
+OTHER = "Roses bloom along the southern garden wall in June."
+NEW = "The teapot of the orchard is empty by now, and the key is lost."
+
+ROWS: dict[str, dict[str, Any]] = {
+    "episodes": episode("e1", "s1", userMessage=ASKED, aiResponse=TOLD),
+    "memories": memory("m1", text=NOTE),
+    "entities": entity("n1", "p1", name="Quillfeather", notes=NOTE),
+    "summaries": summary("u1", sessionId="s1", content=f"In short: {NOTE}"),
+}
+KEPT: dict[str, dict[str, Any]] = {
+    "episodes": episode("e2", "s1", userMessage=OTHER),
+    "memories": memory("m2", text=OTHER),
+    "entities": entity("n2", "p1", name="Rose", notes=OTHER),
+    "summaries": summary("u2", sessionId="s2", content=OTHER),
+}
+
+
+async def told(h: House) -> Person:
+    ada = await h.person()
+    assert await ada.push("projects", project("p1")) == []
+    assert await ada.push("sessions", session("s1"), session("s2")) == []
+    for kind, row in ROWS.items():
+        assert await ada.push(kind, row, KEPT[kind]) == []
+    for job in ("recall", "recall_vectors"):
+        await h.parts.backstage.jobs[job].settle(ada.id)
+    return ada
+
+
+async def needles(h: House, person: Person, *keys: str) -> list[bytes]:
+    """What the recall index has of these rows: text, and vectors as they lie on the disk."""
+    model = await h.parts.inference.get()
+    assert model is not None
+    found = [text.encode() for text in (ASKED, TOLD, NOTE)]
+    wanted = set(keys)
+
+    def vectors(index: Any) -> list[bytes]:
+        rows = [row for batch in index._table.batches(["document_id", "vector"]) for row in batch.to_pylist()]
+        return [np.array(row["vector"], "<f4").tobytes()[:64] for row in rows if row["document_id"] in wanted]
+
+    made = await h.parts.recall.indexes.read(person.id, vectors)
+    assert len(made) == len(keys)
+    return found + made
+
+
+def recall_folder(data: Path, person: Person) -> Path:
+    return user_folder(data, person.id) / "recall"
+
+
+@pytest.mark.parametrize("search_first", [False, True])
+def test_after_rows_of_memory_are_deleted_no_byte_of_them_is_left(tmp_path: Path, search_first: bool) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, model=True, erase_delay_s=600) as h:
+            ada = await told(h)
+            if search_first:  # it fills the cache
+                await ada.call("GET", "/v1/episodes/search", params={"q": "oak", "project": "*"})
+            keys = [f"{kind}/{row['id']}" for kind, row in ROWS.items()]
+            wanted = await needles(h, ada, *keys)
+            folder = recall_folder(tmp_path, ada)
+            assert scan(folder, wanted) == len(wanted), "the scan cannot see what is there"
+            for kind, row in ROWS.items():
+                assert await ada.push(kind, dead(row)) == []
+            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            assert scan(tmp_path, wanted) == 0
+            await h.settle(ada)
+            assert scan(tmp_path, wanted) == 0 and scan(folder, [OTHER.encode()]) == 1
+            left = await h.parts.recall.indexes.read(ada.id, lambda index: index.stats().documents)
+            assert left == len(KEPT)
+
+    run(scenario)
+
+
+def test_a_deleted_session_takes_its_turns_and_summaries_out_of_the_index(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, model=True, erase_delay_s=600) as h:
+            ada = await told(h)
+            wanted = await needles(h, ada, "episodes/e1")
+            assert (await ada.call("DELETE", "/v1/sessions/s1")).status_code == 200
+            for kind in ("memories", "entities"):
+                assert await ada.push(kind, dead(ROWS[kind])) == []
+            await h.settle(ada)
+            assert scan(tmp_path, wanted) == 0
+            hits = await h.parts.recall.indexes.read(
+                ada.id, lambda index: index.words("roses", [f"{k}/{r['id']}" for k, r in KEPT.items()], 9)
+            )
+            assert {kind_of(hit.document_id) for hit in hits} == {"memories", "entities", "summaries"}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("sessions", ["keep", "delete"])
+def test_a_deleted_project_takes_its_memory_out_of_the_index_and_its_turns_only_if_asked(
+    tmp_path: Path, sessions: str
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, model=True, erase_delay_s=600) as h:
+            ada = await h.person()
+            assert await ada.push("projects", project("p1")) == []
+            assert await ada.push("sessions", session("s1", projectId="p1"), session("s2")) == []
+            overview = summary("u1", projectId="p1", content=f"In short: {NOTE}")
+            inside = {**ROWS, "memories": {**ROWS["memories"], "projectId": "p1"}, "summaries": overview}
+            for kind, row in inside.items():
+                assert await ada.push(kind, row) == []
+            assert await ada.push("memories", KEPT["memories"]) == []
+            for job in ("recall", "recall_vectors"):
+                await h.parts.backstage.jobs[job].settle(ada.id)
+            turn, *others = inside
+            asked, answered, *wanted = await needles(
+                h, ada, *(f"{kind}/{inside[kind]['id']}" for kind in others)
+            )
+            said = [asked, answered, *(await needles(h, ada, f"{turn}/e1"))[3:]]
+            assert scan(recall_folder(tmp_path, ada), wanted + said) == len(wanted + said)
+            answer = await ada.call("DELETE", "/v1/projects/p1", params={"sessions": sessions})
+            assert answer.status_code == 200
+            await h.settle(ada)
+            assert scan(tmp_path, wanted) == 0
+            assert scan(recall_folder(tmp_path, ada), said) == (len(said) if sessions == "keep" else 0)
+            assert scan(tmp_path, [OTHER.encode()]) == 1, "what is in no project stays"
+
+    run(scenario)
+
+
+def test_an_edited_memory_s_old_text_goes_by_the_tidy_rule(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, model=True, erase_delay_s=600, tidy_delay_s=600) as h:
+            ada = await told(h)
+            for kind in ("episodes", "entities", "summaries"):
+                assert await ada.push(kind, dead(ROWS[kind])) == []
+            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            (_, _, text, vector) = await needles(h, ada, "memories/m1")
+            assert scan(tmp_path, [text, vector]) == 2
+            changed = {**ROWS["memories"], "text": NEW}
+            assert await ada.push("memories", changed, assumed=ROWS["memories"]) == []
+            assert h.parts.backstage.jobs["erase"].is_asked(ada.id)
+            await h.parts.backstage.jobs["erase"].settle(ada.id)
+            assert scan(tmp_path, [text, vector]) == 0
+            assert scan(recall_folder(tmp_path, ada), [NEW.encode()]) == 1
+
+    run(scenario)
+
+
+def test_forget_everything_takes_the_recall_folder(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path, model=True, erase_delay_s=600) as h:
+            ada = await told(h)
+            wanted = await needles(h, ada, "memories/m1")
+            receipt = await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+            assert receipt.json()["leftovers"] == 0
+            assert scan(tmp_path, wanted) == 0
+            await h.settle(ada)
+            assert scan(tmp_path, wanted) == 0
+
+    run(scenario)
+
+
+def test_an_account_that_leaves_takes_its_recall_index_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pace in ("INDEX_DELAY_S", "INDEX_APART_S"):
+        monkeypatch.setattr(f"vademecum.services.runtime.background_jobs.{pace}", 0.2)
+
+    async def scenario() -> None:
+        async with house(tmp_path, model=True) as h:
+            ada = await told(h)
+            wanted = await needles(h, ada, "memories/m1")
+            assert (await ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})).status_code == 200
+            assert scan(tmp_path, wanted) == 0 and not recall_folder(tmp_path, ada).exists()
+            await asyncio.sleep(0.5)  # longer than the jobs that its last commits had asked for wait
+            assert not recall_folder(tmp_path, ada).exists()
+
+    run(scenario)
+
+
+def test_a_restore_begins_the_recall_index_anew_and_brings_back_nothing_that_was_erased(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path / "data", model=True, erase_delay_s=600) as h:
+            ada = await told(h)
+            wanted = await needles(h, ada, *(f"{kind}/{row['id']}" for kind, row in ROWS.items()))
+            await backups.backup(h.parts, tmp_path / "backup")
+            assert not list((tmp_path / "backup").rglob("recall")), "derived: it is left out"
+            for kind, row in ROWS.items():
+                assert await ada.push(kind, dead(row)) == []
+            late = memory("m9", text=f"{OTHER} And after the backup, too.")
+            assert await ada.push("memories", late) == []
+            await h.settle(ada)
+            await backups.restore(h.parts, tmp_path / "backup")
+            found = await ada.call(
+                "GET", "/v1/entities/search", params={"q": "orchard roses", "project": "*"}
+            )
+            assert [result["id"] for result in found.json()["results"]] == ["n2"]
+            await h.settle(ada)
+            assert scan(tmp_path / "data", wanted) == 0
+            count = await h.parts.recall.indexes.read(ada.id, lambda index: index.stats().documents)
+            assert count == len(KEPT), "and nothing of after the backup"
+
+    run(scenario)

@@ -1,0 +1,367 @@
+"""What is remembered: once in a scope, without secrets, fading, with its history; and nothing of another scope."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from property.rows import NEW, OLD, memory, project, session
+from server.in_process_server import MODELS, house, refused, run
+
+TEA = "Ada likes green tea."
+POOL, P1, ALL = {"kind": "pool"}, {"kind": "project", "projectId": "p1"}, {"kind": "all"}
+
+
+async def furnished(h):
+    ada = await h.person()
+    assert await ada.push("projects", project("p1"), project("p2")) == []
+    rows = (
+        session("loose"),
+        session("loose2"),
+        session("inside", projectId="p1"),
+        session("other", projectId="p2"),
+    )
+    assert await ada.push("sessions", *rows) == []
+    return ada
+
+
+def living(scenario):
+    """A test of one person's memories on a server without a model."""
+
+    def test(tmp_path):
+        async def whole():
+            async with house(tmp_path) as h:
+                await scenario(await furnished(h))
+
+        run(whole)
+
+    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
+    return test
+
+
+async def remember(person, text, session_id="loose", status=201, **more):
+    answer = await person.call("POST", "/v1/memories", json={"text": text, "sessionId": session_id, **more})
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def found(person, query, **scope):
+    answer = await person.call("POST", "/v1/memories/search", json={"query": query, **scope})
+    assert answer.status_code == 200, answer.text
+    return answer.json()["scope"], [hit["memory"]["id"] for hit in answer.json()["results"]]
+
+
+def ago(days):
+    then = datetime.fromisoformat("2026-01-01T00:00:00+00:00") - timedelta(days=days)
+    return then.strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+@living
+async def test_an_exact_repeat_keeps_the_row_refreshes_it_and_adds_the_session(ada):
+    assert await ada.push("memories", memory("m1", text="ADA  likes green tea", sessionIds=["loose"])) == []
+    kept = await remember(ada, TEA, "loose2", 200, pinned=True)
+    row = kept["memory"]
+    assert (kept["deduplicated"], kept["supersedes"], kept["scope"]) == (True, None, POOL)
+    assert (row["id"], row["createdAt"], row["text"]) == ("m1", OLD, "ADA  likes green tea")
+    assert row["updatedAt"] > OLD and row["sessionIds"] == ["loose", "loose2"] and row["pinned"]
+    assert await ada.live("memories") == {"m1": row}
+
+
+@living
+async def test_a_new_memory_is_a_row_that_devices_sync(ada):
+    kept = await remember(ada, TEA, "inside")
+    assert (kept["deduplicated"], kept["redacted"], kept["scope"]) == (False, False, P1)
+    row = kept["memory"]
+    assert await ada.live("memories") == {row["id"]: row}
+    assert (row["projectId"], row["source"], row["sessionIds"]) == ("p1", "user", ["inside"])
+
+
+@living
+async def test_a_repeat_in_another_scope_is_another_memory(ada):
+    ids = {(await remember(ada, TEA, where))["memory"]["id"] for where in ("loose", "inside", "other")}
+    by_name = await remember(ada, TEA, None, 200, project="p2")
+    assert len(ids) == 3 and by_name["memory"]["id"] in ids and len(await ada.live("memories")) == 3
+
+
+@living
+async def test_a_repeat_of_a_superseded_text_is_a_new_memory(ada):
+    old, new = (
+        memory("old", text=TEA, supersededBy="new"),
+        memory("new", text="Ada prefers mate.", supersedes="old"),
+    )
+    assert await ada.push("memories", old, new) == []
+    kept = await remember(ada, TEA)
+    assert not kept["deduplicated"] and kept["memory"]["id"] not in ("old", "new")
+
+
+@living
+async def test_the_same_said_many_times_at_once_is_one_memory(ada):
+    kept = await asyncio.gather(
+        *(ada.call("POST", "/v1/memories", json={"text": TEA, "project": "p1"}) for _ in range(8))
+    )
+    assert len({answer.json()["memory"]["id"] for answer in kept}) == 1 == len(await ada.live("memories"))
+
+
+@living
+async def test_a_secret_is_not_stored_and_the_answer_says_so(ada):
+    kept = await remember(ada, "The password of the router is hunter2, says Ada.")
+    assert (
+        kept["redacted"] and kept["memory"]["text"] == "The password of the router is [redacted], says Ada."
+    )
+    assert "hunter2" not in str(await ada.pull("memories"))
+
+
+@living
+async def test_a_text_that_is_nothing_or_nothing_but_a_secret_is_refused(ada):
+    for text in (" ", "password: hunter2", "AKIA" + "Q7" * 8):
+        refused(
+            await ada.call("POST", "/v1/memories", json={"text": text, "sessionId": "loose"}),
+            400,
+            "BAD_REQUEST",
+        )
+    assert await ada.pull("memories") == []
+
+
+@living
+async def test_where_a_memory_belongs_must_be_clear(ada):
+    for scope, status in (
+        ({}, 400),
+        ({"project": None}, 400),
+        ({"sessionId": "nope"}, 404),
+        ({"project": "nope"}, 404),
+        ({"sessionId": "nope", "project": "p1"}, 404),
+    ):
+        answer = await ada.call("POST", "/v1/memories", json={"text": TEA, **scope})
+        assert answer.status_code == status, scope
+    assert await ada.pull("memories") == []
+
+
+@living
+async def test_a_search_sees_its_scope_and_says_which(ada):
+    ids = {where: (await remember(ada, TEA, where))["memory"]["id"] for where in ("loose", "inside", "other")}
+    for query in ("tea", ""):
+        assert await found(ada, query, sessionId="loose2") == (POOL, [ids["loose"]])
+        assert await found(ada, query, sessionId="inside") == (P1, [ids["inside"]])
+        assert await found(ada, query, sessionId="other", project="p1") == (P1, [ids["inside"]])
+        scope, everywhere = await found(ada, query, project=None)
+        assert scope == ALL and set(everywhere) == set(ids.values())
+    assert await found(ada, "coffee", project=None) == (ALL, [])
+    refused(await ada.call("POST", "/v1/memories/search", json={"query": "tea"}), 400, "BAD_REQUEST")
+
+
+@living
+async def test_what_fits_equally_well_is_ordered_by_when_it_was_said_last_and_pinned_ones_do_not_fade(ada):
+    rows = (
+        memory("old", text=TEA, updatedAt=ago(900)),
+        memory("new", text=TEA, updatedAt=ago(1), createdAt=ago(990)),
+        memory("pinned", text=TEA, updatedAt=ago(990), pinned=True),
+        memory("fits", text="Tea, tea and green tea", updatedAt=ago(999)),
+    )
+    assert await ada.push("memories", *rows) == []
+    assert (await found(ada, "", sessionId="loose"))[1][:3] == ["pinned", "new", "old"]
+    assert (await found(ada, "green tea", sessionId="loose", limit=1))[1] == ["fits"]
+
+
+@living
+async def test_what_is_of_the_future_does_no_harm(ada):
+    assert await ada.push("memories", memory("ahead", text=TEA, updatedAt=NEW)) == []
+    assert len((await found(ada, "tea", sessionId="loose"))[1]) == 1
+
+
+async def chain(ada, **more):
+    """c took the place of b, which took the place of a."""
+    rows = (
+        memory("a", text="Ada likes tea", supersededBy="b", **more),
+        memory("b", text="Ada likes green tea", supersedes="a", supersededBy="c", **more),
+        memory("c", text="Ada likes green tea a lot", supersedes="b", **more),
+    )
+    assert await ada.push("memories", *rows) == []
+
+
+async def call(person, method, path, status=200, **params):
+    answer = await person.call(method, f"/v1/memories/{path}", params=params or {"sessionId": "loose"})
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+@living
+async def test_superseded_memories_are_history_and_not_shown(ada):
+    await chain(ada, sessionIds=["loose"])
+    assert await found(ada, "tea", sessionId="loose") == (POOL, ["c"])
+    listed = (await ada.call("GET", "/v1/sessions/loose/memories")).json()
+    assert (listed["scope"], [row["id"] for row in listed["memories"]]) == (POOL, ["c"])
+    for asked in "abc":
+        history = await call(ada, "GET", f"{asked}/history")
+        assert [row["id"] for row in history["memories"]] == ["c", "b", "a"] and history["scope"] == POOL
+
+
+@living
+async def test_a_history_that_leads_in_a_circle_or_out_of_scope_ends(ada):
+    rows = memory("x", supersedes="y"), memory("y", supersedes="x"), memory("z", supersedes="far")
+    assert await ada.push("memories", *rows, memory("far", projectId="p1")) == []
+    assert [row["id"] for row in (await call(ada, "GET", "x/history"))["memories"]] == ["x", "y"]
+    assert [row["id"] for row in (await call(ada, "GET", "z/history"))["memories"]] == ["z"]
+    await call(ada, "POST", "z/undo", 409)
+    assert (await call(ada, "DELETE", "x"))["deleted"] == 2
+    assert (await call(ada, "DELETE", "z"))["deleted"] == 1
+    assert set(await ada.live("memories")) == {"far"}, "a delete in one scope takes nothing of another along"
+
+
+@living
+async def test_an_undo_makes_the_superseded_text_current_again_and_loses_none(ada):
+    await chain(ada)
+    undone = await call(ada, "POST", "c/undo")
+    assert undone["restored"]["id"] == "b" and "supersededBy" not in undone["restored"]
+    assert undone["memory"]["id"] == "c" and "supersedes" not in undone["memory"]
+    assert undone["restored"]["updatedAt"] == undone["memory"]["updatedAt"] == OLD, "nobody said it again"
+    assert set((await found(ada, "tea", sessionId="loose"))[1]) == {"b", "c"}
+    await call(ada, "POST", "c/undo", 409)
+
+
+@living
+async def test_a_deleted_memory_takes_its_older_texts_along(ada):
+    await chain(ada)
+    assert (await call(ada, "DELETE", "b"))["deleted"] == 2
+    assert set(await ada.live("memories")) == {"c"}
+    await call(ada, "GET", "b", 404)
+
+
+@living
+async def test_the_same_said_at_once_in_three_scopes_is_one_memory_in_each(ada):
+    places = ["loose", "inside", "other"] * 3
+    answers = await asyncio.gather(
+        *(ada.call("POST", "/v1/memories", json={"text": TEA, "sessionId": place}) for place in places)
+    )
+    assert sorted(answer.status_code for answer in answers) == [200] * 6 + [201] * 3
+    kept = await ada.live("memories")
+    assert sorted(row.get("projectId", "") for row in kept.values()) == ["", "p1", "p2"]
+
+
+@living
+async def test_an_id_opens_nothing_outside_of_its_scope(ada):
+    await chain(ada, projectId="p1")
+    for method, path in (("GET", "c"), ("GET", "c/history"), ("POST", "c/undo"), ("DELETE", "c")):
+        await call(ada, method, path, 404, sessionId="loose")
+        await call(ada, method, path, 404, project="p2")
+        refused(await ada.call(method, f"/v1/memories/{path}"), 400, "BAD_REQUEST")
+    assert (await call(ada, "GET", "c", project="*"))["id"] == "c"
+    assert set(await ada.live("memories")) == {"a", "b", "c"}
+
+
+@living
+async def test_a_sessions_memories_are_those_of_the_scope_it_has_now(ada):
+    row = (await remember(ada, TEA, "inside"))["memory"]
+    assert (await ada.call("GET", "/v1/sessions/inside/memories")).json() == {
+        "scope": P1,
+        "memories": [row],
+        "next": None,
+    }
+    assert await ada.push("sessions", session("inside"), assumed=session("inside", projectId="p1")) == []
+    assert (await ada.call("GET", "/v1/sessions/inside/memories")).json() == {
+        "scope": POOL,
+        "memories": [],
+        "next": None,
+    }
+    refused(await ada.call("GET", "/v1/sessions/nope/memories"), 404, "NOT_FOUND")
+
+
+@living
+async def test_all_memories_are_counted_and_forgotten_only_when_that_is_confirmed(ada):
+    await chain(ada, sessionIds=["loose", "inside"])
+    assert (
+        await ada.push(
+            "memories", memory("d", projectId="p1", pinned=True, source="extracted", sessionIds=["inside"])
+        )
+        == []
+    )
+    assert (await ada.call("GET", "/v1/memories/stats")).json() == {
+        "scope": ALL,
+        "total": 4,
+        "superseded": 2,
+        "pinned": 1,
+        "bySource": {"user": 3, "extracted": 1},
+        "totalSessions": 2,
+    }
+    for body in ({}, {"confirm": False}):
+        refused(await ada.call("POST", "/v1/memories/reset", json=body), 400, "BAD_REQUEST")
+    assert len(await ada.live("memories")) == 4
+    assert (await ada.call("POST", "/v1/memories/reset", json={"confirm": True})).json() == {"deleted": 4}
+    assert await ada.live("memories") == {} and len(await ada.live("sessions")) == 4
+
+
+@pytest.mark.parametrize("limit", [0, 101])
+def test_a_limit_out_of_range_is_refused(tmp_path, limit):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await furnished(h)
+            question = {"query": "tea", "sessionId": "loose", "limit": limit}
+            refused(await ada.call("POST", "/v1/memories/search", json=question), 400, "BAD_REQUEST")
+
+    run(scenario)
+
+
+def knowing(scenario):
+    """A test of one person's memories on a server with a model."""
+
+    def test(tmp_path):
+        async def whole():
+            async with house(tmp_path, model=MODELS) as h:
+                await scenario(h, await furnished(h))
+
+        run(whole)
+
+    test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
+    return test
+
+
+SAM = "Sam expresses gratitude to Evan for his support and encouragement."
+SAM_AGAIN = "Sam has expressed his gratitude to Evan for his support and encouragement."
+
+
+@knowing
+async def test_the_same_in_other_words_takes_the_old_ones_place_and_can_be_undone(h, ada):
+    old = (await remember(ada, SAM, pinned=True))["memory"]
+    await h.settle(ada)
+    kept = await remember(ada, SAM_AGAIN, "loose2")
+    new = kept["memory"]
+    assert (kept["deduplicated"], kept["supersedes"], new["supersedes"]) == (True, old["id"], old["id"])
+    assert (await ada.live("memories"))[old["id"]]["updatedAt"] == old["updatedAt"]
+    assert new["pinned"], "a pin is for what is said, not for the words"
+    stored = await ada.live("memories")
+    assert stored[old["id"]]["supersededBy"] == new["id"] and stored[old["id"]]["text"] == SAM
+    await h.settle(ada)
+    assert await found(ada, "gratitude for encouragement", sessionId="loose") == (POOL, [new["id"]])
+    await call(ada, "POST", f"{new['id']}/undo")
+    await h.settle(ada)
+    assert set((await found(ada, "gratitude for encouragement", sessionId="loose"))[1]) == {
+        old["id"],
+        new["id"],
+    }
+
+
+@knowing
+async def test_what_is_near_but_not_the_same_or_not_in_this_scope_is_kept_beside(h, ada):
+    for text, where in (
+        (SAM, "inside"),
+        (SAM, "loose"),
+        (SAM_AGAIN, "other"),
+        (SAM.replace("expresses", "never expresses"), "loose"),
+        (SAM.replace("Sam", "Tim"), "loose"),
+        (SAM.replace("encouragement", "2 letters"), "loose"),
+    ):
+        kept = await remember(ada, text, where)
+        await h.settle(ada)
+        assert not kept["deduplicated"] and kept["supersedes"] is None, text
+    assert len(await ada.live("memories")) == 6
+
+
+@knowing
+async def test_a_repeat_supersedes_what_is_current_and_not_what_is_history(h, ada):
+    first = (await remember(ada, SAM))["memory"]
+    await h.settle(ada)
+    second = (await remember(ada, SAM_AGAIN))["memory"]
+    await h.settle(ada)
+    third = await remember(ada, SAM)
+    assert third["supersedes"] == second["id"] and third["memory"]["id"] != first["id"]
+    history = await call(ada, "GET", f"{first['id']}/history")
+    assert [row["id"] for row in history["memories"]] == [third["memory"]["id"], second["id"], first["id"]]

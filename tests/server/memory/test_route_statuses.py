@@ -1,0 +1,182 @@
+"""Each route of the memory API with each of its statuses; with another's id always 404."""
+
+import json
+
+from property.rows import relationship
+from server.in_process_server import house, refused, run
+from server.memory.memory_rows import EDGE, EXTERNAL, MILL, SCOPE, TURN, furnish
+
+ELSEWHERE = {"params": {"project": "p2"}}
+ALL = {"params": {"project": "*"}}
+OF_S1 = {"params": {"sessionId": "s1"}}
+OF_P1 = SCOPE["params"]
+# Route, request, status; in this order, on what `furnish` pushes. A request that is refused changes nothing.
+ANSWERS = [
+    ("POST /v1/projects", {"json": {"name": "New", "description": "d"}}, 201),
+    ("POST /v1/projects", {"json": {"name": "New"}}, 201),
+    ("POST /v1/projects", {"json": {"name": " "}}, 400),
+    ("POST /v1/projects", {"json": {}}, 400),
+    ("POST /v1/projects", {"json": {"name": "n", "colour": "red"}}, 400),
+    ("POST /v1/projects", {"json": {"name": "n" * 256}}, 400),
+    ("GET /v1/projects", {}, 200),
+    ("GET /v1/projects/p1", {}, 200),
+    ("GET /v1/projects/nope", {}, 404),
+    ("PATCH /v1/projects/p1", {"json": {"description": None}}, 200),
+    ("PATCH /v1/projects/p1", {"json": {"name": ""}}, 400),
+    ("PATCH /v1/projects/p1", {"json": {"name": None}}, 400),
+    ("PATCH /v1/projects/nope", {"json": {"name": "n"}}, 404),
+    ("GET /v1/projects/p1/sessions", {}, 200),
+    ("GET /v1/projects/nope/sessions", {}, 404),
+    ("GET /v1/projects/p1/overview", {}, 200),
+    ("GET /v1/projects/nope/overview", {}, 404),
+    ("GET /v1/projects/p1/summaries", {}, 200),
+    ("GET /v1/projects/nope/summaries", {}, 404),
+    ("POST /v1/sessions", {"json": {"externalId": "new", "title": "t", "projectId": "p1"}}, 201),
+    ("POST /v1/sessions", {"json": {"externalId": "new", "title": "t"}}, 409),
+    ("POST /v1/sessions", {"json": {"externalId": "chat"}}, 409),
+    ("POST /v1/sessions", {"json": {"title": "t"}}, 400),
+    ("POST /v1/sessions", {"json": {"externalId": ""}}, 400),
+    ("POST /v1/sessions", {"json": {"externalId": "other", "projectId": "nope"}}, 404),
+    ("POST /v1/sessions", {"json": {"externalId": "other", "projectId": "a/b"}}, 400),
+    ("GET /v1/sessions", {}, 200),
+    (f"GET {EXTERNAL}/chat", {}, 200),
+    (f"GET {EXTERNAL}/nope", {}, 404),
+    (f"GET {EXTERNAL}/s2", {}, 404),  # an id of ours is none of theirs
+    (f"PATCH {EXTERNAL}/chat", {"json": {"title": "Lease", "projectId": "p1"}}, 200),
+    (f"PATCH {EXTERNAL}/chat", {"json": {"projectId": None}}, 200),
+    (f"PATCH {EXTERNAL}/chat", {"json": {"projectId": "nope"}}, 404),
+    (f"PATCH {EXTERNAL}/chat", {"json": {"externalId": "other"}}, 400),
+    (f"PATCH {EXTERNAL}/nope", {"json": {"title": "t"}}, 404),
+    ("POST /v1/episodes", {"json": TURN}, 201),
+    ("POST /v1/episodes", {"json": {**TURN, "sessionId": "nope"}}, 404),
+    ("POST /v1/episodes", {"json": {"sessionId": "s1", "userMessage": "When?"}}, 400),
+    ("POST /v1/episodes", {"json": {**TURN, "projectId": None}}, 201),
+    ("POST /v1/episodes", {"json": {**TURN, "projectId": "p1"}}, 409),
+    ("GET /v1/episodes/e1", {}, 200),
+    ("GET /v1/episodes/e1", OF_S1, 200),
+    ("GET /v1/episodes/e1", ALL, 200),
+    ("GET /v1/episodes/e1", SCOPE, 404),
+    ("GET /v1/episodes/nope", {}, 404),
+    ("GET /v1/episodes/nope", ALL, 404),
+    ("GET /v1/episodes", SCOPE, 200),
+    ("GET /v1/episodes", {}, 400),
+    ("GET /v1/sessions/s1/episodes", {}, 200),
+    ("GET /v1/sessions/nope/episodes", {}, 404),
+    ("POST /v1/entities", {"json": MILL}, 201),
+    ("POST /v1/entities", {"json": {**MILL, "name": "MILL"}}, 200),
+    ("POST /v1/entities", {"json": {**MILL, "type": "person"}}, 201),
+    ("POST /v1/entities", {"json": {**MILL, "type": "bird"}}, 400),
+    ("POST /v1/entities", {"json": {**MILL, "name": "\u0301 "}}, 400),
+    ("POST /v1/entities", {"json": {**MILL, "projectId": "nope"}}, 404),
+    ("POST /v1/entities", {"json": {"name": "Mill", "type": "place"}}, 400),
+    ("GET /v1/entities/by-type/person", SCOPE, 200),
+    ("GET /v1/entities/by-type/person", {}, 400),
+    ("GET /v1/entities/by-type/bird", SCOPE, 400),
+    ("GET /v1/entities/n1", SCOPE, 200),
+    ("GET /v1/entities/n1", ELSEWHERE, 404),
+    ("GET /v1/entities/n1", {}, 400),
+    ("POST /v1/relationships", {"json": EDGE, **SCOPE}, 201),
+    ("POST /v1/relationships", {"json": EDGE, **SCOPE}, 200),
+    ("POST /v1/relationships", {"json": EDGE, **ELSEWHERE}, 404),
+    ("POST /v1/relationships", {"json": EDGE}, 400),
+    ("POST /v1/relationships", {"json": {**EDGE, "toId": "nope"}, **SCOPE}, 404),
+    ("POST /v1/relationships", {"json": {**EDGE, "toId": "n3"}, **SCOPE}, 404),  # of another project
+    ("POST /v1/relationships", {"json": {**EDGE, "toId": "n3"}, **ALL}, 400),
+    ("POST /v1/relationships", {"json": {**EDGE, "label": " "}, **SCOPE}, 400),
+    ("GET /v1/entities/n1/relationships", SCOPE, 200),
+    ("GET /v1/entities/n1/relationships", ELSEWHERE, 404),
+    ("GET /v1/entities/n1/relationships", {}, 400),
+    ("DELETE /v1/relationships", SCOPE, 400),
+    ("DELETE /v1/relationships", {"content": b"[", **SCOPE}, 400),
+    ("DELETE /v1/relationships", {"json": {**EDGE, "label": "Knows"}, **SCOPE}, 404),
+    ("DELETE /v1/relationships", {"json": EDGE, **ELSEWHERE}, 404),
+    ("DELETE /v1/relationships", {"json": EDGE}, 400),
+    ("DELETE /v1/relationships", {"json": EDGE, **SCOPE}, 200),
+    ("DELETE /v1/relationships", {"params": EDGE | OF_P1}, 404),
+    ("POST /v1/relationships", {"json": EDGE, **SCOPE}, 201),
+    ("DELETE /v1/relationships", {"params": EDGE | OF_P1}, 200),
+    ("DELETE /v1/entities/n1", ELSEWHERE, 404),
+    ("DELETE /v1/entities/n1", SCOPE, 200),
+    ("DELETE /v1/entities/n1", SCOPE, 404),
+    ("POST /v1/summaries", {"json": {"content": "c", "sessionId": "s1"}}, 201),
+    ("POST /v1/summaries", {"json": {"content": "c", "projectId": "p1"}}, 201),
+    ("POST /v1/summaries", {"json": {"content": "c", "sessionId": "s1", "projectId": "p1"}}, 400),
+    ("POST /v1/summaries", {"json": {"content": "c"}}, 400),
+    ("POST /v1/summaries", {"json": {"content": " ", "sessionId": "s1"}}, 400),
+    ("POST /v1/summaries", {"json": {"sessionId": "s1"}}, 400),
+    ("POST /v1/summaries", {"json": {"content": "c", "sessionId": "nope"}}, 404),
+    ("POST /v1/summaries", {"json": {"content": "c", "projectId": "nope"}}, 404),
+    ("GET /v1/sessions/s1/summaries", {}, 200),
+    ("GET /v1/sessions/nope/summaries", {}, 404),
+    ("PATCH /v1/summaries/u1", {"json": {"content": "anew"}, **SCOPE}, 404),
+    ("PATCH /v1/summaries/u1", {"json": {"content": "anew"}}, 400),
+    ("PATCH /v1/summaries/u1", {"json": {"content": "anew"}, **OF_S1}, 200),
+    ("PATCH /v1/summaries/u1", {"json": {"content": ""}, **OF_S1}, 400),
+    ("PATCH /v1/summaries/nope", {"json": {"content": "anew"}, **ALL}, 404),
+    ("DELETE /v1/summaries/u1", SCOPE, 404),
+    ("DELETE /v1/summaries/u1", {}, 400),
+    ("DELETE /v1/summaries/u1", OF_S1, 200),
+    ("DELETE /v1/summaries/u1", OF_S1, 404),
+    ("PATCH /v1/summaries/u1", {"json": {"content": "anew"}, **ALL}, 404),
+    ("DELETE /v1/episodes/e1", SCOPE, 404),
+    ("DELETE /v1/episodes/e1", {}, 400),
+    ("DELETE /v1/episodes/e1", OF_S1, 200),
+    ("DELETE /v1/episodes/e1", OF_S1, 404),
+    (f"DELETE {EXTERNAL}/chat", {}, 200),
+    (f"DELETE {EXTERNAL}/chat", {}, 404),
+    ("POST /v1/sessions", {"json": {"externalId": "chat"}}, 201),  # free again
+    ("DELETE /v1/projects/p1", {"params": {"sessions": "delete"}}, 200),
+    ("DELETE /v1/projects/p1", {}, 404),
+    ("POST /v1/entities", {"json": MILL}, 404),
+    ("GET /v1/projects/p1", {}, 404),
+    ("GET /v1/projects/p1/overview", {}, 404),
+    ("GET /v1/sessions/s2/episodes", {}, 404),
+]
+
+
+def test_each_route_answers_with_its_status_and_refusals_change_nothing(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await furnish(ada)
+            before, since = await h.everything(ada), []
+            for route, request, status in ANSWERS:
+                method, path = route.split(" ")
+                changes = status < 400 and method != "GET"
+                if changes and since:
+                    assert await h.everything(ada) == before, since
+                answer = await ada.call(method, path, **request)
+                assert answer.status_code == status, (route, request, answer.text)
+                if status >= 400:
+                    refused(answer, status, answer.json()["code"])
+                if changes:
+                    before, since = await h.everything(ada), []
+                else:
+                    since.append(route)
+            assert since and await h.everything(ada) == before, since
+
+    run(scenario)
+
+
+def test_anothers_id_is_answered_404_by_every_route(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            await furnish(ada)
+            assert await ada.push("relationships", relationship("r1", "n1", "n2")) == []
+            before = await h.everything(ada)
+            asked = {
+                (route, json.dumps(request)): request for route, request, status in ANSWERS if status < 300
+            }
+            made_from_nothing = ("POST /v1/projects", "GET /v1/projects", "GET /v1/sessions")
+            for (route, _), request in asked.items():
+                if route in made_from_nothing or (route == "POST /v1/sessions" and len(request["json"]) == 1):
+                    continue
+                method, path = route.split(" ")
+                answer = await bob.call(method, path, **request)
+                assert answer.status_code == 404, (route, request, answer.text)
+            assert await h.everything(ada) == before
+            for name in h.parts.registry.synced:
+                assert await bob.pull(name) == []
+
+    run(scenario)

@@ -1,0 +1,202 @@
+"""Summaries of sessions and projects: one each, of the newest that was said, now or as a job."""
+
+import asyncio
+import json
+
+import pytest
+
+from property.rows import day, episode, project, session
+from server.chat.assistant_server import ask
+from server.in_process_server import house, refused, run
+from server.memory.extracting_server import finished, listed, scenario_of, talk, until
+from server.scripted_llm import Rule
+from vademecum.model.memory import summary_input
+from vademecum.services.runtime.request_priority import GAP_S
+from wait_until import soon
+
+OFF = {"extraction_daily": 0}
+SESSION, PROJECT = "/v1/sessions/s1/summarize", "/v1/projects/p1/summarize"
+
+
+def test_a_session_has_one_summary_and_a_new_one_takes_its_place(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1", userMessage="What is the rent?", aiResponse="R9,000."))
+        first = (await ada.call("POST", SESSION)).json()
+        assert (first["content"], first["sessionId"]) == ("It is about rent.", "s1")
+        assert [row["content"] for row in (await ada.live("summaries")).values()] == ["It is about rent."]
+        assert "User: What is the rent?\nAnswer: R9,000." in model.asked[0].question
+        assert (model.asked[0].body["temperature"], model.asked[0].body["max_tokens"]) == (0.2, 1200)
+        model.rules = [Rule(say=["Something else."])]
+        second = (await ada.call("POST", SESSION)).json()
+        assert second["id"] == first["id"] and second["content"] == "Something else."
+        (row,) = (await ada.live("summaries")).values()
+        assert {name: row[name] for name in second} == second
+
+    scenario_of(tmp_path, scenario, Rule(say=["It is ", "about **rent**."]), **OFF)
+
+
+def test_a_project_is_summarised_from_its_sessions_summaries_or_else_from_their_turns(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1", userMessage="first words"))
+        await ada.push("projects", project("p2"))
+        await ada.push("sessions", session("s2", projectId="p2"), session("s3"))
+        await ada.push(
+            "episodes", episode("e2", "s2", userMessage="foreign"), episode("e3", "s3", userMessage="foreign")
+        )
+        overview = (await ada.call("POST", PROJECT)).json()
+        assert overview["projectId"] == "p1" and "sessionId" not in overview
+        assert "first words" in model.asked[-1].question
+        model.rules = [Rule(say=["A summary of the session."])]
+        await ada.call("POST", SESSION)
+        again = (await ada.call("POST", PROJECT)).json()
+        assert again["id"] == overview["id"] and len(await ada.live("summaries")) == 2
+        assert model.asked[-1].question == "A summary of the session."
+        assert not any("foreign" in asked.question for asked in model.asked)
+
+    scenario_of(tmp_path, scenario, Rule(say=["An overview."]), **OFF)
+
+
+def test_the_newest_thirty_thousand_characters_are_told_without_the_markup_of_chats(tmp_path):
+    async def scenario(h, model, ada):
+        turns = [
+            episode(f"e{n}", "s1", createdAt=day(n), userMessage=f"turn {n}.", aiResponse="word " * 1500)
+            for n in range(1, 9)
+        ]
+        marked = "<think>secretly</think># Title\n```py\nprint(1)\n```\n[link](http://x.y/z) **bold** [MEMORY CONTEXT] old [END MEMORY CONTEXT]"
+        await talk(ada, *turns, episode("e9", "s1", createdAt=day(9), aiResponse=marked))
+        await ada.call("POST", SESSION)
+        told = model.asked[0].question
+        assert len(told) <= summary_input.CHARACTERS and len(told) > summary_input.CHARACTERS - 100
+        assert "turn 8." in told and "turn 1." not in told
+        assert told.endswith("Answer: Title\n\nprint(1)\n\nlink bold")
+
+    scenario_of(tmp_path, scenario, Rule(say=["Short."]), **OFF)
+
+
+def test_without_anything_said_there_is_nothing_to_summarise(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("projects", project("p1"))
+        await ada.push("sessions", session("s1", projectId="p1"))
+        for path in (SESSION, PROJECT):
+            for later in (False, True):
+                refused(await ada.call("POST", path, params={"later": later}), 422, "NO_DATA")
+        refused(await ada.call("POST", "/v1/sessions/none/summarize"), 404, "NOT_FOUND")
+        refused(await ada.call("POST", "/v1/projects/none/summarize"), 404, "NOT_FOUND")
+        assert model.asked == [] and (await listed(ada))["jobs"] == []
+
+    scenario_of(tmp_path, scenario, **OFF)
+
+
+def test_a_summary_can_be_made_later_and_is_tried_again_when_the_model_fails(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        job = (await ada.call("POST", SESSION, params={"later": True})).json()
+        assert (job["kind"], job["subject"]) == ("summarise", "sessions/s1")
+        await until(ada, lambda found: found["jobs"][0]["error"])
+        model.rules = [Rule(say=["It is about rent."])]
+        assert (await finished(ada))["counts"]["done"] == 1
+        (row,) = (await ada.live("summaries")).values()
+        assert row["content"] == "It is about rent."
+        await ada.call("POST", SESSION, params={"later": True})
+        await finished(ada)
+        assert len(await ada.live("summaries")) == 1
+
+    scenario_of(tmp_path, scenario, Rule(status=500), **OFF)
+
+
+def test_a_summary_that_is_waited_for_counts_as_a_question_of_the_day_if_it_was_asked(tmp_path):
+    async def scenario(h, model, ada):
+        async def today():
+            return (await listed(ada))["extraction"]["today"]
+
+        await talk(ada)
+        assert (await ada.call("POST", SESSION)).status_code == 200 and await today() == 1
+        model.rules = [Rule(status=500)]
+        assert (await ada.call("POST", SESSION)).status_code == 502 and await today() == 2
+        model.rules = [Rule(status=401)]
+        assert (await ada.call("POST", SESSION)).status_code == 502 and await today() == 2
+        assert (
+            await ada.call("POST", SESSION.replace("s1", "nope"))
+        ).status_code == 404 and await today() == 2
+
+    scenario_of(tmp_path, scenario, Rule(say=["It is about rent."]), **OFF)
+
+
+def test_summaries_and_answers_have_places_together_of_a_person_and_in_all(tmp_path):
+    async def scenario(h, model, ada):
+        bob = await h.person()
+        await talk(ada)
+        await talk(bob)
+        waiting = [asyncio.create_task(ada.call("POST", SESSION)) for _ in range(3)]
+        await soon(lambda: len(model.asked) >= 3)
+        async with asyncio.timeout(20):
+            refused(await ada.call("POST", PROJECT), 429, "RATE_LIMITED")
+            refused(await ask(ada), 429, "RATE_LIMITED")
+        assert (await listed(ada))["extraction"]["today"] == 3, "what is refused is no question of the day"
+        h.parts.summaries.places.in_all = 3
+        for answer in (await bob.call("POST", SESSION), await ask(bob)):
+            assert int(refused(answer, 503, "BUSY") and answer.headers["retry-after"]) > 0
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        model.rules = [Rule(say=["It is about rent."])]
+        for _ in range(4):
+            assert (await ada.call("POST", SESSION)).status_code == 200
+        model.rules = [Rule(status=500)]
+        for _ in range(4):
+            assert (await ada.call("POST", SESSION)).status_code == 502
+        for _ in range(4):
+            assert (await ask(ada)).status_code == 502
+
+    scenario_of(tmp_path, scenario, Rule(ends="silent"), **OFF)
+
+
+def test_a_session_deleted_while_it_is_summarised_gets_no_summary(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await ada.call("POST", SESSION, params={"later": True})
+        await soon(lambda: model.asked)
+        await ada.call("DELETE", "/v1/sessions/s1")
+        model.go_on()
+        assert (await finished(ada))["jobs"] == []
+        await h.settle(ada)
+        assert await ada.live("summaries") == {}
+
+    scenario_of(tmp_path, scenario, Rule(say=["Too late."], held=True), **OFF)
+
+
+def test_secrets_go_neither_to_the_model_nor_into_a_summary(tmp_path):
+    secret = "sk-proj-a1B2c3D4e5F6g7H8i9J0k"
+
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1", userMessage=f"mine is {secret}"))
+        row = (await ada.call("POST", SESSION)).json()
+        assert secret not in json.dumps(model.asked[0].body) and secret not in row["content"]
+
+    scenario_of(tmp_path, scenario, Rule(say=[f"It is {secret}."]), **OFF)
+
+
+@pytest.mark.parametrize("path", [SESSION, PROJECT])
+def test_without_a_model_a_summary_is_refused_in_words(tmp_path, path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for later in (False, True):
+                refused(await ada.call("POST", path, params={"later": later}), 404, "NOT_FOUND")
+            await talk(ada)
+            for later in (False, True):
+                refused(await ada.call("POST", path, params={"later": later}), 503, "NO_ASSISTANT")
+
+    run(scenario)
+
+
+def test_work_behind_does_not_give_way_while_the_model_thinks(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1"))
+        asking = asyncio.create_task(ada.call("POST", SESSION))
+        await soon(lambda: model.asked)
+        await asyncio.sleep(2 * GAP_S)
+        assert not h.parts.foreground.busy()
+        asking.cancel()
+
+    scenario_of(tmp_path, scenario, Rule(ends="silent", say=[]), **OFF)

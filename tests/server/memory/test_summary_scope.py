@@ -1,0 +1,89 @@
+"""Where a summary is: that of a session where the session is now, wherever one asks; that of a project in the project."""
+
+from property.rows import day, episode, project, session, summary
+from server.in_process_server import house, refused, run
+from server.memory.extracting_server import scenario_of, talk
+from server.memory.memory_rows import got, ids
+from server.scripted_llm import Rule
+from vademecum.model.memory.scope import InProject
+from vademecum.services.chat import prompt_memory
+
+OFF = {"extraction_daily": 0}
+
+
+async def furnished(ada):
+    assert await ada.push("projects", project("p1"), project("p2")) == []
+    assert await ada.push("sessions", session("s1", projectId="p2"), session("s2", projectId="p1")) == []
+
+
+def test_a_summary_that_names_a_project_which_its_session_has_left_is_where_the_session_is(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await furnished(ada)
+            rows = [
+                summary("u1", sessionId="s1", projectId="p1", content="harpsichord"),
+                summary("u2", sessionId="s2"),
+                summary("u3", projectId="p1"),
+            ]
+            assert await ada.push("summaries", *rows) == []
+            assert sorted(ids((await got(ada, "projects/p1/summaries"))["summaries"])) == ["u2", "u3"]
+            assert ids((await got(ada, "projects/p2/summaries"))["summaries"]) == ["u1"]
+
+    run(scenario)
+
+
+def test_a_prompt_takes_for_an_overview_only_what_names_no_session(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await furnished(ada)
+            assert await ada.push("summaries", summary("u1", sessionId="s1", projectId="p1")) == []
+            async with h.parts.users.open(ada.id) as store:
+                assert await prompt_memory.summaries(store, "s2", InProject("p1")) == []
+
+    run(scenario)
+
+
+def test_a_summary_of_a_session_that_is_not_in_the_project_named_is_refused(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await furnished(ada)
+            body = {"content": "said", "sessionId": "s1", "projectId": "p1"}
+            refused(await ada.call("POST", "/v1/summaries", json=body), 400, "BAD_REQUEST")
+            assert await ada.live("summaries") == {}
+            made = await ada.call("POST", "/v1/summaries", json={**body, "projectId": "p2"})
+            assert made.status_code == 201
+            unknown = await ada.call("POST", "/v1/summaries", json={**body, "sessionId": "none"})
+            refused(unknown, 404, "NOT_FOUND")
+
+    run(scenario)
+
+
+def test_a_new_summary_leaves_one_that_names_a_project_too(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1"))
+        both = summary("a1", sessionId="s1", projectId="p1", content="of both")
+        assert await ada.push("summaries", both) == []
+        made = (await ada.call("POST", "/v1/sessions/s1/summarize")).json()
+        assert made["id"] != "a1" and (await ada.live("summaries"))["a1"]["content"] == "of both"
+
+    scenario_of(tmp_path, scenario, Rule(say=["It is about rent."]), **OFF)
+
+
+def test_a_new_overview_takes_the_place_of_the_one_that_is_shown(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e1", "s1"))
+        rows = [
+            summary("a1", projectId="p1", createdAt=day(1)),
+            summary("b1", projectId="p1", createdAt=day(9)),
+            summary("c1", projectId="p1", createdAt=day(3)),
+            summary("w1", projectId="p1", sessionId="later", createdAt=day(20)),  # waits for its session
+        ]
+        assert await ada.push("summaries", *rows) == []
+        made = (await ada.call("POST", "/v1/projects/p1/summarize")).json()
+        shown = await got(ada, "projects/p1/overview")
+        assert (made["id"], shown["id"], shown["content"]) == ("b1", "b1", "It is about rent.")
+
+    scenario_of(tmp_path, scenario, Rule(say=["It is about rent."]), **OFF)

@@ -1,0 +1,187 @@
+"""What a browser needs to make the server's vectors: the manifests, and files that a broken download can go on with."""
+
+import hashlib
+
+import pytest
+
+from server.in_process_server import MODELS, browser, house, refused, run
+from vademecum.engines.onnx import manifest as manifests
+from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER, Manifest
+from vademecum.http.byte_ranges import part
+
+CONTENT = {GRAPH: bytes(range(256)) * 4000, TOKENIZER: b'{"model": {}}'}  # a graph of more than one read
+FACTS = {
+    "revision": "r",
+    "source": "https://example.org/m",
+    "licence": "MIT",
+    "dims": 8,
+    "layers": 1,
+    "max_tokens": 64,
+}
+
+
+def install(models, name, content=None):
+    """A model that nobody runs. Returns its manifest."""
+    content = content or CONTENT
+    folder = models / name
+    folder.mkdir(parents=True)
+    for path, data in content.items():
+        (folder / path).write_bytes(data)
+    files = tuple(manifests.describe(folder / path) for path in content)
+    manifest = Manifest(id=name, files=files, **FACTS)
+    manifests.save(manifest, folder)
+    return manifest
+
+
+def with_model(tmp_path, scenario):
+    """The scenario gets somebody without a sign-in, and the URL of a model's files."""
+
+    async def whole():
+        async with house(tmp_path) as h, browser(h, "203.0.113.9") as anyone:
+            manifest = install(h.parts.settings.models_folder, "small")
+            await scenario(anyone, f"/models/{manifest.hash}")
+
+    run(whole)
+
+
+def test_models_are_listed_with_all_that_makes_their_vectors(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            manifest = install(h.parts.settings.models_folder, "small")
+            (model,) = (await ada.call("GET", "/v1/models")).json()["models"]
+            assert (model["id"], model["hash"], model["dims"], model["maxTokens"]) == (
+                "small",
+                manifest.hash,
+                8,
+                64,
+            )
+            assert model["prefixes"] == {"query": "", "passage": ""} and model["chunker"]["size"] == 1000
+            graph = model["files"][0]
+            assert graph == {
+                "path": GRAPH,
+                "bytes": len(CONTENT[GRAPH]),
+                "sha256": hashlib.sha256(CONTENT[GRAPH]).hexdigest(),
+            }
+            async with browser(h) as anyone:
+                refused(await anyone.get("/v1/models"), 401, "SIGNED_OUT")
+
+    run(scenario)
+
+
+def test_the_current_model_is_the_one_that_embeds_or_null(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            install(h.parts.settings.models_folder, "small")
+            answer = await (await h.person()).call("GET", "/v1/models")
+            assert answer.json()["current"] is None and len(answer.json()["models"]) == 1
+        async with house(tmp_path / "two", model=MODELS) as h:
+            told = (await (await h.person()).call("GET", "/v1/models")).json()
+            (current,) = [model for model in told["models"] if model["hash"] == told["current"]]
+            assert current["hash"] == manifests.load(MODELS / current["id"]).hash
+
+    run(scenario)
+
+
+def test_a_model_that_this_program_cannot_use_is_not_offered(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            models = h.parts.settings.models_folder
+            install(models, "small")
+            (models / "broken").mkdir()
+            (models / "broken" / "manifest.json").write_text("{}")
+            told = (await (await h.person()).call("GET", "/v1/models")).json()
+            assert [model["id"] for model in told["models"]] == ["small"]
+
+    run(scenario)
+
+
+def test_a_file_may_be_kept_for_ever_and_is_known_by_its_digest(tmp_path):
+    async def scenario(anyone, files):
+        whole = await anyone.get(f"{files}/{GRAPH}")
+        assert (whole.status_code, whole.content) == (200, CONTENT[GRAPH])
+        assert "immutable" in whole.headers["cache-control"] and "set-cookie" not in whole.headers
+        etag = whole.headers["etag"]
+        assert etag == f'"{hashlib.sha256(CONTENT[GRAPH]).hexdigest()}"'
+        kept = await anyone.get(f"{files}/{GRAPH}", headers={"If-None-Match": etag})
+        assert (kept.status_code, kept.content, kept.headers["etag"]) == (304, b"", etag)
+        head = await anyone.head(f"{files}/{GRAPH}", headers={"Range": "bytes=0-9"})
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(CONTENT[GRAPH]))
+        assert head.headers["accept-ranges"] == "bytes"
+
+    with_model(tmp_path, scenario)
+
+
+def test_a_download_goes_on_where_it_stopped(tmp_path):
+    async def scenario(anyone, files):
+        url, data = f"{files}/{GRAPH}", CONTENT[GRAPH]
+        etag = (await anyone.head(url)).headers["etag"]
+        for asked, first, last in (
+            ("0-0", 0, 0),
+            ("700000-", 700_000, len(data) - 1),
+            ("-300", len(data) - 300, len(data) - 1),
+            ("5-999999999", 5, len(data) - 1),
+        ):
+            rest = await anyone.get(url, headers={"Range": f"bytes={asked}", "If-Range": etag})
+            assert (rest.status_code, rest.content) == (206, data[first : last + 1]), asked
+            assert rest.headers["content-range"] == f"bytes {first}-{last}/{len(data)}"
+            assert rest.headers["content-length"] == str(last + 1 - first)
+        other = await anyone.get(url, headers={"Range": "bytes=5-", "If-Range": '"another file"'})
+        assert (other.status_code, other.content) == (200, data), "what is there is of another file"
+        behind = await anyone.get(url, headers={"Range": f"bytes={len(data)}-"})
+        refused(behind, 416, "RANGE")
+        assert behind.headers["content-range"] == f"bytes */{len(data)}"
+
+    with_model(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("", None),
+        ("bytes=2-5", range(2, 6)),
+        ("bytes=2-", range(2, 10)),
+        ("bytes=-4", range(6, 10)),
+        ("bytes=-40", range(10)),
+        ("bytes=9-100", range(9, 10)),
+        ("bytes=5-2", None),
+        ("bytes=-", None),
+        ("bytes=1-2,4-5", None),
+        ("items=1-2", None),
+        ("bytes=" + "9" * 5000 + "-", None),
+    ],
+)
+def test_a_range_that_makes_no_sense_is_as_none(header, expected):
+    assert part(header, 10) == expected
+
+
+@pytest.mark.parametrize("header", ["bytes=10-", "bytes=10-20", "bytes=-0"])
+def test_a_range_behind_the_end_is_empty(header):
+    assert part(header, 10) == range(0) and part(header, 10) is not None
+
+
+def test_only_files_that_a_manifest_lists_are_served(tmp_path):
+    async def scenario(anyone, files):
+        for path in (
+            f"{files}/manifest.json",
+            f"{files}/../small/{TOKENIZER}",
+            f"{files}/%2e%2e/%2e%2e/accounts.duckdb",
+            f"{files}/..%2f..%2faccounts.duckdb",
+            f"{files}//etc/passwd",
+            f"{files}/nothing",
+            f"/models/{'0' * 64}/{TOKENIZER}",
+            f"/models/small/{TOKENIZER}",
+        ):
+            refused(await anyone.get(path), 404, "NOT_FOUND")
+        assert (await anyone.get(f"{files}/{TOKENIZER}")).content == CONTENT[TOKENIZER]
+
+    with_model(tmp_path, scenario)
+
+
+def test_a_file_of_another_length_than_listed_is_not_served(tmp_path):
+    async def scenario(anyone, files):
+        (tmp_path / "no-models" / "small" / TOKENIZER).write_bytes(b"{")
+        refused(await anyone.get(f"{files}/{TOKENIZER}"), 404, "NOT_FOUND")
+
+    with_model(tmp_path, scenario)

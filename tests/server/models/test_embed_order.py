@@ -1,0 +1,166 @@
+"""In which order documents are embedded: small ones first, and nobody waits for somebody else's library."""
+
+from __future__ import annotations
+
+import asyncio
+
+from property.rows import block, document
+from property.sync_wire import send
+from server.in_process_server import house, run
+from server.models.test_embed_progress import installed  # noqa: F401
+from vademecum.engines.onnx.embedder import Embedder
+from vademecum.services.models.embed_blocks import ATTEMPTS, TURN, in_turn
+from wait_until import soon
+
+LARGE = 5 * TURN  # blocks
+
+
+async def write(person, name, count):
+    row = document(person.id, name, status="pending", chunkCount=count, activeSessions=["s1"])
+    assert await send(person, "documents", (row, None)) == []
+    rows = [block(name, n, text=f"{name} {n}", embedding=None, dims=0) for n in range(count)]
+    assert await send(person, "vectorEmbeddings", *((row, None) for row in rows)) == []
+
+
+def observed(monkeypatch):
+    """The names of the documents whose blocks have been given to the model, in that order."""
+    names = []
+    passages = Embedder.passages
+
+    async def noted(embedder, texts):
+        names.append(texts[0].split()[0])
+        await asyncio.sleep(0.02)
+        return await passages(embedder, texts)
+
+    monkeypatch.setattr(Embedder, "passages", noted)
+    return names
+
+
+def test_blocks_of_the_smallest_document_come_first_and_those_that_failed_last():
+    blocks = [("large.0", 1), ("large.1", 2), ("small.0", 3), ("poison.0", 4), ("hopeless.0", 5)]
+    tries = {("poison.0", 4): 1, ("hopeless.0", 5): ATTEMPTS}
+    assert in_turn(blocks, tries) == [("small.0", 3), ("large.0", 1), ("large.1", 2), ("poison.0", 4)]
+
+
+def test_an_edited_block_that_was_given_up_has_its_turn_again():
+    assert in_turn([("edited.0", 2)], {("edited.0", 1): ATTEMPTS}) == [("edited.0", 2)]
+
+
+def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, installed, monkeypatch):  # noqa: F811
+    names = observed(monkeypatch)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h:
+            ada = await h.person()
+            await write(ada, "large", LARGE)
+            await soon(lambda: names)
+            await write(ada, "small", 1)
+            before = len(names)
+            await soon(lambda: "small" in names)
+            assert names.index("small") <= before + TURN
+            await h.settle(ada)
+            assert sorted(names) == ["large"] * LARGE + ["small"], "each block is embedded once"
+            assert {row["status"] for row in (await ada.live("documents")).values()} == {"ready"}
+
+    run(scenario)
+
+
+def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(tmp_path, installed, monkeypatch):  # noqa: F811
+    names = observed(monkeypatch)
+    both_here, seen = asyncio.Event(), asyncio.Event()
+    noted = Embedder.passages
+
+    async def held(embedder, texts):
+        vectors = await noted(embedder, texts)
+        await both_here.wait()
+        if names.count("large") == LARGE:
+            await seen.wait()
+        return vectors
+
+    monkeypatch.setattr(Embedder, "passages", held)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h:
+            ada = await h.person()
+            await write(ada, "large", LARGE)
+            await write(ada, "small", 1)
+
+            async def only_the_small_one_is_ready():
+                return await statuses(ada) == {"small": "ready", "large": "pending"}
+
+            both_here.set()
+            await soon(only_the_small_one_is_ready)
+            seen.set()
+            await h.settle(ada)
+            assert set((await statuses(ada)).values()) == {"ready"} and len(names) == LARGE + 1
+
+    run(scenario)
+
+
+async def statuses(person):
+    return {name: row["status"] for name, row in (await person.live("documents")).items()}
+
+
+def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, installed, monkeypatch):  # noqa: F811
+    names = observed(monkeypatch)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h:
+            ada, bob, eve = [await h.person() for _ in range(3)]
+            await write(ada, "ada", LARGE)
+            await write(bob, "bob", LARGE)
+            await soon(lambda: {"ada", "bob"} <= set(names))
+            await write(eve, "eve", 1)
+            before = len(names)
+            await soon(lambda: "eve" in names)
+            assert names.index("eve") <= before + 2 * TURN
+            for person in (ada, bob, eve):
+                await h.settle(person)
+            assert len(names) == 2 * LARGE + 1
+
+    run(scenario)
+
+
+def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(tmp_path, installed, monkeypatch):  # noqa: F811
+    go_on = asyncio.Event()
+    passages = Embedder.passages
+
+    async def held(embedder, texts):
+        if texts[0].startswith("large 1"):
+            await go_on.wait()
+        return await passages(embedder, texts)
+
+    monkeypatch.setattr(Embedder, "passages", held)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h:
+            ada = await h.person()
+            assert (await ada.search("small"))["scope"]["pending"] == 0, "of no documents none waits"
+            await write(ada, "small", 1)
+            await h.settle(ada)
+            await write(ada, "large", 2)
+            await soon(lambda: h.parts.backstage.jobs["embed"].is_asked(ada.id))
+            scope = (await ada.search("small"))["scope"]
+            assert (scope["documentIds"], scope["mode"], scope["pending"]) == (
+                ["large", "small"],
+                "hybrid",
+                1,
+            )
+            assert (await ada.search("small", "s2"))["scope"]["pending"] == 0, "it is not in this scope"
+            go_on.set()
+            await h.settle(ada)
+            assert (await ada.search("small"))["scope"]["pending"] == 0
+
+    run(scenario)
+
+
+def test_without_a_model_no_document_waits_for_vectors(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await write(ada, "small", 1)
+            await h.settle(ada)
+            scope = (await ada.search("small"))["scope"]
+            assert (scope["documentIds"], scope["mode"], scope["pending"]) == (["small"], "words", 0)
+
+    run(scenario)

@@ -1,0 +1,159 @@
+"""How far the embedding of a document is, told on the streams; and a document that goes while it is embedded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from property.rows import block, document
+from property.sync_wire import send
+from server.in_process_server import house, run
+from server.listening_server import listen, listening
+from unit.engines.onnx.numpy_bert import write_source
+from vademecum.engines.onnx import download
+from vademecum.engines.onnx.embedder import Embedder
+from vademecum.services.models.embed_progress import Teller
+from wait_until import soon
+
+BLOCKS = 8
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, source = tmp_path_factory.mktemp("models"), tmp_path_factory.mktemp("source")
+    download.prepare_from_folder(write_source(source, "all-minilm-l6-v2"), source, folder)
+    return folder
+
+
+def blocks(name: str, chunks: int = 1) -> list[tuple[dict, None]]:
+    """Blocks of so many chunks each, without vectors."""
+    rows = []
+    for number in range(BLOCKS):
+        first = number * chunks
+        texts = [
+            {"index": n, "start": n, "text": f"{n} of {name}", "tokens": 2}
+            for n in range(first, first + chunks)
+        ]
+        rows.append((block(name, number, embedding=None, dims=0, chunks=texts), None))
+    return rows
+
+
+def told(text: str) -> list[dict]:
+    """The data of the events named progress."""
+    events = [event.split("\n") for event in text.split("\n\n")]
+    return [json.loads(lines[1][6:]) for lines in events if lines[0] == "event: progress"]
+
+
+def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_second(
+    tmp_path, installed, monkeypatch
+):
+    passages = Embedder.passages
+
+    async def slow(embedder, texts):
+        await asyncio.sleep(0.2)
+        return await passages(embedder, texts)
+
+    monkeypatch.setattr(Embedder, "passages", slow)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h, listening(h.app) as url:
+            ada, bob = await h.person(), await h.person()
+            async with (
+                listen(url, ada, "/v1/sync/documents/0/pullStream") as plain,
+                listen(url, ada, "/v1/sync/stream") as named,
+                listen(url, ada, "/v1/sync/facts/0/pullStream") as other,
+                listen(url, bob, "/v1/sync/stream") as foreign,
+            ):
+                began = time.monotonic()
+                row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
+                assert await send(ada, "documents", (row, None)) == []
+                assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
+                await h.settle(ada)
+                seconds = time.monotonic() - began
+                await plain.until(lambda: '"ready"' in plain.text)
+                await named.until(lambda: '"ready"' in named.text)
+                for ear in (plain, named):
+                    events = told(ear.text)
+                    assert 2 <= len(events) <= seconds / 0.5 + 1
+                    assert {(event["documentId"], event["of"]) for event in events} == {("d", BLOCKS)}
+                    done = [event["done"] for event in events]
+                    assert done == sorted(set(done)) and 1 <= done[0] <= done[-1] <= BLOCKS
+                assert "progress" not in other.text + foreign.text
+
+    run(scenario)
+
+
+def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(tmp_path, installed, monkeypatch):
+    running, go_on = threading.Event(), threading.Event()
+    work = Embedder._run
+
+    def stuck(embedder, text):
+        if "of d" in text:
+            running.set()
+            go_on.wait(20)
+        return work(embedder, text)
+
+    monkeypatch.setattr(Embedder, "_run", stuck)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h:
+            ada = await h.person()
+            row = document(ada.id, "d", status="pending", chunkCount=16 * BLOCKS)
+            assert await send(ada, "documents", (row, None)) == []
+            assert await send(ada, "vectorEmbeddings", *blocks("d", 16)) == []
+            await asyncio.to_thread(running.wait, 20)
+            embedder = await h.parts.inference.get()
+            assert embedder.waiting, "the texts of a block wait for the few that run"
+            assert (await ada.call("DELETE", "/v1/documents/d")).status_code == 200
+            try:
+                await soon(lambda: not (embedder.waiting or h.parts.backstage.jobs["embed"].is_asked(ada.id)))
+            finally:
+                go_on.set()
+
+    run(scenario)
+
+
+def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
+    tmp_path, installed, monkeypatch
+):
+    tellers = set()
+    tell, passages = Teller.tell, Embedder.passages
+    go_on = asyncio.Event()
+
+    async def held(embedder, texts):
+        if tellers:  # it has told of the first block
+            await go_on.wait()
+        return await passages(embedder, texts)
+
+    def noted(teller, *more):
+        tellers.add(teller)
+        tell(teller, *more)
+
+    monkeypatch.setattr(Embedder, "passages", held)
+    monkeypatch.setattr(Teller, "tell", noted)
+
+    async def scenario():
+        async with house(tmp_path, model=installed) as h, listening(h.app) as url:
+            ada = await h.person()
+            async with listen(url, ada, "/v1/sync/stream") as ear:
+                row = document(ada.id, "d", status="pending", chunkCount=BLOCKS)
+                assert await send(ada, "documents", (row, None)) == []
+                assert await send(ada, "vectorEmbeddings", *blocks("d")) == []
+                await ear.until(lambda: told(ear.text))
+                (teller,) = tellers
+                assert ada.id in teller._told
+                leaving = asyncio.create_task(
+                    ada.call("DELETE", "/v1/me", json={"confirm": "leave for good"})
+                )
+                async with asyncio.timeout(60):
+                    while ada.id in teller._told:
+                        go_on.set()
+                        await asyncio.sleep(0.01)
+                await leaving
+
+    run(scenario)

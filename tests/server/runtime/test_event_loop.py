@@ -1,0 +1,161 @@
+"""The event loop does not go through a whole account: others wait for it. What looks at every row does so in a thread."""
+
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from property.rows import episode, fact, memory, session
+from server.agents.agent_events import event, take
+from server.in_process_server import House, Person, house, run
+from server.memory.extracting_server import extracting, talk
+from server.models.model_change_server import opened
+from server.scripted_llm import Rule
+from vademecum.engines.duckdb.user_store import UserStore
+from vademecum.model import secrets
+from vademecum.model.memory import summary_input
+from vademecum.model.sync.transaction import Draft
+from vademecum.services.agents import project_claims
+from vademecum.services.memory import extract, remember
+
+ROWS = 120
+IN_A_SCOPE = {"sessionId": "s1"}
+
+
+def noted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """The last argument of each call that was made in the event loop."""
+    told: list[Any] = []
+    real = getattr(owner, name)
+
+    def watched(*given: Any) -> Any:
+        if threading.current_thread() is threading.main_thread():
+            told.append(given[-1])
+        return real(*given)
+
+    monkeypatch.setattr(owner, name, watched)
+    return told
+
+
+async def furnished(h: House) -> Person:
+    ada = await h.person()
+    assert await ada.push("sessions", session("s1")) == []
+    assert (
+        await ada.push("episodes", *(episode(f"e{n}", "s1", userMessage=f"word{n}") for n in range(ROWS)))
+        == []
+    )
+    assert await ada.push("memories", *(memory(f"m{n}", text=f"word{n} is said") for n in range(ROWS))) == []
+    await h.settle(ada)
+    return ada
+
+
+async def search_turns(ada: Person) -> Any:
+    return await ada.call("GET", "/v1/episodes/search", params={"q": "word7", **IN_A_SCOPE})
+
+
+async def list_turns(ada: Person) -> Any:
+    return await ada.call("GET", "/v1/episodes", params={"limit": 5, **IN_A_SCOPE})
+
+
+@pytest.mark.parametrize("ask", [search_turns, list_turns])
+def test_no_question_looks_at_every_row_in_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ask: Callable[[Person], Awaitable[Any]]
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await furnished(h)
+            looked = noted(monkeypatch, UserStore, "live")
+            assert (await ask(ada)).status_code == 200
+            assert len(looked) < ROWS / 2
+
+    run(scenario)
+
+
+def test_a_new_memory_is_held_against_the_others_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await furnished(h)
+            compared = noted(monkeypatch, remember, "same_form")
+            answer = await ada.call("POST", "/v1/memories", json={"text": "WORD7 is said.", **IN_A_SCOPE})
+            assert answer.json()["deduplicated"] and set(compared) <= {"WORD7 is said."}
+
+    run(scenario)
+
+
+def test_a_long_session_is_not_gone_through_for_each_of_its_turns(
+    tmp_path: Path, installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with opened(tmp_path, installed) as h:
+            ada = await h.person()
+            looked = noted(monkeypatch, UserStore, "live")
+            assert await ada.push("sessions", session("s1")) == []
+            assert await ada.push("episodes", *(episode(f"e{n}", "s1") for n in range(100))) == []
+            await h.settle(ada)
+            assert len(looked) < 100 * 100 / 4
+
+    run(scenario)
+
+
+def test_the_facts_that_a_proposal_is_held_against_are_looked_for_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            assert await ada.push("facts", *(fact(f"f{n}", key=f"user.k{n}") for n in range(ROWS))) == []
+            async with h.parts.users.open(ada.id) as store:
+                looked = noted(monkeypatch, UserStore, "live")
+                assert await extract._facts(store, {"user.k7"}) == {"user.k7": ["facts/f7"]}
+                assert len(looked) < ROWS / 2
+
+    run(scenario)
+
+
+def test_what_is_to_be_known_of_many_folders_of_one_name_is_gathered_in_a_thread_and_not_of_all_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            read: list[str] = []
+            row = Draft.row
+
+            def counted(draft: Draft, key: str) -> Any:
+                read.append(key)
+                return row(draft, key)
+
+            monkeypatch.setattr(Draft, "row", counted)
+            folders = [{"name": "app", "root": f"~/{n}/app", "source": "git"} for n in range(ROWS)]
+            await take(ada, *(event(project=folder) for folder in folders))
+            assert len(read) < 20 * ROWS, "what is claimed is read once, not for each folder anew"
+            in_the_loop = [noted(monkeypatch, project_claims, name) for name in ("_notices", "_plain")]
+            said: list[str] = []
+            cure = project_claims._cure
+            monkeypatch.setattr(project_claims, "_cure", lambda folder: said.append(folder) or cure(folder))
+            answer = await ada.call("GET", "/v1/agents/projects", params={"project": "*"})
+            notices = [one["notice"] for one in answer.json()["projects"]]
+            assert len(notices) == ROWS and all("kept apart" in notice for notice in notices)
+            assert max(map(len, notices)) < 1000 and project_claims.MORE in notices[0]
+            assert in_the_loop == [[], []] and len(said) < 10 * ROWS
+
+    run(scenario)
+
+
+def test_what_a_summary_is_made_of_and_the_reply_are_looked_through_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        long = Rule(say=["a word of it. "] * 10_000)
+        async with extracting(tmp_path, long, extraction_daily=0) as (h, _):
+            ada = await h.person()
+            await talk(ada, episode("e1", "s1", userMessage="word " * 1000))
+            looked = [noted(monkeypatch, secrets, "redact"), noted(monkeypatch, summary_input, "plain")]
+            answer = await ada.call("POST", "/v1/sessions/s1/summarize")
+            assert len(answer.json()["content"]) == summary_input.CONTENT_MAX
+            assert looked == [[], []]
+
+    run(scenario)

@@ -1,0 +1,266 @@
+"""When the jobs of a user's file are done: not without a model, not more than the day allows, and not against a wall."""
+
+import asyncio
+
+import msgspec
+
+from property.rows import episode, fact
+from server.in_process_server import house, run
+from server.memory.extracting_server import REPLY, finished, listed, scenario_of, talk, until
+from server.scripted_llm import Rule
+from vademecum.engines.duckdb import segments, user_store
+from vademecum.model.memory import jobs
+from vademecum.model.schema import timestamps
+
+NOW = "2026-01-01T00:00:00.000Z"
+
+
+def test_jobs_outlive_a_start_without_an_assistant(tmp_path):
+    people = []
+
+    async def stopped(h, model, ada):
+        people.append(ada)
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+
+    async def without():
+        async with house(tmp_path) as h:
+            (ada,) = people
+            ada.client._transport.app = h.app
+            assert (await listed(ada))["jobs"][0]["attempts"] == 0, (
+                "what an orderly end cuts off is no attempt"
+            )
+            await ada.call("POST", "/v1/jobs/retry")
+            await asyncio.sleep(0.5)
+            assert (await listed(ada))["counts"]["waiting"] == 1, "nobody tries it here"
+
+    async def started(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        await until(ada, lambda found: found["counts"]["done"] == 1)
+
+    scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
+    run(without)
+    scenario_of(tmp_path, started, Rule(say=[REPLY]))
+
+
+def test_turns_that_were_said_while_one_was_extracted_wait_over_a_start_without_an_assistant_and_later_ones_do_not(
+    tmp_path,
+):
+    people = []
+    first, second, third = (episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in (1, 2, 3))
+
+    def subjects(found):
+        return sorted(job["subject"] for job in found["jobs"])
+
+    async def stopped(h, model, ada):
+        people.append(ada)
+        await talk(ada, first)
+        await until(ada, lambda found: found["counts"]["running"])
+        await ada.push("episodes", second)  # nobody looks at it: the model is still at the first
+
+    async def without():
+        async with house(tmp_path) as h:
+            (ada,) = people
+            ada.client._transport.app = h.app
+            await ada.push("episodes", third)
+            found = await listed(ada)
+            assert subjects(found) == ["episodes/e1", "episodes/e2"] and found["counts"]["waiting"] == 2
+
+    async def started(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        await ada.call("GET", "/v1/jobs")
+        found = await finished(ada)
+        assert subjects(found) == ["episodes/e1", "episodes/e2"] and found["counts"]["done"] == 2
+        await ada.push("episodes", {**third, "aiResponse": "Said anew."}, assumed=third)
+        await until(ada, lambda found: found["counts"]["done"] == 3)
+
+    scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
+    run(without)
+    scenario_of(tmp_path, started, Rule(say=[REPLY]))
+
+
+def test_a_job_is_there_from_the_commit_of_its_turn_on(tmp_path):
+    """Whoever asks for it by its name, and whoever lists: also when nobody has looked at the turn before."""
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+        await ada.push("episodes", episode("e2", "s1", userMessage="turn 2"))
+        retried = await ada.call("POST", "/v1/jobs/extract.episodes.e2/retry")
+        assert (retried.status_code, retried.json()["state"]) == (200, "waiting")
+        await ada.push("episodes", episode("e3", "s1", userMessage="turn 3"))
+        assert (await listed(ada))["counts"]["waiting"] == 2
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY], first_s=60))
+
+
+def test_a_turn_after_many_that_died_is_not_left_unseen(tmp_path, monkeypatch):
+    """They are looked at some at a time, and nobody asks for that again."""
+    monkeypatch.setattr(user_store, "TURNS_AT_ONCE", 2)
+
+    async def scenario(h, model, ada):
+        queue = h.parts.backstage.jobs["work"]
+        await talk(ada)
+        await finished(ada)
+        await queue.settle(ada.id)
+        many = [episode(f"d{number}", "s1", status="failed") for number in range(7)]
+        await ada.push("episodes", *many)
+        await ada.push("episodes", *({**row, "_deleted": True} for row in many))
+        await ada.push("episodes", episode("e2", "s1", userMessage="turn 2"))
+        await queue.settle(ada.id)
+        async with h.parts.users.open(ada.id) as store:
+            done = [job.subject for job in (await store.survey_jobs(9))[0]]
+        assert done == ["episodes/e2", "episodes/e1"] and len(model.asked) == 2
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_a_model_that_is_away_fails_no_job_costs_no_attempt_and_is_not_asked_once_a_job(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
+    monkeypatch.setattr("vademecum.model.memory.jobs.backoff_s", lambda attempts: 8.0)
+
+    async def scenario(h, model, ada):
+        await talk(ada, *(episode(f"e{n}", "s1", userMessage=f"turn {n}") for n in range(6)))
+        await until(ada, lambda found: any(job["error"] for job in found["jobs"]))
+        await asyncio.sleep(0.5)
+        found = await listed(ada)
+        assert found["counts"]["waiting"] == 6 and len(model.asked) == 1, "the others wait too"
+        assert all(job["attempts"] == 0 for job in found["jobs"]) and found["extraction"]["today"] == 0
+        model.rules = [Rule(say=[REPLY])]
+        assert (await finished(ada))["counts"]["done"] == 6
+
+    scenario_of(tmp_path, scenario, Rule(status=401), extraction_daily=6)
+
+
+def test_a_turn_is_kept_by_one_statement_and_one_with_another_text_leaves_no_job_of_the_old(
+    tmp_path, monkeypatch
+):
+    statements, commit = [], segments.commit
+
+    def noted(cursor, of_commit):
+        statements.append([sql.split()[0] for sql, _ in of_commit])
+        commit(cursor, of_commit)
+
+    async def scenario(h, model, ada):
+        await talk(ada, episode("e0", "s1"))
+        await until(ada, lambda found: found["counts"]["running"])
+        monkeypatch.setattr(segments, "commit", noted)
+        turn = episode("e1", "s1")
+        await ada.push("episodes", turn)
+        assert statements == [["INSERT"]], "its writer waits for nothing that concerns its job"
+        assert len((await listed(ada))["jobs"]) == 2
+        await ada.push("episodes", {**turn, "userMessage": "anew"}, assumed=turn)
+        async with h.parts.users.open(ada.id) as store:
+            assert [left.subject for left in (await store.survey_jobs(9))[0]] == ["episodes/e0"]
+        assert len((await listed(ada))["jobs"]) == 2
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60))
+
+
+def test_a_job_whose_model_always_falls_silent_fails_and_is_tried_again_by_hand(tmp_path, monkeypatch):
+    monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 2)
+    monkeypatch.setattr("vademecum.model.memory.jobs.BACKOFF", 1)
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        found = await until(ada, lambda found: found["counts"]["failed"])
+        (job,) = found["jobs"]
+        assert job["attempts"] == len(model.asked) == found["extraction"]["today"] == 2
+        assert "said nothing" in job["error"]
+        model.rules = [Rule(say=[REPLY])]
+        await ada.call("POST", f"/v1/jobs/{job['id']}/retry")
+        assert (await finished(ada))["counts"]["done"] == 1
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60), assistant_silence_s=0.2)
+
+
+def test_the_waits_for_a_model_that_is_away_grow_to_an_hour_and_no_further():
+    job = jobs.begun(jobs.new("episodes/e1", 1, "", NOW), NOW)
+    for wait_s, waited in ((4, 4), (10**6, 3600)):
+        after = jobs.unheard(job, NOW, "It is away.", wait_s)
+        assert (after.state, after.attempts, after.error) == ("waiting", 0, "It is away.")
+        assert timestamps.seconds_until(after.due, NOW) == waited
+
+
+def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
+    async def scenario(h, model, ada):
+        turn = episode("e1", "s1")
+        await talk(ada, turn)
+        await finished(ada)
+        edited = {**turn, "userMessage": "something else"}
+        await ada.push("episodes", edited, assumed=turn)
+        await finished(ada)
+        await ada.push("episodes", {**edited, "_deleted": True}, assumed=edited)
+        await ada.push("episodes", episode("e2", "s1"))
+        await finished(ada)
+        await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
+        assert (await finished(ada))["extraction"]["today"] == len(model.asked) == 4
+        async with h.parts.users.open(ada.id) as store:
+            assert store.asked_on(timestamps.day(h.parts.clock())) == 4
+            assert store.asked_on("2026-01-01") == 0, "another day begins with none"
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
+
+
+def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("vademecum.model.memory.jobs.TRIES", 1)
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        for asked in (1, 2):
+            found = await until(ada, lambda found: found["counts"]["failed"])
+            assert found["extraction"]["today"] == len(model.asked) == asked
+            await ada.call("POST", "/v1/jobs/retry")
+        await until(ada, lambda found: found["counts"]["failed"])
+        async with h.parts.users.open(ada.id) as store:
+            (job,) = store.open_jobs.values()
+            heard = jobs.again(jobs.heard(job, "{}"), h.parts.clock())
+            await store.write(lambda draft: draft.jobs.update({job.id: heard}))
+        h.parts.backstage.ask("work", ada.id, 0)
+        found = await until(ada, lambda found: found["counts"]["done"])
+        assert found["extraction"]["today"] == len(model.asked) == 3
+
+    scenario_of(tmp_path, scenario, Rule(say=["No."]))
+
+
+def test_what_an_allowance_of_none_holds_up_is_taken_up_when_there_is_one(tmp_path):
+    people = []
+
+    async def stopped(h, model, ada):
+        people.append(ada)
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+
+    async def without(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        await ada.call("POST", "/v1/jobs/retry")
+        await asyncio.sleep(0.5)
+        assert model.asked == [] and h.parts.backstage.jobs["work"].is_asked(ada.id)
+
+    scenario_of(tmp_path, stopped, Rule(say=[REPLY], first_s=60))
+    scenario_of(tmp_path, without, Rule(say=[REPLY]), extraction_daily=0)
+
+
+def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_about(tmp_path):
+    async def scenario(h, model, ada):
+        await ada.push("facts", fact("f1"), fact("f2"))
+        await talk(ada)
+        await finished(ada)
+        async with h.parts.users.open(ada.id) as store:
+            (job,) = (await store.survey_jobs(1))[0]
+            late = timestamps.later(h.parts.clock(), 600)
+            heard = msgspec.structs.replace(job, state="waiting", due=late, found="what was said")
+            await store.write(lambda draft: draft.jobs.update({job.id: heard}))
+        await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))
+        async with h.parts.users.open(ada.id) as store:
+            assert (await store.survey_jobs(1))[0][0].found == "what was said"
+        await ada.push("facts", {**fact("f2"), "_deleted": True}, assumed=fact("f2"))
+        async with h.parts.users.open(ada.id) as store:
+            assert (await store.survey_jobs(1))[0] == [jobs.heard(heard, "")]
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

@@ -1,0 +1,166 @@
+"""Jobs that are cut off: by an orderly end of the server, at each wait of a turn, or by a disk that takes nothing."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Coroutine
+
+import msgspec
+import pytest
+
+from property.rows import episode
+from server.in_process_server import house, run
+from server.memory.extracting_server import REPLY, finished, listed, scenario_of, talk, until
+from server.scripted_llm import Rule
+from vademecum.engines.duckdb import segments
+from vademecum.model.memory import jobs
+
+NOW = "2026-01-01T00:00:00.000Z"
+
+
+class Stepped(Coroutine):
+    """A turn of the worker, cancelled where it waits for the `last` time, as a stop of the server does."""
+
+    def __init__(self, turn, last):
+        self.turn, self.last, self.waits = turn, last, 0
+
+    def send(self, value):
+        waited_for = self.turn.send(value)
+        self.waits += 1
+        if self.waits == self.last:
+            asyncio.get_running_loop().call_soon(asyncio.current_task().cancel)
+        return waited_for
+
+    def throw(self, *error):
+        return self.turn.throw(*error)
+
+    def close(self):
+        self.turn.close()
+
+    def __await__(self):
+        return self.turn.__await__()
+
+
+async def stopped_at(h, person, last, busy_s):
+    """Whether a turn that is cancelled at its wait number `last` was cut off by that, while the writer is busy for so long."""
+    async with h.parts.users.open(person.id) as store:
+        await store.take_up()
+        (job,) = (await store.survey_jobs(1))[0]
+        crashed = jobs.begun(jobs.again(jobs.heard(job, ""), NOW), NOW)
+        await store.write(lambda draft: draft.jobs.update({job.id: crashed}))
+        h.parts.backstage.closing = True
+        busy = asyncio.create_task(store.write(lambda draft: time.sleep(busy_s)))
+        await asyncio.sleep(
+            0.005 if busy_s else 0
+        )  # so that the turn's own writes wait behind it, or come with it
+        task = asyncio.create_task(Stepped(h.parts.backstage.jobs["work"]._work(person.id), last))
+        await asyncio.wait([task, busy], timeout=30)
+        await store.write(lambda draft: None)  # after what the turn has left to write
+    return task.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("rule", "ends"),
+    [
+        (Rule(say=[REPLY]), {("running", 1), ("waiting", 1), ("done", 2)}),
+        (Rule(status=401), {("running", 1), ("waiting", 1)}),
+        (Rule(say=["No."]), {("running", 1), ("waiting", 1), ("waiting", 2)}),
+    ],
+)
+def test_an_orderly_end_counts_no_attempt_wherever_it_cuts_a_turn_off(tmp_path, rule, ends):
+    """The one before it does, which a crash cut off."""
+    seen = set()
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        queue, tried = h.parts.backstage.jobs["work"], []
+        await queue.close()  # the test alone works
+        doers = queue._work.__self__._doers
+        extract = doers["extract"]
+        doers["extract"] = lambda user_id, job: tried.append(job) or extract(user_id, job)
+        for last, busy_s in ((last, busy_s) for last in itertools.count(1) for busy_s in (0, 0.02)):
+            cut_off = await stopped_at(h, ada, last, busy_s)
+            found = await listed(ada)
+            (job,) = found["jobs"]
+            seen.add((job["state"], job["attempts"]))
+            assert (job["state"], job["attempts"]) in ends, f"cut off at its wait number {last}: {job}"
+            assert found["extraction"]["today"] <= len(tried), "none counts that cannot have been asked"
+            if not cut_off:
+                break
+        assert last > 8
+
+    scenario_of(tmp_path, scenario, rule)
+    assert seen == ends
+
+
+def test_an_end_does_not_wait_for_a_disk_that_takes_nothing(tmp_path, monkeypatch):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+
+        def full(cursor, statements):
+            raise OSError("No space left on device")
+
+        monkeypatch.setattr(segments, "commit", full)
+        async with asyncio.timeout(60):
+            await h.parts.backstage.close()
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60))
+
+
+def test_a_full_disk_keeps_nobody_from_looking_at_the_jobs(tmp_path, monkeypatch):
+    commit = segments.commit
+
+    def full(cursor, statements):
+        raise OSError("No space left on device")
+
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await until(ada, lambda found: found["counts"]["running"])
+        await ada.push("episodes", episode("e2", "s1"))
+        monkeypatch.setattr(segments, "commit", full)
+        assert [job["subject"] for job in (await listed(ada))["jobs"]] == ["episodes/e1"]
+        monkeypatch.setattr(segments, "commit", commit)
+        assert len((await listed(ada))["jobs"]) == 2
+
+    scenario_of(tmp_path, scenario, Rule(first_s=60))
+
+
+def test_turns_are_extracted_though_the_disk_was_full_when_that_began(tmp_path, monkeypatch):
+    people, commit = [], segments.commit
+
+    def full(cursor, statements):
+        raise OSError("No space left on device")
+
+    async def without():
+        async with house(tmp_path) as h:
+            people.append(ada := await h.person())
+            await talk(ada, episode("e0", "s1"))
+
+    async def started(h, model, _):
+        (ada,) = people
+        ada.client._transport.app = h.app
+        monkeypatch.setattr(segments, "commit", full)
+        assert set(await ada.live("episodes")) == {"e0"}
+        monkeypatch.setattr(segments, "commit", commit)
+        await ada.push("episodes", episode("e1", "s1"))
+        found = await until(ada, lambda found: found["counts"]["done"])
+        assert [job["subject"] for job in found["jobs"]] == ["episodes/e1"]
+
+    run(without)
+    scenario_of(tmp_path, started, Rule(say=[REPLY]))
+
+
+def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):
+    async def scenario(h, model, ada):
+        await talk(ada)
+        await finished(ada)
+        async with h.parts.users.open(ada.id) as store:
+            (job,) = (await store.survey_jobs(1))[0]
+            cut_off = msgspec.structs.replace(job, state="running", attempts=jobs.TRIES)
+            await store.write(lambda draft: draft.jobs.update({job.id: cut_off}))
+        h.parts.backstage.ask("work", ada.id, 0)
+        found = await until(ada, lambda found: found["counts"]["failed"])
+        assert "stopped" in found["jobs"][0]["error"] and len(model.asked) == 1
+
+    scenario_of(tmp_path, scenario, Rule(say=[REPLY]))

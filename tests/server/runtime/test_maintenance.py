@@ -1,0 +1,269 @@
+"""What the store does when nobody uses it: it gives memory back, and folds logs into their files."""
+
+import asyncio
+import threading
+
+import pytest
+from structlog.testing import capture_logs
+
+from property.rows import fact
+from property.sync_wire import send
+from server.data.test_full_disk import full
+from server.in_process_server import house, run
+from vademecum.engines.duckdb import instance as engine
+from vademecum.engines.duckdb.instance import Instance
+from vademecum.errors import Busy
+from vademecum.services.runtime import maintenance
+from wait_until import soon
+
+MB = 2**20
+
+
+def cached(cursor):
+    (found,) = cursor.execute(
+        "SELECT memory_usage_bytes FROM duckdb_memory() WHERE tag = 'BASE_TABLE'"
+    ).fetchone()
+    return found
+
+
+# The measurement itself reads a few blocks, after the cache was dropped.
+KEPT_MAX = engine.CACHED_MAX + 2**20
+
+
+def limit(cursor):
+    return cursor.execute("SELECT current_setting('memory_limit')").fetchone()
+
+
+def read_all(alias):
+    return lambda cursor: cursor.execute(f"SELECT sum(length(text)) FROM {alias}.main.texts").fetchone()
+
+
+@pytest.fixture
+def long_file(tmp_path):
+    """A file that has 40 MB to read."""
+    made = engine.connect(tmp_path / "long.duckdb")
+    made.execute("CREATE TABLE migrations (name VARCHAR)")
+    made.execute("CREATE TABLE texts AS SELECT repeat('x', 4000) AS text FROM range(10000)")
+    made.close()
+    return tmp_path / "long.duckdb"
+
+
+async def shrunk(instance):
+    """It asks, and waits until it is done."""
+    instance.shrink()
+    async with asyncio.timeout(20):
+        while instance._is_shrink_due or instance._shrinking:
+            await asyncio.sleep(0.001)
+
+
+def test_what_was_read_is_given_back_but_for_a_little(long_file):
+    async def scenario():
+        instance = Instance(2)
+        alias = await instance.run(lambda _: instance.attach(long_file))
+        before = await instance.run(limit)
+        assert await instance.run(read_all(alias)) == (40_000_000,)
+        assert await instance.run(cached) > 3 * engine.CACHED_MAX
+        await shrunk(instance)
+        assert await instance.run(cached) <= KEPT_MAX
+        assert await instance.run(limit) == before
+        assert await instance.run(read_all(alias)) == (40_000_000,)
+        instance.close()
+
+    run(scenario)
+
+
+def test_rows_that_are_in_memory_alone_stay_there(long_file):
+    """They cannot be dropped, and are more than what may be cached."""
+
+    async def scenario():
+        instance = Instance(2)
+        alias = await instance.run(lambda _: instance.attach(long_file))
+        await instance.run(read_all(alias))
+        await instance.run(
+            lambda c: c.execute(
+                f"INSERT INTO {alias}.main.texts SELECT repeat('y', 4000) FROM range(5000)"
+            ).fetchall()
+        )
+        await shrunk(instance)
+        assert await instance.run(cached) <= KEPT_MAX
+        assert await instance.run(read_all(alias)) == (60_000_000,)
+        instance.close()
+
+    run(scenario)
+
+
+def test_it_waits_for_a_statement_under_way_and_others_wait_for_it(long_file, monkeypatch):
+    async def scenario():
+        instance = Instance(2)
+        alias = await instance.run(lambda _: instance.attach(long_file))
+        order = []
+        may_end, may_shrink = threading.Event(), threading.Event()
+        whole = instance._shrink
+
+        def shrink():
+            order.append("shrinks")
+            assert may_shrink.wait(20)
+            whole()
+            order.append("shrunk")
+
+        monkeypatch.setattr(instance, "_shrink", shrink)
+
+        def slow(cursor):
+            assert may_end.wait(20)
+            order.append("read")
+            return read_all(alias)(cursor)
+
+        reading = asyncio.create_task(instance.run(slow))
+        await asyncio.sleep(0)
+        instance.shrink()
+        assert order == []
+        may_end.set()
+        assert await reading == (40_000_000,)
+        late = asyncio.create_task(instance.run(lambda _: order.append("late")))
+        await asyncio.sleep(0.05)
+        assert order == ["read", "shrinks"]
+        may_shrink.set()
+        await late
+        assert order == ["read", "shrinks", "shrunk", "late"]
+        instance.close()
+
+    run(scenario)
+
+
+def test_it_waits_for_a_statement_whose_caller_has_given_up(long_file, monkeypatch):
+    async def scenario():
+        instance = Instance(2)
+        may_end, looks = threading.Event(), []
+        monkeypatch.setattr(instance, "_shrink", lambda: looks.append(may_end.is_set()))
+        begun = threading.Event()
+
+        def slow(_):
+            begun.set()
+            assert may_end.wait(20)
+
+        caller = asyncio.create_task(instance.run(slow))
+        await asyncio.to_thread(begun.wait, 20)
+        caller.cancel()
+        await asyncio.wait([caller])
+        instance.shrink()
+        await asyncio.sleep(0.05)
+        assert looks == []
+        may_end.set()
+        await shrunk(instance)
+        assert looks == [True]
+        instance.close()
+
+    run(scenario)
+
+
+def test_nobody_looks_while_nobody_reads(long_file, monkeypatch):
+    async def scenario():
+        instance = Instance(1)
+        looks = []
+        monkeypatch.setattr(instance, "_shrink", lambda: looks.append(1))
+        await instance.run(lambda c: c.execute("SELECT 1").fetchall())
+        for _ in range(3):
+            await shrunk(instance)
+        assert looks == [1]
+        instance.close()
+
+    run(scenario)
+
+
+def test_the_server_does_it_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(maintenance, "SHRINK_EVERY_S", 0.01)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for number in range(30):
+                rows = [fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)]
+                assert await send(ada, "facts", *((row, None) for row in rows)) == []
+            await h.parts.users.fold_idle()
+            assert len(await ada.pull("facts")) == 300
+            instance = h.parts.instance
+            async with asyncio.timeout(20):
+                while await instance.run(cached) > engine.CACHED_MAX:
+                    await asyncio.sleep(0.02)
+            assert len(await ada.pull("facts")) == 300
+
+    run(scenario)
+
+
+def test_the_log_of_a_file_that_nobody_uses_is_folded(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            for number in range(8):
+                rows = [fact(f"f{number}-{i}", value="x" * 100_000) for i in range(10)]
+                assert await send(ada, "facts", *((row, None) for row in rows)) == []
+            [log] = tmp_path.glob("users/*/*/records.duckdb.wal")
+            assert log.stat().st_size > 4 * MB
+            await h.parts.users.fold_idle()
+            assert not log.exists() or log.stat().st_size < 100_000
+            assert len(await ada.pull("facts")) == 80
+
+    run(scenario)
+
+
+def test_of_many_short_logs_the_oldest_are_folded_and_stay_the_first_to_be_detached(tmp_path, monkeypatch):
+    async def scenario():
+        async with house(tmp_path) as h:
+            people = [await h.person() for _ in range(4)]
+            for person in people:
+                assert await send(person, "facts", (fact("f", value="x" * 100_000), None)) == []
+            users = h.parts.users
+            order = list(users._entries)
+            logs = {p.id: next(tmp_path.glob(f"users/*/{p.id}")) / "records.duckdb.wal" for p in people}
+            monkeypatch.setattr("vademecum.engines.duckdb.user_stores.LOGS_MAX", 250_000)
+            await users.fold_idle()
+            long = [log.exists() and log.stat().st_size > 100_000 for log in logs.values()]
+            assert long == [False, False, True, True]
+            assert list(users._entries) == order
+            assert len(await people[0].pull("facts")) == 1
+
+    run(scenario)
+
+
+def test_a_folder_that_is_none_any_more_keeps_no_other_log_from_being_folded(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            for person in (ada, bob):
+                rows = [fact(f"f{i}", value="x" * 500_000) for i in range(10)]
+                assert await send(person, "facts", *((row, None) for row in rows)) == []
+            folder = next(tmp_path.glob(f"users/*/{ada.id}"))
+            log = next(tmp_path.glob(f"users/*/{bob.id}")) / "records.duckdb.wal"
+            away = folder.rename(folder.with_name("away"))
+            folder.write_text("no folder")
+            try:
+                await h.parts.users.fold_idle()
+                assert not log.exists() or log.stat().st_size < 100_000
+            finally:
+                folder.unlink()
+                away.rename(folder)
+
+    run(scenario)
+
+
+def test_upkeep_corrects_accounts_file_after_failed_change(tmp_path, monkeypatch):
+    monkeypatch.setattr(maintenance, "FOLD_EVERY_S", 0.05)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            accounts = h.parts.accounts
+
+            def tokens_in_file(cursor):
+                return cursor.execute(f"SELECT count(*) FROM {accounts._attached()}.main.tokens").fetchone()
+
+            before = await h.parts.instance.run(tokens_in_file)
+            with capture_logs(), full(10), pytest.raises(Busy):
+                await accounts.remove_tokens(accounts.tokens_of(ada.id))
+
+            async def is_corrected():
+                return await h.parts.instance.run(tokens_in_file) == (before[0] - 1,)
+
+            await soon(is_corrected)
+
+    run(scenario)

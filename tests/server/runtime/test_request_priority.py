@@ -1,0 +1,232 @@
+"""Which requests the work behind the answers gives way to."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+from property.rows import dead, episode, fact, session
+from property.sync_wire import send
+from server.in_process_server import house, run
+from server.listening_server import on_the_wire
+from server.models.model_change_server import opened, use, with_document
+from vademecum.http.request_priority import answering
+from vademecum.services.accounts import accounts
+from vademecum.services.runtime import request_priority
+from wait_until import soon
+
+
+@asynccontextmanager
+async def waiting(h):
+    """A request that is never answered."""
+    here, over = asyncio.Event(), asyncio.Event()
+
+    async def hangs(scope, receive, send):
+        assert (await receive())["type"] == "http.request"
+        here.set()
+        await over.wait()
+
+    async def sent():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    task = asyncio.create_task(answering(hangs)({"litestar_app": h.app}, sent, None))
+    await here.wait()
+    assert h.parts.foreground.busy()
+    try:
+        yield
+    finally:
+        over.set()
+        await task
+
+
+@pytest.fixture
+def resting(monkeypatch):
+    """Beside a request that never ends each row rests for an hour. Set as soon as one does."""
+    begun, rest = threading.Event(), request_priority.Foreground._rest
+
+    def rest_and_tell(self, most_s):
+        begun.set()
+        rest(self, most_s)
+
+    monkeypatch.setattr(request_priority, "REST", 3_600_000)
+    monkeypatch.setattr(request_priority.Foreground, "_rest", rest_and_tell)
+    return begun
+
+
+async def begin(url, person):
+    """A push whose body does not go on."""
+    where = urlsplit(url)
+    _, writer = await asyncio.open_connection(where.hostname, where.port)
+    writer.write(
+        b"POST /v1/sync/facts/0/push HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n"
+        b"Content-Type: application/json\r\n"
+        + f"Authorization: {person.client.headers['Authorization']}\r\n\r\n[".encode()
+    )
+    return writer
+
+
+def test_a_request_is_waited_for_until_it_is_answered_or_gone(tmp_path):
+    async def scenario(h, url, ada):
+        at = h.parts.foreground
+        async with waiting(h):
+            await asyncio.sleep(2 * request_priority.GAP_S)
+            assert at.busy()
+        await soon(lambda: not at.busy())
+        await send(ada, "facts", (fact("f"), None))
+        assert (await ada.client.get("/v1/no-such-thing")).status_code == 404
+        await soon(lambda: not at.busy())
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_who_still_sends_is_not_waited_for(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(request_priority.Foreground, "begin", noted(request_priority.Foreground.begin, begun))
+
+    async def scenario(h, url, ada):
+        await soon(lambda: not h.parts.foreground.busy())
+        begun.clear()
+        writer = await begin(url, ada)
+        await soon(lambda: begun)
+        await soon(lambda: not h.parts.foreground.busy())
+        writer.close()
+        await soon(lambda: len(begun) > 1)  # it has read the end, and answers
+        await soon(lambda: not h.parts.foreground.busy())
+
+    on_the_wire(tmp_path, scenario)
+
+
+def noted(make, calls):
+    def note(self):
+        calls.append(1)
+        return make(self)
+
+    return note
+
+
+def test_a_search_is_waited_for_while_it_is_worked_on(tmp_path):
+    """Though the server listens meanwhile whether the one who asks goes away."""
+    here, over = asyncio.Event(), asyncio.Event()
+
+    async def scenario(h, url, ada):
+        seek = h.parts.recall.seeker.seek
+
+        async def late(*asked):
+            here.set()
+            await over.wait()
+            return await seek(*asked)
+
+        h.parts.recall.seeker.seek = late
+        await ada.push("sessions", session("s1"))
+        await ada.add("episodes", episode("e1", "s1", userMessage="swordfish"))
+        asking = asyncio.create_task(ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1"))
+        await here.wait()
+        await asyncio.sleep(2 * request_priority.GAP_S)
+        assert h.parts.foreground.busy()
+        over.set()
+        assert (await asking).json()["results"]
+        await soon(lambda: not h.parts.foreground.busy())
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_what_is_being_answered_is_not_waited_for(tmp_path):
+    async def streams(scope, receive, send):
+        await send({"type": "http.response.start"})
+        await asyncio.sleep(5 * request_priority.GAP_S)
+        assert not scope["litestar_app"].state.parts.foreground.busy()
+        scope["is_checked"] = True
+
+    async def sent(message):
+        pass
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            scope = {"litestar_app": h.app}
+            await answering(streams)(scope, None, sent)
+            assert scope["is_checked"]
+
+    run(scenario)
+
+
+def test_the_work_goes_on_beside_a_request_that_does_not_end(tmp_path):
+    async def scenario(h, url, ada):
+        async with waiting(h):
+            await ada.push("sessions", session("s1"))
+            assert await ada.push("episodes", *(episode(f"e{number}", "s1") for number in range(3))) == []
+            await h.settle(ada)
+            assert h.parts.foreground.busy()
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_delete_and_a_search_are_not_held_up_by_what_rests(tmp_path, resting):
+    turns = [episode(f"e{number}", "s1", userMessage="swordfish") for number in range(50)]
+
+    async def scenario(h, url, ada):
+        async with waiting(h):
+            await ada.push("sessions", session("s1"))
+            assert await ada.push("episodes", *turns) == []
+            found = await ada.call("GET", "/v1/episodes/search?q=swordfish&sessionId=s1")
+            assert found.json()["results"]
+            assert await ada.push("episodes", dead(turns[0]), assumed=turns[0]) == []
+            await h.parts.backstage.jobs["erase"].settle(ada.id)
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_who_leaves_is_not_held_up_by_what_rests(tmp_path, resting):
+    async def scenario(h, url, ada):
+        async with waiting(h):
+            await ada.add("sessions", session("s1"))
+            await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
+            await soon(resting.is_set)
+            async with asyncio.timeout(60):
+                await accounts.remove(h.parts, accounts.by_id(h.parts, ada.id))
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_search_by_another_model_is_not_held_up_by_what_rests(tmp_path, installed, resting):
+    async def scenario():
+        async with opened(tmp_path, installed) as h:
+            ada = await h.person()
+            async with waiting(h):
+                await ada.add("sessions", session("s1"))
+                await ada.add("episodes", *(episode(f"e{number}", "s1") for number in range(3)))
+                await soon(resting.is_set)
+                await use(h, "new")
+                async with asyncio.timeout(60):
+                    found = await ada.call("GET", "/v1/episodes/search?q=hello&sessionId=s1")
+                assert found.status_code == 200
+
+    run(scenario)
+
+
+def test_who_leaves_is_not_held_up_by_the_index_that_another_gets_with_a_model(tmp_path, installed, resting):
+    async def scenario():
+        async with opened(tmp_path, installed) as h:
+            _, bob = await with_document(h), await h.person()
+            async with waiting(h):
+                await use(h, "new")
+                await soon(lambda: h.parts.inference.swapping and resting.is_set())
+                async with asyncio.timeout(60):
+                    await accounts.remove(h.parts, accounts.by_id(h.parts, bob.id))
+
+    run(scenario)
+
+
+def test_a_request_that_breaks_without_an_answer_is_over(tmp_path):
+    async def breaks(scope, receive, send):
+        assert scope["litestar_app"].state.parts.foreground.busy()
+        raise RuntimeError("not today")
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            with pytest.raises(RuntimeError, match="not today"):
+                await answering(breaks)({"litestar_app": h.app}, None, None)
+            await soon(lambda: not h.parts.foreground.busy())
+
+    run(scenario)

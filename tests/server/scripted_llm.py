@@ -1,0 +1,197 @@
+"""A language model by script: an OpenAI-compatible endpoint over real HTTP on the loopback.
+
+In a test: `async with speaking(Rule(say=["Yes."])) as model:` and `model.url`. As a process of its own, with rules from
+a JSON file (a list of objects with the fields of `Rule`), printing its address:
+
+    PYTHONPATH=tests python -m server.scripted_llm [--port 0] [rules.json]
+
+The first rule whose `when` stands in the question answers it; without one, the answer names the question. What was
+asked so far is at `GET /asked`, for a test that runs in another process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+MODEL = "scripted"
+
+
+class Rule(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """`without`: the rule is for questions whose body has no such field. `say`: the pieces of the answer; {question} and
+    {system} stand for what was told. `raw`: a body in place of it. `cut`: bytes of each write, so that lines and
+    characters arrive in parts. `ends`: with [DONE]; by closing in the middle; by silence; or never, saying the pieces
+    again and again. `held`: nothing is said until the test says `Model.go_on`, once for each question."""
+
+    when: str = ""
+    without: str = ""
+    say: list[str] = msgspec.field(default_factory=lambda: ["You asked: {question}"])
+    think: str = ""
+    finish: str = "stop"
+    ends: Literal["done", "broken", "silent", "never"] = "done"
+    raw: str | None = None
+    status: int = 200
+    headers: dict[str, str] = {}
+    held: bool = False
+    first_s: float = 0
+    pause_s: float = 0
+    cut: int = 0
+
+
+class Asked(msgspec.Struct):
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+    @property
+    def question(self) -> str:
+        return self.body["messages"][-1]["content"]
+
+    @property
+    def system(self) -> str:
+        return self.body["messages"][0]["content"]
+
+
+class Model:
+    """`left`: how many questions were taken back, by closing the connection before the answer was whole."""
+
+    def __init__(self, rules: list[Rule]) -> None:
+        self.rules = rules
+        self.models = [MODEL]
+        self.asked: list[Asked] = []
+        self.left = 0
+        self._held = asyncio.Semaphore(0)
+        self.url = ""
+
+    def go_on(self) -> None:
+        """What the first of those who are held, or else the next one, has asked is answered."""
+        self._held.release()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request; the connection is closed after it."""
+        try:
+            asked = await _request(reader)
+            if asked.path == "/asked":
+                await _write(writer, 200, {}, "application/json", msgspec.json.encode(self.asked))
+                return
+            self.asked.append(asked)
+            if asked.path.endswith("/models"):
+                rule = next((one for one in self.rules if one.when == "/models"), Rule())
+                listing = {"object": "list", "data": [{"id": name} for name in self.models]}
+                body = rule.raw.encode() if rule.raw is not None else msgspec.json.encode(listing)
+                await _write(writer, rule.status, rule.headers, "application/json", body)
+            elif asked.path.endswith("/chat/completions"):
+                await self._answer(asked, reader, writer)
+            else:
+                await _write(writer, 404, {}, "text/plain", b"no such page")
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        default = Rule()
+        fitting = (one for one in self.rules if one.when in asked.question and one.without not in asked.body)
+        rule = next(fitting, default)
+        speaking = asyncio.create_task(self._speak(rule, asked, writer))
+        leaving = asyncio.create_task(reader.read())  # ends when the other side closes
+        try:
+            await asyncio.wait({speaking, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not speaking.done() or speaking.exception() is not None:
+                self.left += 1
+        finally:
+            for task in (speaking, leaving):
+                task.cancel()
+            await asyncio.gather(speaking, leaving, return_exceptions=True)
+
+    async def _speak(self, rule: Rule, asked: Asked, writer: asyncio.StreamWriter) -> None:
+        if rule.held:
+            await self._held.acquire()
+        await _speak(rule, asked, writer)
+
+
+async def _request(reader: asyncio.StreamReader) -> Asked:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    first, *lines = head.strip().split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    body = await reader.readexactly(int(headers.get("content-length", 0)))
+    path = first.split(" ")[1]
+    return Asked(path, headers, msgspec.json.decode(body) if body else None)
+
+
+async def _speak(rule: Rule, asked: Asked, writer: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(rule.first_s)
+    if rule.status != 200 or rule.raw is not None:
+        await _write(writer, rule.status, rule.headers, "text/event-stream", (rule.raw or "").encode())
+        return
+    await _write(writer, 200, rule.headers, "text/event-stream", b"")
+    if rule.think:
+        await _event(
+            writer, rule, {"delta": {"role": "assistant", "content": "", "reasoning_content": rule.think}}
+        )
+    while True:
+        for piece in rule.say:
+            await asyncio.sleep(rule.pause_s)
+            text = piece.replace("{question}", asked.question).replace("{system}", asked.system)
+            await _event(writer, rule, {"delta": {"content": text}, "finish_reason": None})
+        if rule.ends != "never":
+            break
+    if rule.ends == "silent":
+        await asyncio.sleep(3600)
+    if rule.ends == "done":
+        await _event(writer, rule, {"delta": {}, "finish_reason": rule.finish})
+        await _bytes(writer, rule, b"data: [DONE]\n\n")
+
+
+async def _event(writer: asyncio.StreamWriter, rule: Rule, choice: dict[str, Any]) -> None:
+    chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, **choice}]}
+    await _bytes(writer, rule, b"data: " + msgspec.json.encode(chunk) + b"\n\n")
+
+
+async def _bytes(writer: asyncio.StreamWriter, rule: Rule, data: bytes) -> None:
+    step = rule.cut or len(data)
+    for start in range(0, len(data), step):
+        writer.write(data[start : start + step])
+        await writer.drain()
+        await asyncio.sleep(0)
+
+
+async def _write(
+    writer: asyncio.StreamWriter, status: int, headers: dict[str, str], media: str, body: bytes
+) -> None:
+    """The head, and a body that the end of the connection ends."""
+    said = {"Content-Type": media, "Connection": "close", **headers}
+    lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in said.items())]
+    writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+    await writer.drain()
+
+
+@asynccontextmanager
+async def speaking(*rules: Rule, port: int = 0) -> AsyncIterator[Model]:
+    model = Model(list(rules))
+    server = await asyncio.start_server(model.serve, "127.0.0.1", port)
+    model.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        yield model
+
+
+async def main(words: list[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("rules", nargs="?", type=Path)
+    given = parser.parse_args(words)
+    rules = msgspec.json.decode(given.rules.read_bytes(), type=list[Rule]) if given.rules else []
+    async with speaking(*rules, port=given.port) as model:
+        print(model.url, flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

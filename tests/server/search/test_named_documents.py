@@ -1,0 +1,42 @@
+"""Who names a document in a question asks about it: its passages have every second place."""
+
+from property.sync_wire import alone
+
+PETS = "Pets are welcome here, dogs and cats and birds. "
+
+
+def test_the_passages_of_a_document_that_is_named_take_turns_with_the_others(tmp_path):
+    async def scenario(ada):
+        many = "\n\n".join(f"{PETS * 12} Rule {n}." for n in range(12))
+        assert (await ada.upload("rules.txt", many)).status_code == 201
+        lease = (await ada.upload("lease.txt", "One animal of the tenant's may live in the flat.")).json()[
+            "document"
+        ]
+        question = "pets: dogs, cats, birds"
+        plain = (await ada.search(question, k=5, mode="words"))["results"]
+        assert {result["filename"] for result in plain} == {"rules.txt"}
+        named = (await ada.search(f"{question} in the tenant's lease.txt", k=5, mode="words"))["results"]
+        assert [result["filename"] for result in named[:2]] == ["lease.txt", "rules.txt"]
+        renamed = {**lease, "filename": "contract.txt"}
+        await ada.push("documents", renamed, assumed=lease)
+        named = (await ada.search(f"{question} in the tenant's contract", k=5, mode="words"))["results"]
+        assert [result["filename"] for result in named[:2]] == ["contract.txt", "rules.txt"]
+
+    alone(tmp_path, scenario)
+
+
+def test_a_name_that_is_a_word_by_chance_leaves_the_first_place_to_what_fits_far_better(tmp_path):
+    async def scenario(ada):
+        await ada.upload(
+            "house.txt", "The deposit is paid back within three months after the flat is handed over."
+        )
+        note = "Letter of the association about the summer feast, the garden and who brings cake. "
+        await ada.upload("letter.txt", "\n\n".join(note + f"Item {n}." for n in range(4)))
+        by_chance = "Is a letter enough to have the deposit paid back within three months after the flat is handed over?"
+        found = (await ada.search(by_chance, k=5, mode="words"))["results"]
+        assert [result["filename"] for result in found[:2]] == ["house.txt", "letter.txt"]
+        surely = by_chance.replace("a letter", "letter.txt")
+        found = (await ada.search(surely, k=5, mode="words"))["results"]
+        assert [result["filename"] for result in found[:2]] == ["letter.txt", "house.txt"]
+
+    alone(tmp_path, scenario)

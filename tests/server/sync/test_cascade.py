@@ -1,0 +1,141 @@
+"""What goes and what stays, cell by cell, when a thing is deleted: the table of section 6 of the design. The cases are
+shared with the app (tests/conformance/cascade.json), which must do the same on a device."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from property import rows as make
+from property.rows import dead
+from property.sync_wire import COLLECTIONS, alone, page, send, seqs
+
+SHARED = json.loads((Path(__file__).parents[2] / "conformance" / "cascade.json").read_text())
+CASES = {case["name"]: case for case in SHARED["cases"]}
+ROUTES = {
+    "delete a document": "/v1/documents/d",
+    "delete a session": "/v1/sessions/s",
+    "delete all documents": "/v1/documents",
+    "delete a project": "/v1/projects/p",
+    "delete a project with its sessions": "/v1/projects/p?sessions=delete",
+}
+
+
+async def make_world(ada):
+    """Two of everything that matters: one that hangs on what is deleted, and one beside it."""
+    world = {}
+    for collection, rows in SHARED["world"].items():
+        usual = make.one_of_each(ada.id)[collection]
+        made = [without_nulls({**usual, **row}) for row in rows]
+        assert await send(ada, collection, *((row, None) for row in made)) == []
+        world |= {f"{collection}/{row['id']}": row for row in made}
+    return world
+
+
+async def remove(ada, action, world):
+    if action in ROUTES:
+        answer = await ada.call("DELETE", ROUTES[action])
+        assert answer.status_code == 200, answer.text
+        return
+    for key in CASES[action]["delete"]:
+        assert await send(ada, key.partition("/")[0], (dead(world[key]), world[key])) == []
+
+
+def expected(action, key, row):
+    """What a survivor looks like afterwards: null, and the field is gone."""
+    return without_nulls({**row, **CASES[action]["changed"].get(key, {})})
+
+
+def without_nulls(row):
+    return {name: value for name, value in row.items() if value is not None}
+
+
+@pytest.mark.parametrize("action", CASES)
+def test_what_goes_and_what_stays(tmp_path, action):
+    async def scenario(ada):
+        world = await make_world(ada)
+        before = await seqs(ada)
+        await remove(ada, action, world)
+        after = await seqs(ada)
+        for key, row in world.items():
+            collection, row_id = key.split("/")
+            now = next(r for r in (await page(ada, collection))["documents"] if r["id"] == row_id)
+            if key in CASES[action]["dead"]:
+                assert now["_deleted"] is True, f"{key} lives"
+                assert content_of(row).isdisjoint(content_of(now)), f"{key} kept its content"
+            else:
+                assert now == expected(action, key, row), key
+            changed = key in CASES[action]["dead"] or expected(action, key, row) != row
+            assert (after[key] > max(before.values())) == changed, (
+                f"{key}: others learn of it by the next pull"
+            )
+        assert len(set(after.values())) == len(after), "each victim takes its own seq"
+
+    alone(tmp_path, scenario)
+
+
+def content_of(row):
+    """Texts that must not outlive the row; ids of parents and times may."""
+    names = (
+        "filename",
+        "title",
+        "userMessage",
+        "aiResponse",
+        "value",
+        "text",
+        "name",
+        "label",
+        "content",
+        "embedding",
+    )
+    return {row[name] for name in names if row.get(name)} | {c["text"] for c in row.get("chunks", [])}
+
+
+@pytest.mark.parametrize("collection", ["documents", "sessions", "projects"])
+def test_a_pushed_delete_does_what_the_route_does(tmp_path, collection):
+    action = {
+        "documents": "delete a document",
+        "sessions": "delete a session",
+        "projects": "delete a project",
+    }
+    first = {"documents": "d", "sessions": "s", "projects": "p"}[collection]
+
+    async def scenario(ada):
+        world = await make_world(ada)
+        row = world[f"{collection}/{first}"]
+        assert await send(ada, collection, (dead(row), row)) == []
+        died = set()
+        for name in COLLECTIONS:
+            died |= {f"{name}/{r['id']}" for r in (await page(ada, name))["documents"] if r["_deleted"]}
+        assert died == set(CASES[action[collection]]["dead"])
+
+    alone(tmp_path, scenario)
+
+
+def test_healing_takes_a_seq_and_leaves_updated_at(tmp_path):
+    async def scenario(ada):
+        world = await make_world(ada)
+        await remove(ada, "delete a session", world)
+        healed = (await ada.live("documents"))["d"]
+        assert healed["updatedAt"] == world["documents/d"]["updatedAt"] and healed["activeSessions"] == ["s2"]
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["here", "unknown"])
+def test_a_row_that_names_many_of_the_deleted_is_healed_once(tmp_path, known):
+    """A document may be borrowed by thousands of sessions, and a push may delete a thousand of them."""
+
+    async def scenario(ada):
+        gone = [f"gone{number}" for number in range(5)]
+        if known:
+            await send(ada, "sessions", *((make.session(i), None) for i in gone))
+        await send(ada, "documents", (make.document(ada.id, "d", activeSessions=[*gone, "here"]), None))
+        before = (await page(ada, "documents"))["checkpoint"]["lwt"]
+        assert await send(ada, "sessions", *((dead(make.session(i)), None) for i in gone)) == []
+        healed = await page(ada, "documents")
+        assert [row["activeSessions"] for row in healed["documents"]] == [["here"]]
+        assert (await page(ada, "sessions"))["checkpoint"]["lwt"] == before + len(gone)
+        assert healed["checkpoint"]["lwt"] == before + len(gone) + 1, "each took one seq"
+
+    alone(tmp_path, scenario)

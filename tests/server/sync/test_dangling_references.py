@@ -1,0 +1,175 @@
+"""References to dead rows leave what is accepted, however it comes in."""
+
+from property.rows import dead, document, entity, fact, memory, project, session
+from property.sync_wire import alone, send, seqs, stored
+from vademecum.model.schema.derived_ids import entity_id
+
+
+def test_references_to_dead_rows_leave_what_is_accepted_and_the_healed_row_is_answered(tmp_path):
+    async def scenario(ada):
+        await send(ada, "sessions", (dead(session("gone")), None), (session("here"), None))
+        row = document(ada.id, "d", activeSessions=["gone", "here", "unknown"], originSessionId="gone")
+        healed = {**row, "activeSessions": ["here", "unknown"]}
+        assert await send(ada, "documents", (row, None)) == [healed]
+        assert await stored(ada, "documents", "d") == healed
+
+    alone(tmp_path, scenario)
+
+
+def test_every_kind_of_reference_is_healed(tmp_path):
+    async def scenario(ada):
+        await send(ada, "sessions", (dead(session("s")), None))
+        await send(ada, "projects", (dead(project("p")), None))
+        await send(ada, "documents", (dead(document(ada.id, "d")), None))
+        await send(ada, "memories", (dead(memory("m")), None))
+        for collection, sent, healed in [
+            ("sessions", session("s2", projectId="p"), session("s2")),
+            ("facts", fact("f", sourceDocumentId="d"), fact("f", sourceDocumentId="d", sourceRemoved=True)),
+            ("memories", memory("m2", sessionIds=["s", "t"], supersedes="m"), memory("m2", sessionIds=["t"])),
+            ("memories", memory("m3", supersededBy="m"), memory("m3")),
+        ]:
+            assert await send(ada, collection, (sent, None)) == [healed]
+            assert await stored(ada, collection, sent["id"]) == healed
+            assert await send(ada, collection, (sent, None)) == [healed], "a repeat heals to the same"
+
+    alone(tmp_path, scenario)
+
+
+def test_an_edit_and_a_merge_are_healed_too(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d")
+        await send(ada, "documents", (old, None))
+        await send(ada, "sessions", (dead(session("gone")), None))
+        edited = {**old, "activeSessions": ["gone", "s"], "accessCount": 2}
+        (first,) = await send(ada, "documents", (edited, old))
+        assert first["activeSessions"] == ["s"]
+        (second,) = await send(ada, "documents", ({**old, "activeSessions": ["gone", "t"]}, old))
+        assert (
+            second["activeSessions"] == ["s", "t"] == (await stored(ada, "documents", "d"))["activeSessions"]
+        )
+
+    alone(tmp_path, scenario)
+
+
+def test_what_was_healed_is_no_change_of_another_device_and_the_order_of_pushes_does_not_matter(tmp_path):
+    """A device moves a conversation and a source offline, and deletes where they were: the deletes come first."""
+
+    async def scenario(ada):
+        talk, told = session("s", projectId="p"), fact("f", sourceDocumentId="d")
+        await send(ada, "projects", (project("p"), None), (project("q"), None))
+        await send(ada, "documents", (document(ada.id, "d"), None), (document(ada.id, "e"), None))
+        await send(ada, "sessions", (talk, None))
+        await send(ada, "facts", (told, None))
+        await send(ada, "projects", (dead(project("p")), project("p")))
+        await send(ada, "documents", (dead(document(ada.id, "d")), document(ada.id, "d")))
+        moved, resourced = {**talk, "projectId": "q"}, {**told, "sourceDocumentId": "e"}
+        assert await send(ada, "sessions", (moved, talk)) == []
+        assert await send(ada, "facts", (resourced, told)) == []
+        assert await stored(ada, "sessions", "s") == moved and await stored(ada, "facts", "f") == resourced
+
+    alone(tmp_path, scenario)
+
+
+def test_an_edit_that_knew_nothing_of_the_healing_undoes_nothing_and_takes_no_seq_twice(tmp_path):
+    async def scenario(ada):
+        talk = session("s", projectId="p")
+        await send(ada, "projects", (project("p"), None), (project("q"), None))
+        await send(ada, "sessions", (talk, None))
+        await send(ada, "projects", (dead(project("p")), project("p")))
+        edited = {**talk, "title": "edited"}
+        for _ in range(2):
+            assert await send(ada, "sessions", (edited, talk)) == [session("s", title="edited")]
+            before = await seqs(ada, "sessions")
+        assert await send(ada, "sessions", (edited, talk)) and await seqs(ada, "sessions") == before
+        there = session("s", title="edited", projectId="q")
+        assert await send(ada, "sessions", (there, session("s", title="edited"))) == []
+        assert await send(ada, "sessions", (edited, talk)) == [there], "another device's move stays"
+
+    alone(tmp_path, scenario)
+
+
+def test_rows_that_waited_are_healed_when_they_appear(tmp_path):
+    async def scenario(ada):
+        await send(ada, "memories", (memory("m", projectId="p", sessionIds=["s", "t"]), None))
+        await send(ada, "sessions", (dead(session("s")), None))
+        await send(ada, "projects", (project("p"), None))
+        assert (await ada.live("memories"))["m"]["sessionIds"] == ["t"]
+
+    alone(tmp_path, scenario)
+
+
+def test_what_was_made_offline_in_a_project_comes_to_the_one_that_it_has_become_a_part_of(tmp_path):
+    async def scenario(ada):
+        known = session("known", projectId="flat")
+        await send(ada, "projects", *((project(name), None) for name in ("flat", "house", "town")))
+        await send(ada, "sessions", (known, None))
+        for part, whole in (("flat", "house"), ("house", "town")):
+            answer = await ada.call("POST", f"/v1/projects/{part}/merge", json={"into": whole})
+            assert answer.status_code == 200, answer.text
+        for collection, made in [
+            ("sessions", session("s", projectId="flat")),
+            ("memories", memory("m", projectId="flat")),
+        ]:
+            there = {**made, "projectId": "town"}
+            for _ in range(2):  # the answer may get lost
+                assert await send(ada, collection, (made, None)) == [there]
+                assert await stored(ada, collection, made["id"]) == there
+        renamed = {**known, "title": "Renamed"}
+        (answer,) = await send(ada, "sessions", (renamed, known))
+        assert (answer["title"], answer["projectId"]) == ("Renamed", "town")
+        await send(ada, "sessions", (session("known", title="Left"), known))
+        assert "projectId" not in await stored(ada, "sessions", "known"), "to leave it is a change of its own"
+        await send(ada, "projects", (dead(project("town")), None))
+        assert await send(ada, "sessions", (session("late", projectId="flat"), None)) == [session("late")]
+
+    alone(tmp_path, scenario)
+
+
+def test_an_entity_of_a_project_that_is_a_part_of_another_joins_the_one_of_its_name_there(tmp_path):
+    async def scenario(ada):
+        def known_as(row_id, project_id, name, notes):
+            return entity(row_id, project_id, name=name, type="person", notes=notes)
+
+        def here(name):
+            return entity_id("house", "person", name)
+
+        old = known_as("old", "flat", "Ann", "eats no nuts")
+        there = known_as(here("Ann"), "house", "Ann", "has a boat")
+        gone = known_as(here("Bob"), "house", "Bob", "a neighbour")
+        await send(ada, "projects", (project("flat"), None), (project("house"), None))
+        await send(ada, "entities", (old, None), (there, None), (gone, None))
+        answer = await ada.call("POST", "/v1/projects/flat/merge", json={"into": "house"})
+        assert answer.status_code == 200, answer.text
+        assert (await stored(ada, "entities", here("Ann")))["notes"] == "has a boat\neats no nuts"
+
+        await send(ada, "entities", (dead(gone), gone))
+        edited = {**old, "notes": "eats no nuts, nor eggs"}
+        new = known_as("new", "flat", "Eve", "plays chess")
+        late = known_as("late", "flat", "Bob", "a friend")
+        for _ in range(2):  # the answer may get lost
+            answers = await send(ada, "entities", (edited, old), (new, None), (late, None))
+            assert [(row["id"], row["_deleted"]) for row in answers] == [
+                ("old", True),
+                ("new", True),
+                ("late", True),
+            ]
+        ann, eve = await stored(ada, "entities", here("Ann")), await stored(ada, "entities", here("Eve"))
+        assert ann["notes"].split("\n") == ["has a boat", "eats no nuts, nor eggs"], "a line was edited"
+        assert (eve["notes"], eve["projectId"]) == ("plays chess", "house")
+        assert set(await ada.live("entities")) == {ann["id"], eve["id"]}, "what was deleted there stays so"
+
+    alone(tmp_path, scenario)
+
+
+def test_a_project_that_comes_alive_again_after_a_merge_is_one_by_itself(tmp_path):
+    async def scenario(ada):
+        await send(ada, "projects", (project("flat"), None), (project("house"), None))
+        answer = await ada.call("POST", "/v1/projects/flat/merge", json={"into": "house"})
+        assert answer.status_code == 200, answer.text
+        tombstone = await stored(ada, "projects", "flat")
+        await send(ada, "projects", (project("flat"), tombstone))
+        assert await send(ada, "sessions", (session("s", projectId="flat"), None)) == []
+        await send(ada, "projects", (dead(project("flat")), None))
+        assert await send(ada, "sessions", (session("t", projectId="flat"), None)) == [session("t")]
+
+    alone(tmp_path, scenario)

@@ -1,0 +1,79 @@
+"""Pull, when a page is large: it comes in pieces, so that neither memory nor a slow client weighs on the server."""
+
+import json
+import shutil
+
+import pytest
+
+from property.rows import dead, fact
+from property.sync_wire import send
+from server.in_process_server import house, run
+from vademecum.errors import OtherEpoch
+from vademecum.services.sync.pull import pull
+
+
+def in_a_house(tmp_path, scenario):
+    async def whole():
+        async with house(tmp_path, erase_delay_s=60) as h:
+            ada = await h.person()
+            made = [fact(f"f{number}", value=f"{number} " + "x" * 300_000) for number in range(12)]
+            for row in made:
+                await send(ada, "facts", (row, None))
+            await scenario(h, ada, made)
+
+    run(whole)
+
+
+async def pieces_of(h, ada, limit=100):
+    return await pull(h.parts.users, ada.id, "facts", 0, "", limit)
+
+
+async def rest(pieces, begun=b""):
+    return json.loads(begun + b"".join([piece async for piece in pieces]))
+
+
+def test_a_large_page_comes_in_pieces_and_is_the_same_page(tmp_path):
+    async def scenario(h, ada, made):
+        pieces = [piece async for piece in await pieces_of(h, ada)]
+        assert max(map(len, pieces)) < 2 * 2**20 and len(pieces) > 4
+        page = json.loads(b"".join(pieces))
+        assert [row["id"] for row in page["documents"]] == [row["id"] for row in made]
+        answer = await ada.call("GET", "/v1/sync/facts/0/pull?limit=7")
+        assert [row["id"] for row in answer.json()["documents"]] == [row["id"] for row in made[:7]]
+        after = answer.json()["checkpoint"]
+        left = await ada.call("GET", f"/v1/sync/facts/0/pull?lwt={after['lwt']}&id={after['id']}&limit=7")
+        assert [row["id"] for row in left.json()["documents"]] == [row["id"] for row in made[7:]]
+        assert left.json()["checkpoint"] == page["checkpoint"]
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_between_two_pieces_nobody_holds_the_file_and_what_died_meanwhile_comes_dead(tmp_path):
+    async def scenario(h, ada, made):
+        pieces = await pieces_of(h, ada)
+        begun = await anext(pieces) + await anext(pieces)
+        (store,) = h.parts.users.attached()
+        assert store.pins == 0
+        await send(ada, "facts", (dead(made[11]), made[11]))
+        await h.parts.users.rewrite(ada.id)
+        page = await rest(pieces, begun)
+        assert [row["id"] for row in page["documents"]] == [row["id"] for row in made]
+        assert [row["_deleted"] for row in page["documents"]] == [False] * 11 + [True]
+        assert len(await ada.pull("facts")) == 12
+
+    in_a_house(tmp_path, scenario)
+
+
+def test_a_restore_between_two_pieces_ends_the_page_before_its_end(tmp_path):
+    async def scenario(h, ada, made):
+        pieces = await pieces_of(h, ada)
+        await anext(pieces), await anext(pieces)
+        copy = tmp_path / "copy.duckdb"
+        async with h.parts.users.open(ada.id) as store:
+            await store.checkpoint()
+            shutil.copyfile(store.folder / "records.duckdb", copy)
+        await h.parts.users.replace(ada.id, copy, 0, lambda draft: None, lambda: None)
+        with pytest.raises(OtherEpoch):
+            await rest(pieces)
+
+    in_a_house(tmp_path, scenario)

@@ -1,0 +1,216 @@
+"""What a client can make the server keep is bounded: the rows of a push, and the tombstones it leaves behind."""
+
+import asyncio
+import gzip
+import itertools
+import json
+
+import pytest
+
+from property.rows import NEW, document, fact, memory, session
+from property.sync_wire import alone, codes, page, send, stored
+from server.in_process_server import house, refused, run
+from server.sync.test_quotas import dead, small
+from vademecum.model.sync.quotas import REFERENCE_BYTES, TOMBSTONE_BYTES
+from vademecum.services.data import backup as backups
+from vademecum.services.sync.push_decoding import ROWS_MAX
+
+
+@pytest.fixture
+def three_free(monkeypatch):
+    """Three tombstones are free."""
+    monkeypatch.setattr("vademecum.model.sync.quotas.TOMBSTONES_FREE", 3)
+
+
+def unknown(*ids):
+    return [(dead(fact(row_id)), None) for row_id in ids]
+
+
+async def usage(person):
+    return (await person.call("GET", "/v1/me")).json()["usage"]["bytes"]
+
+
+async def tombstones(h, person):
+    """As they are counted, and as they are."""
+    async with h.parts.users.open(person.id) as store:
+        return store.heads.tombstones, sum(head.deleted for head in store.heads.rows.values())
+
+
+def test_a_push_of_too_many_rows_is_refused_whole_and_the_queue_goes_on(tmp_path):
+    async def scenario(ada):
+        rows = [fact(f"f{number}") for number in range(ROWS_MAX + 1)]
+        batch = [{"newDocumentState": row} for row in rows]
+        answer = await ada.call("POST", "/v1/sync/facts/0/push", json=batch)
+        assert answer.headers["content-type"] == "application/problem+json"
+        problem = answer.json()
+        assert (answer.status_code, problem["code"], problem["error"]) == (400, "BAD_REQUEST", True)
+        assert f"at most {ROWS_MAX} rows" in problem["detail"] and "Nothing was changed" in problem["detail"]
+        assert await ada.pull("facts") == []
+        assert await send(ada, "facts", *((row, None) for row in rows[:ROWS_MAX])) == []
+        assert len(await ada.pull("facts")) == ROWS_MAX
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("how", ["gzip", "br", "GZIP, identity"])
+@pytest.mark.parametrize("path", ["/v1/sync/facts/0/push", "/v1/search", "/v1/documents"])
+def test_a_packed_body_is_refused_by_that_name(tmp_path, path, how):
+    async def scenario(ada):
+        packed = gzip.compress(json.dumps([{"newDocumentState": fact("f1")}]).encode())
+        answer = await ada.call("POST", path, content=packed, headers={"Content-Encoding": how})
+        assert (answer.status_code, answer.json()["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+        assert "Nothing was changed" in answer.json()["detail"]
+        assert await ada.pull("facts") == []
+
+    alone(tmp_path, scenario)
+
+
+def test_a_body_that_says_it_is_not_packed_is_read(tmp_path):
+    async def scenario(ada):
+        body = json.dumps([{"newDocumentState": fact("f1")}])
+        path = "/v1/sync/facts/0/push"
+        answer = await ada.call("POST", path, content=body, headers={"Content-Encoding": "Identity"})
+        assert answer.json() == [] and len(await ada.pull("facts")) == 1
+
+    alone(tmp_path, scenario)
+
+
+def test_the_rows_of_a_push_are_counted_before_any_is_looked_at(tmp_path):
+    async def scenario(ada):
+        body = json.dumps([{"newDocumentState": "no row"}] * (ROWS_MAX + 1))
+        answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body.encode())
+        assert answer.status_code == 400 and "at most" in answer.json()["detail"]
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.usefixtures("three_free")
+def test_deletes_of_unknown_rows_beyond_the_bound_are_accepted_and_leave_nothing(tmp_path):
+    async def scenario(ada):
+        assert await send(ada, "facts", *unknown("a", "b")) == []
+        assert await send(ada, "facts", *unknown("c", "d")) == []
+        before = await page(ada, "facts")
+        assert {row["id"] for row in before["documents"]} == {"a", "b", "c"}
+        assert await send(ada, "facts", *unknown("e", "f", "a")) == []
+        assert await page(ada, "facts") == before and await usage(ada) == 0
+        assert await send(ada, "facts", (fact("d"), None)) == [], "it is taken for a new one"
+        assert (await send(ada, "facts", (fact("a"), None)))[0]["_deleted"] is True
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.usefixtures("three_free")
+def test_the_delete_of_a_row_that_was_here_is_kept_whatever_the_bound(tmp_path):
+    async def scenario(ada):
+        row = fact("f")
+        await send(ada, "facts", *unknown("a", "b", "c"), (row, None))
+        assert await send(ada, "facts", (dead(row), row)) == []
+        assert (await stored(ada, "facts", "f"))["_deleted"] is True
+        assert (await send(ada, "facts", (row, None)))[0]["_deleted"] is True, "it does not come back"
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.usefixtures("three_free")
+def test_who_writes_and_deletes_for_ever_fills_the_account(tmp_path):
+    async def scenario(ada):
+        for number in itertools.count():
+            row = fact(f"f{number}")
+            if answered := await send(ada, "facts", (row, None)):
+                break
+            assert await send(ada, "facts", (dead(row), row)) == []
+            assert await usage(ada) == max(0, number + 1 - 3) * TOMBSTONE_BYTES
+        assert codes(answered) == ["STORAGE_LIMIT"] and 3 < number < 60
+
+    alone(tmp_path, scenario, **small(storage_bytes=10_000))
+
+
+@pytest.mark.usefixtures("three_free")
+def test_a_tombstone_that_comes_to_life_gives_its_place_free(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", *unknown("a", "b", "c"))
+        tombstone = await stored(ada, "facts", "a")
+        assert await send(ada, "facts", (fact("a", updatedAt=NEW), tombstone)) == []
+        await send(ada, "facts", *unknown("d", "e"))
+        assert await stored(ada, "facts", "d") and await stored(ada, "facts", "e") is None
+
+    alone(tmp_path, scenario)
+
+
+def test_tombstones_are_counted_right_through_failures_cascades_and_a_restart(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            rows = [session("s"), session("t")]
+            await send(ada, "sessions", *((row, None) for row in rows))
+            await send(ada, "facts", (fact("f"), None), *unknown("a", "b"))
+            await send(ada, "sessions", (dead(rows[0]), rows[0]))
+
+            def fails(draft):
+                draft.bury("facts/f", fact("f"))
+                raise ValueError("halfway")
+
+            async with h.parts.users.open(ada.id) as store:
+                works = store.write(fails), store.write(lambda draft: draft.tombstones)  # share a commit
+                failed, counted = await asyncio.gather(*works, return_exceptions=True)
+            assert isinstance(failed, ValueError) and counted == 3
+            assert await tombstones(h, ada) == (3, 3)
+            await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+            assert await tombstones(h, ada) == (5, 5)
+        async with house(tmp_path) as h:
+            assert await tombstones(h, ada) == (5, 5)
+
+    run(scenario)
+
+
+@pytest.mark.usefixtures("three_free")
+def test_a_restore_buries_what_was_erased_whatever_the_bound(tmp_path):
+    async def scenario():
+        async with house(tmp_path / "data") as h:
+            ada = await h.person()
+            await send(ada, "sessions", (session("s"), None))
+            await backups.backup(h.parts, tmp_path / "backup")
+            rows = [fact(f"f{number}") for number in range(5)]
+            await send(ada, "facts", *((row, None) for row in rows))
+            await send(ada, "facts", *((dead(row), row) for row in rows))
+            await backups.restore(h.parts, tmp_path / "backup")
+            assert [row["_deleted"] for row in await ada.pull("facts")] == [True] * 5
+
+    run(scenario)
+
+
+def test_a_document_that_is_full_of_sessions_is_lent_to_no_other(tmp_path):
+    async def scenario(ada):
+        full = document(ada.id, "d", activeSessions=[f"s{number}" for number in range(10_000)])
+        assert await send(ada, "documents", (full, None)) == []
+        problem = refused(await ada.call("PUT", "/v1/documents/d/sessions/more"), 409, "CONFLICT")
+        assert "as many sessions as it can be" in problem["detail"]
+        assert await stored(ada, "documents", "d") == full
+        assert (await ada.call("PUT", "/v1/documents/d/sessions/s1")).status_code == 200, "it has it already"
+        await ada.call("DELETE", "/v1/documents/d/sessions/s1")
+        assert (await ada.call("PUT", "/v1/documents/d/sessions/more")).status_code == 200
+
+    alone(tmp_path, scenario)
+
+
+def test_names_of_other_rows_are_charged_beyond_those_that_are_free(tmp_path, monkeypatch):
+    """Memory holds each: of ten thousand in a row of 70 kB it took more than five megabytes."""
+    monkeypatch.setattr("vademecum.model.sync.quotas.REFERENCES_FREE", 5)
+
+    def told(row_id, sessions):
+        return memory(row_id, sessionIds=[f"s{number}" for number in range(sessions)])
+
+    def size(*rows):
+        return sum(len(json.dumps(row, separators=(",", ":"))) for row in rows)
+
+    async def scenario(ada):
+        free, more, fewer = told("a", 5), told("b", 10), told("b", 2)
+        assert await send(ada, "memories", (free, None), (more, None)) == []
+        assert await usage(ada) == size(free, more) + 10 * REFERENCE_BYTES
+        assert codes(await send(ada, "memories", (told("c", 30), None))) == ["STORAGE_LIMIT"]
+        assert await send(ada, "memories", (fewer, more)) == []
+        assert await usage(ada) == size(free, fewer) + 2 * REFERENCE_BYTES
+        assert await send(ada, "memories", (dead(free), None), (dead(fewer), None)) == []
+        assert await usage(ada) == 0
+
+    alone(tmp_path, scenario, **small(storage_bytes=8_000))

@@ -1,0 +1,133 @@
+"""Push, rules 1 and 4: a delete is always accepted, and what is dead stays dead. A number in a name is its rule."""
+
+import json
+
+import pytest
+
+from property.rows import NEW, day, dead, fact, marked, one_of_each, session
+from property.sync_wire import COLLECTIONS, alone, codes, forget, page, send, seqs, stored
+
+
+def test_1_a_delete_is_stored_blanked_and_nothing_is_answered(tmp_path):
+    async def scenario(ada):
+        row = session("s", title="secret", externalId="x-1", createdAt=day(1), updatedAt=day(2))
+        assert await send(ada, "sessions", (row, None)) == []
+        assert await send(ada, "sessions", (dead(row), row)) == []
+        kept = await stored(ada, "sessions", "s")
+        assert kept == {"id": "s", "createdAt": day(1), "updatedAt": day(2), "_deleted": True, "title": "",
+                        "mode": "analysis"}  # fmt: skip
+
+    alone(tmp_path, scenario)
+
+
+def test_1_the_content_of_an_unblanked_delete_is_not_kept(tmp_path):
+    async def scenario(ada):
+        assert await send(ada, "facts", (dead(fact("f", value="secret")), None)) == []
+        assert "secret" not in json.dumps((await page(ada, "facts"))["documents"])
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("assumed", ["none", "stale", "current"])
+def test_1_a_delete_wins_whatever_was_assumed(tmp_path, assumed):
+    async def scenario(ada):
+        first, second = session("s"), session("s", title="edited elsewhere")
+        await send(ada, "sessions", (first, None))
+        await send(ada, "sessions", (second, first))
+        base_row = {"none": None, "stale": first, "current": second}[assumed]
+        assert await send(ada, "sessions", (dead(first), base_row)) == []
+        assert (await stored(ada, "sessions", "s"))["_deleted"] is True
+
+    alone(tmp_path, scenario)
+
+
+def test_1_a_delete_of_an_unknown_row_is_accepted_and_stays_dead(tmp_path):
+    async def scenario(ada):
+        assert await send(ada, "sessions", (dead(session("s")), None)) == []
+        answered = await send(ada, "sessions", (session("s"), None))
+        assert [(row["id"], row["_deleted"]) for row in answered] == [("s", True)]
+
+    alone(tmp_path, scenario)
+
+
+def test_1_a_delete_of_a_tombstone_is_accepted(tmp_path):
+    async def scenario(ada):
+        await send(ada, "sessions", (session("s"), None))
+        for assumed in (session("s"), None):
+            assert await send(ada, "sessions", (dead(session("s")), assumed)) == []
+        tombstone = await stored(ada, "sessions", "s")
+        assert await send(ada, "sessions", (tombstone, tombstone)) == []
+
+    alone(tmp_path, scenario)
+
+
+def test_1_a_delete_need_not_fit_the_schema(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None))
+        assert await send(ada, "facts", ({"id": "f", "_deleted": True}, None)) == []
+        assert (await stored(ada, "facts", "f"))["_deleted"] is True
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("collection", COLLECTIONS)
+def test_1_a_tombstone_fits_its_own_schema_again(tmp_path, collection):
+    """What pull gives out as a tombstone can be pushed back as it is."""
+
+    async def scenario(ada):
+        row = one_of_each(ada.id)[collection]
+        assert await send(ada, collection, (dead(row), None)) == []
+        tombstone = (await page(ada, collection))["documents"][0]
+        required = {k for k in row if k not in ("sessionId",) or collection == "episodes"}
+        assert required <= tombstone.keys() and tombstone["_deleted"] is True
+        for kept in ("documentId", "sessionId", "projectId", "fromId", "toId"):
+            if kept in row and collection != "sessions":
+                assert tombstone[kept] == row[kept]
+        assert await send(ada, collection, (tombstone, tombstone)) == []
+
+    alone(tmp_path, scenario)
+
+
+def test_1_deletes_of_a_batch_are_judged_first(tmp_path):
+    async def scenario(ada):
+        await send(ada, "sessions", (session("old", externalId="x"), None))
+        new = session("new", externalId="x")
+        assert await send(ada, "sessions", (new, None), (dead(session("old")), session("old"))) == []
+        assert (await stored(ada, "sessions", "new"))["_deleted"] is False
+
+    alone(tmp_path, scenario)
+
+
+def test_1_the_rest_of_a_batch_is_judged_in_order(tmp_path):
+    async def scenario(ada):
+        answered = await send(ada, "sessions", *((session(i, externalId="x"), None) for i in "cab"))
+        assert [row["id"] for row in answered] == ["a", "b"] and codes(answered) == ["DUPLICATE"] * 2
+        first, second = session("s"), session("s", title="second")
+        assert await send(ada, "sessions", (first, None), (second, first)) == []
+        assert await stored(ada, "sessions", "s") == second
+
+    alone(tmp_path, scenario)
+
+
+def test_4_a_tombstone_that_was_not_assumed_is_answered(tmp_path):
+    async def scenario(ada):
+        first = fact("f", createdAt=day(1))
+        await send(ada, "facts", (first, None))
+        await send(ada, "facts", (dead(first), first))
+        tombstone, before = await stored(ada, "facts", "f"), await seqs(ada)
+        for assumed in (first, None, marked(first, None), marked(first, "other:1")):
+            assert await send(ada, "facts", (fact("f", value="stale"), assumed)) == [tombstone]
+        assert await seqs(ada) == before
+
+    alone(tmp_path, scenario)
+
+
+def test_4_what_was_forgotten_does_not_come_back_from_a_stale_device(tmp_path):
+    async def scenario(ada):
+        row = fact("f", createdAt=NEW)
+        await send(ada, "facts", (row, None))
+        await forget(ada)
+        answered = await send(ada, "facts", ({**row, "value": "stale"}, row))
+        assert [(r["id"], r["_deleted"], r["value"]) for r in answered] == [("f", True, "")]
+
+    alone(tmp_path, scenario)

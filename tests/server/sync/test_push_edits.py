@@ -1,0 +1,174 @@
+"""Push, rules 3 and 5: a repeat, or an edit of the stored row, is accepted. A number in a name is its rule."""
+
+import json
+
+import pytest
+
+from property.rows import NEW, day, dead, document, episode, fact, marked, session, unmarked
+from property.sync_wire import alone, base, codes, forget, send, seqs, stored
+
+
+def test_3_a_repeat_after_a_lost_answer_is_accepted_and_takes_no_seq(tmp_path):
+    async def scenario(ada):
+        first, second = fact("f"), fact("f", value="Grace")
+        for pair in ((first, None), (second, first)):
+            assert await send(ada, "facts", pair) == []
+            before = await seqs(ada)
+            assert await send(ada, "facts", pair) == []
+            assert await seqs(ada) == before
+
+    alone(tmp_path, scenario)
+
+
+def test_3_a_repeat_with_another_key_order_or_spelling_of_numbers_is_a_repeat(tmp_path):
+    async def scenario(ada):
+        row = fact("f", confidence=1, value="é")
+        await send(ada, "facts", (row, None))
+        before = await seqs(ada)
+        other = json.dumps(dict(reversed(row.items()))).replace('"confidence": 1', '"confidence": 10e-1')
+        assert "\\u00e9" in other and "10e-1" in other
+        body = f'[{{"newDocumentState": {other}}}]'.encode()
+        answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body)
+        assert answer.text == "[]" and await seqs(ada) == before
+
+    alone(tmp_path, scenario)
+
+
+def test_3_an_equal_row_with_a_mark_is_answered_without_it(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None))
+        assert await send(ada, "facts", (marked(fact("f"), None), fact("f"))) == [fact("f")]
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("which", ["no stored row", "current base", "stale base"])
+def test_3_a_marked_row_come_back_unchanged_is_accepted_as_nothing(tmp_path, which):
+    async def scenario(ada):
+        refused = fact("f", value="refused")
+        row_base = None
+        if which != "no stored row":
+            await send(ada, "facts", (fact("f"), None))
+            row_base = await base(ada, "facts", "f")
+        if which == "stale base":
+            await send(ada, "facts", (fact("f", value="newer"), fact("f")))
+        held, before = marked(refused, row_base), await seqs(ada)
+        assert await send(ada, "facts", (held, held)) == []
+        assert await seqs(ada) == before
+        assert "refused" not in json.dumps(await ada.pull("facts"))
+
+    alone(tmp_path, scenario)
+
+
+def test_5_an_edit_of_the_stored_row_is_accepted(tmp_path):
+    async def scenario(ada):
+        row = episode("e", "s", citations=[{"documentId": "d", "filename": "d.txt", "page": 1}])
+        await send(ada, "sessions", (session("s"), None))
+        await send(ada, "episodes", (row, None))
+        assumed = {**dict(reversed(row.items())), "citations": [dict(reversed(row["citations"][0].items()))]}
+        edited = {**row, "userMessage": "why?", "updatedAt": day(3)}
+        assert await send(ada, "episodes", (edited, assumed)) == []
+        assert await stored(ada, "episodes", "e") == edited
+
+    alone(tmp_path, scenario)
+
+
+def test_5_an_assumed_row_may_spell_its_numbers_otherwise(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f", confidence=1), None))
+        assert await send(ada, "facts", (fact("f", value="x"), fact("f", confidence=1.0))) == []
+
+    alone(tmp_path, scenario)
+
+
+def test_5_an_assumed_tombstone_comes_to_life(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None))
+        await send(ada, "facts", (dead(fact("f")), fact("f")))
+        tombstone = await stored(ada, "facts", "f")
+        again = fact("f", value="again")
+        assert await send(ada, "facts", (again, tombstone)) == []
+        assert await stored(ada, "facts", "f") == again
+
+    alone(tmp_path, scenario)
+
+
+def test_5_what_was_brought_back_before_everything_was_forgotten_does_not_come_to_life(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None), (dead(fact("f")), fact("f")))
+        tombstone = await stored(ada, "facts", "f")
+        await forget(ada)
+        (held,) = await send(ada, "facts", (fact("f", value="again"), tombstone))
+        assert codes([held]) == ["FORGOTTEN"] and unmarked(held) == fact("f", value="again")
+        (held,) = await send(ada, "facts", (fact("f", value="edited"), held))
+        assert codes([held]) == ["FORGOTTEN"] and await stored(ada, "facts", "f") == tombstone
+        anew = fact("f", value="again", createdAt=NEW)
+        assert await send(ada, "facts", (anew, held)) == []
+        assert await stored(ada, "facts", "f") == anew
+
+    alone(tmp_path, scenario)
+
+
+def test_5_a_marked_row_with_the_stored_base_is_accepted_when_edited(tmp_path):
+    async def scenario(ada):
+        await send(ada, "sessions", (session("other", externalId="x"), None), (session("s"), None))
+        refused = session("s", externalId="x", title="mine")
+        (held,) = await send(ada, "sessions", (refused, session("s")))
+        assert codes([held]) == ["DUPLICATE"]
+        edited = session("s", externalId="y", title="mine")
+        assert await send(ada, "sessions", (edited, held)) == []
+        assert await stored(ada, "sessions", "s") == edited
+
+    alone(tmp_path, scenario)
+
+
+def test_5_a_marked_row_without_a_stored_one_is_accepted_when_edited(tmp_path):
+    async def scenario(ada):
+        (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
+        assert await send(ada, "facts", (fact("f"), held)) == []
+        assert await stored(ada, "facts", "f") == fact("f")
+
+    alone(tmp_path, scenario)
+
+
+def test_5_a_row_accepted_with_its_mark_is_answered_without_and_stored_without(tmp_path):
+    async def scenario(ada):
+        (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
+        edited = {**held, "confidence": 1}
+        assert await send(ada, "facts", (edited, held)) == [fact("f")]
+        assert await stored(ada, "facts", "f") == fact("f")
+
+    alone(tmp_path, scenario)
+
+
+def test_5_a_mark_upon_a_tombstone_that_is_its_base_brings_it_to_life(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (dead(fact("f")), None))
+        tombstone = await stored(ada, "facts", "f")
+        (held,) = await send(ada, "facts", (fact("f", confidence=2), tombstone))
+        assert held["syncError"]["base"] == await base(ada, "facts", "f")
+        assert await send(ada, "facts", (fact("f"), held)) == []
+        assert await stored(ada, "facts", "f") == fact("f")
+
+    alone(tmp_path, scenario)
+
+
+def test_a_mark_is_ignored_in_what_is_assumed(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None))
+        assert await send(ada, "facts", (fact("f", value="x"), marked(fact("f"), "other:1"))) == []
+        assert await stored(ada, "facts", "f") == fact("f", value="x")
+
+    alone(tmp_path, scenario)
+
+
+def test_frozen_field_keeps_its_first_value(tmp_path):
+    async def scenario(ada):
+        row = document(ada.id, "d", originSessionId="first")
+        await send(ada, "documents", (row, None))
+        edited = {**row, "originSessionId": "second", "filename": "renamed.txt"}
+        kept = {**edited, "originSessionId": "first"}
+        assert await send(ada, "documents", (edited, row)) == [kept]
+        assert await stored(ada, "documents", "d") == kept
+
+    alone(tmp_path, scenario)

@@ -1,0 +1,260 @@
+"""Push, rule 6: two devices edited the same row, and neither loses a borrow. A number in a name is its rule."""
+
+import pytest
+
+from property.rows import block, day, document, episode, fact, memory, session, unmarked
+from property.sync_wire import alone, base, codes, page, send, seqs, stored
+
+
+async def merged(ada, collection, old, theirs, mine):
+    """`theirs` arrives first, then `mine`, both made upon `old`. The row stored, which must be the one answered."""
+    assert await send(ada, collection, (old, None)) == []
+    assert await send(ada, collection, (theirs, old)) == []
+    answered = await send(ada, collection, (mine, old))
+    row = await stored(ada, collection, old["id"])
+    assert answered in ([row], [] if row == mine else None)
+    return row
+
+
+def test_6_a_live_row_without_an_assumed_state_is_answered_and_kept(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None))
+        before = await seqs(ada)
+        assert await send(ada, "facts", (fact("f", value="other"), None)) == [fact("f")]
+        assert await seqs(ada) == before
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_mark_with_a_stale_base_is_merged(tmp_path):
+    async def scenario(ada):
+        first, newer = session("s"), session("s", title="newer")
+        await send(ada, "sessions", (session("o", externalId="x"), None), (first, None))
+        (held,) = await send(ada, "sessions", (session("s", externalId="x"), first))
+        await send(ada, "sessions", (newer, first))
+        edited = {**unmarked(held), "mode": "authoritative"}
+        del edited["externalId"]
+        wanted = session("s", title="newer", mode="authoritative")
+        assert await send(ada, "sessions", (edited, held)) == [wanted]
+        assert await stored(ada, "sessions", "s") == wanted
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_mark_without_a_base_is_stale_when_a_row_is_there_now(tmp_path):
+    async def scenario(ada):
+        (held,) = await send(ada, "facts", (fact("f", confidence=2), None))
+        there = fact("f", value="elsewhere", key="user.age")
+        await send(ada, "facts", (there, None))
+        row = await send(ada, "facts", (fact("f"), held))
+        assert row == [await stored(ada, "facts", "f")] and row[0]["key"] == "user.age"
+
+    alone(tmp_path, scenario)
+
+
+def test_6_each_takes_the_fields_that_only_it_changed(tmp_path):
+    async def scenario(ada):
+        old = session("s", title="old")
+        row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "mode": "authoritative"})
+        assert row == session("s", title="theirs", mode="authoritative")
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_field_that_both_changed_keeps_the_stored_value(tmp_path):
+    async def scenario(ada):
+        old = session("s", title="old")
+        row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "title": "mine"})
+        assert row["title"] == "theirs"
+
+    alone(tmp_path, scenario)
+
+
+def test_6_optional_fields_that_came_or_went_are_changes_too(tmp_path):
+    async def scenario(ada):
+        old = session("s", externalId="x")
+        theirs, mine = session("s"), session("s", externalId="x", projectId="p")
+        assert await merged(ada, "sessions", old, theirs, mine) == session("s", projectId="p")
+
+    alone(tmp_path, scenario)
+
+
+def test_6_the_same_change_on_both_sides_is_accepted(tmp_path):
+    async def scenario(ada):
+        old = session("s")
+        same = session("s", title="same")
+        await merged(ada, "sessions", old, same, same)
+        assert await send(ada, "sessions", (same, old)) == []
+
+    alone(tmp_path, scenario)
+
+
+def test_6_times_take_the_later(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d", updatedAt=day(1), lastAccessedAt=day(1))
+        theirs = {**old, "updatedAt": day(5), "lastAccessedAt": day(2)}
+        mine = {**old, "updatedAt": day(3), "lastAccessedAt": day(4), "filename": "new.txt"}
+        row = await merged(ada, "documents", old, theirs, mine)
+        assert (row["updatedAt"], row["lastAccessedAt"]) == (day(5), day(4))
+
+    alone(tmp_path, scenario)
+
+
+def test_6_sets_take_adds_and_removes_of_both_sides(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d", activeSessions=["a", "b", "c"])
+        theirs, mine = {**old, "activeSessions": ["b", "c", "t"]}, {**old, "activeSessions": ["m", "a", "b"]}
+        row = await merged(ada, "documents", old, theirs, mine)
+        assert sorted(row["activeSessions"]) == ["b", "m", "t"]
+        old = memory("m", sessionIds=["a", "b"])
+        theirs, mine = {**old, "sessionIds": ["b", "t"]}, {**old, "sessionIds": ["a", "b", "t", "m"]}
+        row = await merged(ada, "memories", old, theirs, mine)
+        assert sorted(row["sessionIds"]) == ["b", "m", "t"]
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize(
+    ("old", "theirs", "mine", "wanted"),
+    [
+        ((0, ""), (3, ""), (2, ""), 5),
+        ((2, "ab"), (3, "abc"), (3, "abc"), 4),
+        ((5, "a"), (5, ""), (6, "ab"), 6),
+        ((5, ""), (1, ""), (0, ""), 0),
+    ],
+    ids=["deltas", "also with the same borrow", "one side only", "never below zero"],
+)
+def test_6_counts_add_both_deltas(tmp_path, old, theirs, mine, wanted):
+    async def scenario(ada):
+        def row(count, sessions, **more):
+            return document(ada.id, "d", accessCount=count, activeSessions=list(sessions), **more)
+
+        # a name of its own keeps `mine` from being equal to what is stored
+        stored_row = await merged(ada, "documents", row(*old), row(*theirs), row(*mine, filename="mine.txt"))
+        assert stored_row["accessCount"] == wanted
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_merge_pushed_again_after_a_lost_answer_borrows_nothing_twice(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d")
+        theirs, mine = {**old, "activeSessions": ["t"]}, {**old, "activeSessions": ["m"]}
+        once = await merged(ada, "documents", old, theirs, mine)
+        assert sorted(once["activeSessions"]) == ["m", "t"]
+        for _ in range(3):
+            assert await send(ada, "documents", (mine, old)) == [once]
+        assert await stored(ada, "documents", "d") == once
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_facts_value_and_its_standing_are_one(tmp_path):
+    async def scenario(ada):
+        old = fact("f", value="Ada", confirmed=False, confidence=0.5)
+        theirs = {**old, "value": "Grace", "confidence": 0.9}
+        row = await merged(ada, "facts", old, theirs, {**old, "confirmed": True, "key": "user.nick"})
+        assert row == {**theirs, "key": "user.nick"}
+
+    alone(tmp_path, scenario)
+
+
+def test_6_an_answer_and_what_belongs_to_it_are_one(tmp_path):
+    async def scenario(ada):
+        await send(ada, "sessions", (session("s"), None))
+        old = episode("e", "s", aiResponse="", status="streaming")
+        theirs = {**old, "status": "stopped"}
+        cited = [{"documentId": "d", "filename": "d.txt"}]
+        mine = {**old, "aiResponse": "all", "citations": cited, "model": "m", "userMessage": "edited"}
+        assert await merged(ada, "episodes", old, theirs, mine) == {**theirs, "userMessage": "edited"}
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_documents_text_and_its_figures_are_one(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d", status="pending")
+        theirs = {**old, "status": "ready", "statusDetail": "words only"}
+        mine = {
+            **old,
+            "contentHash": "1" * 64,
+            "size": 20,
+            "chunkCount": 2,
+            "pageCount": 3,
+            "filename": "n.txt",
+        }
+        assert await merged(ada, "documents", old, theirs, mine) == {**theirs, "filename": "n.txt"}
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_group_that_only_one_side_changed_is_taken_whole(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d", status="failed", statusDetail="why", pageCount=2)
+        mine = {**document(ada.id, "d", contentHash="1" * 64, size=20), "status": "ready"}
+        row = await merged(ada, "documents", old, {**old, "filename": "n.txt"}, mine)
+        assert row == {**mine, "filename": "n.txt"}
+
+    alone(tmp_path, scenario)
+
+
+def test_6_blocks_never_merge(tmp_path):
+    async def scenario(ada):
+        await send(ada, "documents", (document(ada.id, "d"), None))
+        old = block("d", model="a")
+        theirs = {**old, "model": "b"}
+        mine = block("d", text="other words", model="a")
+        assert await merged(ada, "vectorEmbeddings", old, theirs, mine) == theirs
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_merge_takes_one_seq_and_reaches_the_others(tmp_path):
+    async def scenario(ada):
+        old = session("s")
+        await send(ada, "sessions", (old, None))
+        await send(ada, "sessions", ({**old, "title": "theirs"}, old))
+        lwt = (await seqs(ada))["sessions/s"]
+        await send(ada, "sessions", ({**old, "mode": "authoritative"}, old))
+        got = await page(ada, "sessions", lwt)
+        assert len(got["documents"]) == 1 and got["checkpoint"]["lwt"] > lwt
+
+    alone(tmp_path, scenario)
+
+
+def test_6_the_result_of_a_merge_must_fit_and_pass_too(tmp_path):
+    """A merge that would break a rule is a refusal, and nothing is stored. It comes back merged: the next edit of the
+    device, which has not seen the other's, undoes nothing."""
+
+    async def scenario(ada):
+        old = session("s")
+        await send(ada, "sessions", (session("o", externalId="x"), None), (old, None))
+        theirs = {**old, "title": "theirs"}
+        await send(ada, "sessions", (theirs, old))
+        mine = {**old, "externalId": "x", "mode": "authoritative"}
+        (held,) = await send(ada, "sessions", (mine, old))
+        assert codes([held]) == ["DUPLICATE"] and unmarked(held) == {**mine, "title": "theirs"}
+        assert held["syncError"]["base"] == await base(ada, "sessions", "s")
+        assert await stored(ada, "sessions", "s") == theirs
+        edited = {**unmarked(held), "externalId": "y"}
+        assert await send(ada, "sessions", (edited, held)) == []
+        both = session("s", title="theirs", externalId="y", mode="authoritative")
+        assert await stored(ada, "sessions", "s") == both
+
+    alone(tmp_path, scenario)
+
+
+def test_6_a_merge_that_its_schema_forbids_is_refused_and_both_sides_keep_their_row(tmp_path):
+    async def scenario(ada):
+        old = document(ada.id, "d")
+        theirs, mine = ({**old, "activeSessions": [f"{side}{n}" for n in range(6000)]} for side in "tm")
+        assert await send(ada, "documents", (old, None), (theirs, old)) == []
+        (answered,) = await send(ada, "documents", (mine, old))
+        assert unmarked(answered) == mine and codes([answered]) == ["INVALID"]
+        assert "base" not in answered["syncError"]
+        assert await stored(ada, "documents", "d") == theirs
+        smaller = {**theirs, "activeSessions": theirs["activeSessions"][:10]}
+        assert await send(ada, "documents", (smaller, theirs)) == []
+        assert len((await send(ada, "documents", (mine, old)))[0]["activeSessions"]) == 6010
+
+    alone(tmp_path, scenario)

@@ -1,0 +1,95 @@
+"""Something fails between the parts: what was acknowledged stands, nobody waits for ever, the next request works."""
+
+import asyncio
+import shutil
+import time
+
+import pytest
+
+from property.rows import dead, document, fact, session
+from property.sync_wire import alone, send, seqs
+from server.in_process_server import house, run
+from vademecum.engines.duckdb.erasure_ledger import Ledger
+from vademecum.engines.duckdb.user_database import Files
+
+WRONG = [
+    {"activeSessions": 5},
+    {"activeSessions": None},
+    {"activeSessions": [{}]},
+    {"accessCount": "x"},
+    {"accessCount": None},
+    {"updatedAt": 3},
+    {"lastAccessedAt": []},
+    {"syncError": 1},
+    {"syncError": {"base": {}}},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_an_assumed_state_of_any_shape_costs_its_own_row_alone(tmp_path, wrong):
+    async def scenario(ada):
+        stored = document(ada.id, "d")
+        assert await send(ada, "documents", (stored, None)) == []
+        edited = {**stored, "filename": "new.txt"}
+        answered = await send(
+            ada, "documents", (edited, {**stored, "size": 1, **wrong}), (document(ada.id, "e"), None)
+        )
+        assert [row["id"] for row in answered] in (["d"], []) and set(await ada.live("documents")) == {
+            "d",
+            "e",
+        }
+
+    alone(tmp_path, scenario)
+
+
+def test_a_ledger_that_cannot_be_written_takes_nothing_back(tmp_path, monkeypatch):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None))
+
+        def full(self, *changes):
+            raise OSError(28, "No space left on device")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "note", full)
+            assert await send(ada, "facts", (fact("g"), None), (dead(fact("f")), None)) == []
+        assert await send(ada, "facts", (fact("h"), None)) == []
+        assert set(await ada.live("facts")) == {"g", "h"}
+        assert sorted((await seqs(ada)).values()) == [2, 3, 4]
+
+    alone(tmp_path, scenario)
+
+
+def test_a_push_is_answered_also_when_the_work_behind_it_cannot_be_noted(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            shutil.rmtree(tmp_path / "jobs")
+            async with asyncio.timeout(60):
+                assert await send(ada, "documents", (document(ada.id, "d", status="pending"), None)) == []
+                assert await send(ada, "sessions", (session("s"), None)) == []
+            (tmp_path / "jobs" / "embed").mkdir(parents=True)
+            (tmp_path / "jobs" / "index").mkdir()
+            (tmp_path / "jobs" / "erase").mkdir()
+
+    run(scenario)
+
+
+def test_who_gives_up_while_the_file_is_opened_locks_nobody_out(tmp_path, monkeypatch):
+    opening = Files.open
+
+    def slow(self, path, known):
+        time.sleep(0.2)
+        return opening(self, path, known)
+
+    monkeypatch.setattr(Files, "open", slow)
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            impatient = asyncio.create_task(ada.pull("facts"))
+            await asyncio.sleep(0.05)
+            impatient.cancel()
+            assert await send(ada, "facts", (fact("f"), None)) == []
+            assert set(await ada.live("facts")) == {"f"}
+
+    run(scenario)

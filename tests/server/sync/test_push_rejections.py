@@ -1,0 +1,148 @@
+"""Push, rule 2: a row that does not fit comes back marked, and holds up no other. A number in a name is its rule."""
+
+import json
+import re
+
+import pytest
+
+from property.rows import OLD, block, dead, document, fact, session, unmarked
+from property.sync_wire import alone, base, codes, send, stored
+from server.in_process_server import house, run
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def test_2_a_row_that_does_not_fit_is_refused_as_sent_and_the_others_pass(tmp_path):
+    async def scenario(ada):
+        bad = fact("bad", confidence=2)
+        answered = await send(ada, "facts", (fact("a"), None), (bad, None), (fact("b"), None))
+        assert [unmarked(row) for row in answered] == [bad] and codes(answered) == ["INVALID"]
+        error = answered[0]["syncError"]
+        assert error.keys() == {"code", "message", "at"} and error["message"] and TIME.fullmatch(error["at"])
+        assert set(await ada.live("facts")) == {"a", "b"}
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 5000], ids=["1e400", "-1e400", "5000 digits"])
+def test_2_a_number_beyond_all_numbers_is_refused_with_its_row_and_the_others_pass(tmp_path, number):
+    """JavaScript reads 1e400 as Infinity, and writes that as null."""
+
+    async def scenario(ada):
+        bad = fact("bad", confidence="BAD")
+        batch = [{"newDocumentState": row} for row in (fact("a"), bad, fact("b"))]
+        batch.append(
+            {"newDocumentState": fact("c"), "assumedMasterState": {**fact("c"), "confidence": "BAD"}}
+        )
+        batch.append({"newDocumentState": dead({**fact("a"), "confidence": "BAD"})})
+        sent = json.dumps(batch).replace('"BAD"', number)
+        answer = await ada.call("POST", "/v1/sync/facts/0/push", content=sent)
+        assert answer.status_code == 200, answer.text
+        tombstone, refused = answer.json()
+        assert tombstone["_deleted"] and tombstone["id"] == "a"
+        assert unmarked(refused) == {**bad, "confidence": None} and codes([refused]) == ["INVALID"]
+        assert set(await ada.live("facts")) == {"b", "c"}
+
+    alone(tmp_path, scenario)
+
+
+def test_2_a_refusal_names_the_stored_row_it_was_measured_against(tmp_path):
+    async def scenario(ada):
+        await send(ada, "facts", (fact("f"), None))
+        answered = await send(ada, "facts", (fact("f", confidence=2), fact("f")))
+        assert answered[0]["syncError"]["base"] == await base(ada, "facts", "f")
+        assert await stored(ada, "facts", "f") == fact("f")
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("assumes", [True, False], ids=["an older row", "nothing"])
+def test_2_a_refusal_names_no_row_that_the_device_does_not_know(tmp_path, assumes):
+    """Or the next edit, made upon the mark, would undo what another device did."""
+
+    async def scenario(ada):
+        old = document(ada.id, "d")
+        await send(ada, "documents", (old, None), ({**old, "activeSessions": ["s"], "accessCount": 1}, old))
+        bad = {**old, "filename": "x" * 300}
+        (held,) = await send(ada, "documents", (bad, old if assumes else None))
+        assert codes([held]) == ["INVALID"] and "base" not in held["syncError"]
+        await send(ada, "documents", ({**old, "filename": "short.txt"}, held))
+        row = await stored(ada, "documents", "d")
+        assert (row["activeSessions"], row["accessCount"]) == (["s"], 1)
+
+    alone(tmp_path, scenario)
+
+
+def test_2_documents_of_another_user_are_refused(tmp_path):
+    async def scenario(ada):
+        for user in ("somebody", ""):
+            answered = await send(ada, "documents", (document(user, "d"), None))
+            assert codes(answered) == ["INVALID"]
+        assert await ada.pull("documents") == []
+
+    alone(tmp_path, scenario)
+
+
+def test_2_nobody_sees_or_touches_the_rows_of_another(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada, bob = await h.person(), await h.person()
+            await send(ada, "facts", (fact("f", value="of Ada"), None))
+            assert await bob.pull("facts") == []
+            assert await send(bob, "facts", (fact("f", value="of Bob"), None)) == []
+            assert await send(bob, "facts", (dead(fact("f")), None)) == []
+            assert await stored(ada, "facts", "f") == fact("f", value="of Ada")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        block("d", id="d.1"),
+        block("d", embedding="AAAA"),
+        block("d" * 91),
+        block("d", chunks=[]),
+        block("d", number=-1),
+    ],
+    ids=["id of another block", "too few vectors", "long documentId", "no chunks", "negative block"],
+)
+def test_2_blocks_that_contradict_themselves_are_refused(tmp_path, row):
+    async def scenario(ada):
+        assert codes(await send(ada, "vectorEmbeddings", (row, None))) == ["INVALID"]
+
+    alone(tmp_path, scenario)
+
+
+def test_a_refusal_never_blocks_the_rows_after_it(tmp_path):
+    async def scenario(ada):
+        pairs = [(fact(f"f{n}", confidence=2 if n % 2 else 1), None) for n in range(40)]
+        answered = await send(ada, "facts", *pairs)
+        assert [row["id"] for row in answered] == [f"f{n}" for n in range(1, 40, 2)]
+        assert len(await ada.live("facts")) == 20
+
+    alone(tmp_path, scenario)
+
+
+def test_ids_are_what_the_design_allows(tmp_path):
+    async def scenario(ada):
+        good = ["a", "A-9._~z", "x" * 100, "constructors", "..."]
+        assert await send(ada, "facts", *((fact(i), None) for i in good)) == []
+        # a client in JavaScript loses rows by the last: its objects have such a thing by birth
+        for bad in ("", "x" * 101, "a b", "é", "a/b", "a\n", ".", "..", "constructor", "__proto__"):
+            assert codes(await send(ada, "facts", (fact(bad), None))) == ["INVALID"]
+        assert {r["createdAt"] for r in await ada.pull("facts")} == {OLD}
+
+    alone(tmp_path, scenario)
+
+
+def test_a_unique_value_given_up_and_taken_within_one_push_stays_with_who_took_it(tmp_path):
+    async def scenario(ada):
+        first, second, third = (session("a", externalId=tag) for tag in "xyz")
+        await send(ada, "sessions", (first, None))
+        pairs = (second, first), (session("b", externalId="x"), None), (third, second)
+        assert await send(ada, "sessions", *pairs) == []
+        assert codes(await send(ada, "sessions", (session("c", externalId="x"), None))) == ["DUPLICATE"]
+        assert await send(ada, "sessions", (session("c", externalId="y"), None)) == []
+
+    alone(tmp_path, scenario)

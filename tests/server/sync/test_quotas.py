@@ -1,0 +1,204 @@
+"""An account's limits hold inside the transaction that would pass them, whoever pushes how much at once."""
+
+import asyncio
+import base64
+import os
+
+import pytest
+
+from property.rows import block, dead, document, episode, fact, session
+from property.sync_wire import alone, codes, page, send
+from server.in_process_server import house, run
+from vademecum.model.sync.quotas import Limits
+from vademecum.settings import default_tiers
+
+ROUNDS = 100 if os.environ.get("SOAK") else 10
+
+
+def small(**limits):
+    """Settings in which every tier has these limits."""
+    return {"tiers": {tier: Limits(**limits) for tier in default_tiers()}}
+
+
+async def fill(ada, count=100):
+    rows = [document(ada.id, f"d{i}") for i in range(count)]
+    assert await send(ada, "documents", *((row, None) for row in rows)) == []
+    return rows
+
+
+async def alive(ada):
+    return [row for row in (await page(ada, "documents"))["documents"] if not row["_deleted"]]
+
+
+def test_fifty_pushes_at_once_at_99_of_100_let_exactly_one_pass(tmp_path):
+    async def scenario(ada):
+        await fill(ada, 99)
+        for number in range(ROUNDS):
+            rows = [document(ada.id, f"r{number}-{i}") for i in range(50)]
+            answers = await asyncio.gather(*(send(ada, "documents", (row, None)) for row in rows))
+            refused = [row for answer in answers for row in answer]
+            assert codes(refused) == ["DOCUMENT_LIMIT"] * 49
+            living = await alive(ada)
+            assert len(living) == 100
+            [winner] = [row for row in living if row["id"].startswith(f"r{number}-")]
+            assert {winner["id"]} | {row["id"] for row in refused} == {row["id"] for row in rows}
+            assert await send(ada, "documents", (dead(winner), winner)) == []
+
+    alone(tmp_path, scenario)
+
+
+def test_a_tombstone_that_comes_to_life_at_100_is_refused_and_stays_dead(tmp_path):
+    async def scenario(ada):
+        rows = await fill(ada, 100)
+        await send(ada, "documents", (dead(rows[0]), rows[0]))
+        tombstone = next(row for row in (await page(ada, "documents"))["documents"] if row["_deleted"])
+        assert await send(ada, "documents", (document(ada.id, "another"), None)) == []
+        assert codes(await send(ada, "documents", (rows[0], tombstone))) == ["DOCUMENT_LIMIT"]
+        assert len(await alive(ada)) == 100 and rows[0]["id"] not in {r["id"] for r in await alive(ada)}
+        await send(ada, "documents", (dead(rows[1]), rows[1]))
+        assert await send(ada, "documents", (rows[0], tombstone)) == []
+        assert len(await alive(ada)) == 100
+
+    alone(tmp_path, scenario)
+
+
+def test_a_full_account_takes_edits_deletes_and_a_swap_in_one_batch(tmp_path):
+    async def scenario(ada):
+        rows = await fill(ada, 100)
+        assert await send(ada, "documents", ({**rows[1], "filename": "renamed.txt"}, rows[1])) == []
+        swap = [(document(ada.id, "new"), None), (dead(rows[0]), rows[0])]
+        assert await send(ada, "documents", *swap) == []
+        assert len(await alive(ada)) == 100
+
+    alone(tmp_path, scenario)
+
+
+def test_one_batch_is_filled_to_the_limit_in_the_order_sent(tmp_path):
+    async def scenario(ada):
+        await fill(ada, 97)
+        batch = [(document(ada.id, f"n{i}"), None) for i in range(5)]
+        assert [row["id"] for row in await send(ada, "documents", *batch)] == ["n3", "n4"]
+
+    alone(tmp_path, scenario)
+
+
+def test_storage_is_charged_for_text_and_freed_by_deletes(tmp_path):
+    async def scenario(ada):
+        first, second = (fact(i, value="x" * 60_000) for i in "ab")
+        assert await send(ada, "facts", (first, None)) == []
+        refused = await send(ada, "facts", (second, None))
+        assert (
+            codes(refused) == ["STORAGE_LIMIT"]
+            and "stays on this device" in refused[0]["syncError"]["message"]
+        )
+        shorter = {**first, "value": "y" * 1000}
+        assert await send(ada, "facts", (shorter, first)) == []
+        assert await send(ada, "facts", (second, None)) == []
+        assert codes(await send(ada, "facts", ({**shorter, "value": "z" * 60_000}, shorter))) == [
+            "STORAGE_LIMIT"
+        ]
+        assert await send(ada, "facts", (dead(second), second)) == []
+        assert (await ada.call("GET", "/v1/me")).json()["usage"]["bytes"] < 3000
+
+    alone(tmp_path, scenario, **small(storage_bytes=100_000))
+
+
+def test_an_account_over_its_storage_may_shrink_and_delete(tmp_path):
+    """A tier was lowered: nothing is lost, and only growth is refused."""
+
+    async def scenario():
+        async with house(tmp_path, tiers=small(storage_bytes=10**6)["tiers"]) as h:
+            ada = await h.person()
+            row = fact("f", value="x" * 50_000)
+            await send(ada, "facts", (row, None))
+        async with house(tmp_path, tiers=small(storage_bytes=10_000)["tiers"]) as h:
+            ada.client._transport.app = h.app
+            assert codes(await send(ada, "facts", (fact("g"), None))) == ["STORAGE_LIMIT"]
+            renamed = {**row, "key": "k"}
+            assert await send(ada, "facts", (renamed, row)) == []
+            assert await send(ada, "facts", ({**renamed, "value": "x" * 40_000}, renamed)) == []
+            assert await send(ada, "facts", (dead(row), row)) == []
+
+    run(scenario)
+
+
+def test_a_row_or_a_file_that_is_too_large_is_refused(tmp_path):
+    async def scenario(ada):
+        assert codes(await send(ada, "facts", (fact("f", value="x" * 30_000), None))) == ["TOO_LARGE"]
+        large = document(ada.id, "d", size=5001)
+        assert codes(await send(ada, "documents", (large, None))) == ["TOO_LARGE"]
+        assert await send(ada, "documents", ({**large, "size": 5000}, None)) == []
+
+    alone(tmp_path, scenario, **small(row_bytes=20_000, file_bytes=5000))
+
+
+def test_a_refusal_quotes_a_name_short_and_without_what_turns_its_sentence_round(tmp_path):
+    name = f"in\u202evoice\u2028{'x' * 200}fdp.exe"
+
+    async def scenario(ada):
+        await fill(ada, 1)
+        for size, code in ((10, "DOCUMENT_LIMIT"), (5001, "TOO_LARGE")):
+            named = document(ada.id, "d0" if code == "TOO_LARGE" else "d", size=size, filename=name)
+            [answer] = await send(ada, "documents", (named, document(ada.id, "d0")))
+            said = answer["syncError"]["message"]
+            assert answer["syncError"]["code"] == code and answer["filename"] == name
+            assert "invoice xxx" in said and "fdp.exe " in said and len(said) < 200
+            assert said.isprintable()
+
+    alone(tmp_path, scenario, **small(documents=1, file_bytes=5000))
+
+
+@pytest.mark.parametrize(("tier", "allowed"), [("FREE", False), ("JIVE", False), ("JIGGA", True)])
+def test_authoritative_mode_belongs_to_jigga(tmp_path, tier, allowed):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person(tier)
+            answered = await send(ada, "sessions", (session("s", mode="authoritative"), None))
+            assert codes(answered) == ([] if allowed else ["TIER"])
+            assert await send(ada, "sessions", (session("t"), None)) == []
+            edited = session("t", mode="authoritative")
+            assert codes(await send(ada, "sessions", (edited, session("t")))) == ([] if allowed else ["TIER"])
+
+    run(scenario)
+
+
+def test_rows_that_wait_for_their_parent_cannot_be_used_to_pass_the_storage_limit(tmp_path):
+    async def scenario(ada):
+        waiting = [block("later", n, text="x" * 15_000) for n in range(10)]
+        answered = await send(ada, "vectorEmbeddings", *((row, None) for row in waiting))
+        assert 0 < len(answered) < 10 and set(codes(answered)) == {"STORAGE_LIMIT"}
+        await send(ada, "sessions", (session("s"), None))
+        assert codes(await send(ada, "episodes", (episode("e", "s", aiResponse="y" * 15_000), None))) == [
+            "STORAGE_LIMIT"
+        ]
+
+    alone(tmp_path, scenario, **small(storage_bytes=100_000, row_bytes=50_000))
+
+
+def test_a_vector_may_not_be_a_way_to_store_for_nothing(tmp_path):
+    """Vectors are not charged, up to four times the text that they stand for."""
+
+    async def scenario(ada):
+        def padded(number):
+            row = block("d", number, text="x")
+            return {**row, "dims": 4096, "embedding": base64.b64encode(b"\0\0\0\0" * 4096).decode()}
+
+        await send(ada, "documents", (document(ada.id, "d"), None))
+        answered = await send(ada, "vectorEmbeddings", *((padded(n), None) for n in range(10)))
+        assert codes(answered) == ["STORAGE_LIMIT"] * 6
+
+    alone(tmp_path, scenario, **small(storage_bytes=100_000, row_bytes=50_000))
+
+
+def test_a_full_account_borrows_all_the_same(tmp_path):
+    async def scenario(ada):
+        row = document(ada.id, "d")
+        assert await send(ada, "documents", (row, None)) == []
+        await send(ada, "facts", (fact("f", value="x" * 3000), None))
+        assert codes(await send(ada, "facts", (fact("g", value="x" * 3000), None))) == ["STORAGE_LIMIT"]
+        borrowed = {**row, "activeSessions": [f"{number:0100}" for number in range(40)]}
+        assert await send(ada, "documents", (borrowed, row)) == []
+        too_often = {**row, "activeSessions": [f"{number:0100}" for number in range(120)]}
+        assert codes(await send(ada, "documents", (too_often, borrowed))) == ["TOO_LARGE"]
+
+    alone(tmp_path, scenario, **small(storage_bytes=5000, row_bytes=8000))

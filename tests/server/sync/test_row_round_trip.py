@@ -1,0 +1,129 @@
+"""Rows are given back as the JSON that was sent, field for field and number for number."""
+
+import json
+import re
+
+import pytest
+
+from property import rows as make
+from property.sync_wire import COLLECTIONS, alone, send, stored
+
+
+@pytest.mark.parametrize("number", ["1", "1.0", "1e-2", "0.1", "0", "0.0", "1E0", "0.30000000000000004"])
+def test_a_number_comes_back_as_it_was_sent(tmp_path, number):
+    async def scenario(ada):
+        row = json.dumps(make.fact("f", confidence="N")).replace('"N"', number)
+        answer = await ada.call("POST", "/v1/sync/facts/0/push", content=f'[{{"newDocumentState": {row}}}]')
+        assert answer.text == "[]"
+        text = (await ada.call("GET", "/v1/sync/facts/0/pull")).text
+        assert re.search(r'"confidence":\s*([^,}\s]+)', text)[1] == number
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("text", [r"\u00e9", r"\ud83d\ude00", r"\/", r"\n\t\b", "é😀", r"é"])
+def test_a_text_comes_back_with_the_same_meaning(tmp_path, text):
+    async def scenario(ada):
+        row = json.dumps(make.fact("f", value="TEXT")).replace("TEXT", text)
+        body = f'[{{"newDocumentState": {row}}}]'.encode()
+        assert (await ada.call("POST", "/v1/sync/facts/0/push", content=body)).text == "[]"
+        assert await stored(ada, "facts", "f") == json.loads(row)
+        assumed = f'[{{"newDocumentState": {row.replace("user.name", "k")}, "assumedMasterState": {row}}}]'
+        assert (await ada.call("POST", "/v1/sync/facts/0/push", content=assumed.encode())).text == "[]"
+
+    alone(tmp_path, scenario)
+
+
+def test_each_collection_gives_back_what_was_sent(tmp_path):
+    async def scenario(ada):
+        rows = {
+            "documents": make.document(ada.id, "d", pageCount=1, statusDetail="fine", activeSessions=["s"]),
+            "vectorEmbeddings": make.block("d"),
+            "projects": make.project("p", description="of it"),
+            "sessions": make.session("s", projectId="p", externalId="e"),
+            "episodes": make.episode(
+                "e", "s", model="m", citations=[{"documentId": "d", "filename": "f", "page": 2}]
+            ),
+            "facts": make.fact("f", sourceDocumentId="d"),
+            "memories": make.memory("m", projectId="p", sessionIds=["s"], supersedes="m0"),
+            "entities": make.entity("n", "p", notes="note"),
+            "relationships": make.relationship("r", "n", "n"),
+            "summaries": make.summary("u", sessionId="s", projectId="p"),
+        }
+        assert tuple(rows) == COLLECTIONS
+        for collection, row in rows.items():
+            assert await send(ada, collection, (row, None)) == []
+        for collection, row in rows.items():
+            assert await ada.pull(collection) == [row]
+
+    alone(tmp_path, scenario)
+
+
+def test_half_a_letter_in_one_row_keeps_no_other_from_coming_up_and_whoever_sent_it_is_told(tmp_path):
+    """A title that a client cut within an emoji: JavaScript writes such a half as an escape."""
+
+    async def scenario(ada):
+        path = "/v1/sync/sessions/0/push"
+        whole, cut = make.session("whole", title="Ferry 🚢"), make.session("cut", title="HALF")
+
+        def batch(*pairs):
+            body = json.dumps(
+                [
+                    {"newDocumentState": new} | ({"assumedMasterState": old} if old else {})
+                    for new, old in pairs
+                ]
+            )
+            return body.replace("HALF", "Ferry \\ud83d").encode()
+
+        shown = {**cut, "title": "Ferry \ufffd"}
+        for _ in range(2):  # the answer may get lost
+            answer = await ada.call("POST", path, content=batch((whole, None), (cut, None)))
+            assert (answer.status_code, answer.json()) == (200, [shown])
+        assert await stored(ada, "sessions", "whole") == whole
+        assert await stored(ada, "sessions", "cut") == shown
+        named = {**cut, "title": "Named"}
+        answer = await ada.call("POST", path, content=batch((named, cut)))
+        assert (answer.json(), await stored(ada, "sessions", "cut")) == ([], named)
+        answer = await ada.call("POST", path, content=b'[{"newDocumentState": {"id": "\\ud83d"')
+        assert answer.status_code == 400
+
+    alone(tmp_path, scenario)
+
+
+def test_the_sign_for_half_a_letter_may_be_sent_like_any_other(tmp_path):
+    async def scenario(ada):
+        rows = [make.session("a", title="\\ufffd"), make.session("b", title="\ufffd")]
+        body = json.dumps([{"newDocumentState": row} for row in rows])  # in ASCII, with escapes
+        answer = await ada.call("POST", "/v1/sync/sessions/0/push", content=body.encode())
+        assert (answer.status_code, answer.json()) == (200, [])
+        assert [await stored(ada, "sessions", row["id"]) for row in rows] == rows
+
+    alone(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("depth", [500, 940, 1100, 100_000])
+@pytest.mark.parametrize("field", ["odd", "value"])
+def test_a_row_nested_deeply_is_refused_alone(tmp_path, depth, field):
+    async def scenario(ada):
+        deep = json.dumps(make.fact("deep", **{field: "DEEP"})).replace('"DEEP"', "[" * depth + "]" * depth)
+        row = json.dumps(make.fact("f", value='a "[[{" in it\\'))
+        for assumed in ("null", deep):
+            body = (
+                f'[{{"newDocumentState":{deep}}},{{"newDocumentState":{row},"assumedMasterState":{assumed}}}]'
+            )
+            answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body.encode())
+            assert [(refused["id"], refused["syncError"]["code"]) for refused in answer.json()][:1] == [
+                ("deep", "INVALID")
+            ]
+            assert await stored(ada, "facts", "f") == json.loads(row)
+
+    alone(tmp_path, scenario)
+
+
+def test_what_is_nested_and_no_json_is_told(tmp_path):
+    async def scenario(ada):
+        for body in (b"[" * 5000, b"]" * 5000, b'[{"newDocumentState":' + b'["' * 5000, b"[" * (2**22 + 1)):
+            answer = await ada.call("POST", "/v1/sync/facts/0/push", content=body)
+            assert answer.status_code == 400 and "JSON array" in answer.json()["detail"]
+
+    alone(tmp_path, scenario)

@@ -1,0 +1,169 @@
+"""A data folder that was copied and put back by hand: the devices bring what the copy lacks, and miss nothing that comes."""
+
+import asyncio
+import itertools
+import shutil
+
+import pytest
+
+from property.rows import fact
+from property.sync_wire import epoch, epoch_of, page, send, stored
+from server.in_process_server import House, house, refused, run
+from vademecum.engines.duckdb import user_database
+
+NEWER = fact("kept", value="newer", updatedAt="2026-05-01T00:00:00.000Z")
+
+
+async def ask(person, lwt, name):
+    return await person.call("GET", "/v1/sync/facts/0/pull", params={"lwt": lwt, "id": name, "limit": 10})
+
+
+async def again(h: House, ada):
+    """The same device, at the server that stands now."""
+    new = await h.person()
+    new.client.headers.update(ada.client.headers)
+    new.id = ada.id
+    return new
+
+
+@pytest.fixture(params=[1, -1], ids=["longer gap", "shorter gap"])
+def gaps(request, monkeypatch):
+    """The gap that each start leaves in `seq` differs from the one before."""
+    gaps = itertools.count(500, request.param)
+    monkeypatch.setattr(user_database.secrets, "randbelow", lambda _: next(gaps))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """What is in place is a copy with one row; `checkpoint` is of a device that saw three."""
+    data, copy, seen = tmp_path / "data", tmp_path / "copy", {}
+
+    async def scenario():
+        async with house(data) as h:
+            seen["ada"] = await h.person()
+            await send(seen["ada"], "facts", (fact("kept"), None))
+        shutil.copytree(data, copy)
+        async with house(data) as h:
+            seen["ada"] = await again(h, seen["ada"])
+            await send(seen["ada"], "facts", (NEWER, fact("kept")), (fact("later"), None))
+            seen["checkpoint"] = (await page(seen["ada"], "facts"))["checkpoint"]
+        shutil.rmtree(data)
+        copy.rename(data)
+
+    run(scenario)
+    return data, seen["ada"], seen["checkpoint"]
+
+
+def test_a_checkpoint_ahead_of_the_records_begins_a_new_epoch(folder):
+    data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
+
+    async def scenario():
+        async with house(data) as h:
+            device = await again(h, ada)
+            answers = await asyncio.gather(*(ask(device, lwt, old) for _ in range(5)))
+            for answer in answers:
+                refused(answer, 409, "EPOCH")
+            new = await epoch(device)
+            assert new != epoch_of(folder[2])
+            # What a client that names no epoch goes on upon is newer than the copy.
+            assert await send(device, "facts", (NEWER | {"value": "newest"}, NEWER)) == []
+            assert (await page(device, "facts", 0, new))["checkpoint"]["lwt"] > lwt, "seq goes on above"
+        async with house(data) as h:
+            device = await again(h, ada)
+            refused(await ask(device, lwt, old), 409, "EPOCH")
+            assert await epoch(device) == new, "once, and for good"
+            assert (await stored(device, "facts", "kept"))["value"] == "newest"
+            await send(device, "facts", (fact("after"), None))
+            assert (await page(device, "facts", lwt, new))["documents"][-1]["id"] == "after"
+
+    run(scenario)
+
+
+def test_the_streams_of_before_end(folder):
+    data, ada, (lwt, old) = folder[0], folder[1], folder[2].values()
+
+    async def scenario():
+        async with house(data) as h:
+            device = await again(h, ada)
+            with h.parts.hub.subscribe(device.id, frozenset({"facts"}), named=False) as stream:
+                await ask(device, lwt, old)
+                assert stream.closed
+
+    run(scenario)
+
+
+def test_a_checkpoint_that_is_reached_begins_nothing(tmp_path):
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "facts", (fact("f"), None))
+            checkpoint = (await page(ada, "facts"))["checkpoint"]
+            lwt, name = checkpoint.values()
+            assert (await ask(ada, lwt, name)).status_code == 200
+            assert (await ask(ada, 2**53 - 1, "")).json()["checkpoint"] == checkpoint
+            assert await epoch(ada) == epoch_of(checkpoint)
+
+    run(scenario)
+
+
+def test_read_ahead_changes_nothing(tmp_path):
+    """`lwt=<Date.now()>` is refused, or answered with the current checkpoint; no later request suffers from it."""
+    ahead = 1_795_700_000_000
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "facts", (fact("f"), None))
+            checkpoint = (await page(ada, "facts"))["checkpoint"]
+            lwt, signed = checkpoint.values()
+            empty = (await ask(ada, ahead, "")).json()
+            assert empty == {"documents": [], "checkpoint": checkpoint}
+            bare = epoch_of(checkpoint)
+            for name in (bare, signed, f"{bare}.AAAAAAAAAAAAAAAAAAAA", f"{bare}.é"):
+                body = refused(await ask(ada, ahead, name), 409, "EPOCH")
+                assert body["epoch"] == bare
+                assert "lwt=0" in body["detail"]
+            assert h.parts.users.unsigned_ahead == {ada.id: 1}, "for doctor, from the bare epoch alone"
+            assert await epoch(ada) == bare
+            assert (await ask(ada, lwt, bare)).json()["checkpoint"] == checkpoint, "a bare epoch goes on"
+            assert (await ask(ada, "", "")).json()["checkpoint"] == checkpoint, "an empty lwt is 0"
+
+    run(scenario)
+
+
+def test_lwt_inside_gap_is_not_signed(tmp_path):
+    """A restart leaves a gap in `seq`. A client that asks inside it gets no signature, which would prove a rollback."""
+
+    async def scenario():
+        async with house(tmp_path) as h:
+            ada = await h.person()
+            await send(ada, "facts", (fact("f"), None))
+        async with house(tmp_path) as h:
+            ada = await again(h, ada)
+            await send(ada, "facts", (fact("g"), None))
+            last = (await page(ada, "facts"))["checkpoint"]
+            assert last["lwt"] > 2**20
+            inside = (await ask(ada, last["lwt"] - 2, "")).json()
+            assert [row["id"] for row in inside["documents"]] == ["g"]
+            for _ in range(2):
+                empty = (await page(ada, "projects", last["lwt"] - 2))["checkpoint"]
+                assert empty["id"] == epoch_of(last), "not signed"
+                assert (await ask(ada, empty["lwt"], empty["id"])).status_code == 200
+            assert await epoch(ada) == epoch_of(last)
+
+    run(scenario)
+
+
+@pytest.mark.usefixtures("gaps")
+def test_rollback_is_proved_after_others_have_pushed(folder):
+    """The restored server gives out many rows before the device that saw more comes back."""
+    data, ada, checkpoint = folder
+
+    async def scenario():
+        async with house(data) as h:
+            device = await again(h, ada)
+            await send(device, "facts", *((fact(f"other{i}"), None) for i in range(50)))
+            refused(await ask(device, *checkpoint.values()), 409, "EPOCH")
+            assert await epoch(device) != epoch_of(checkpoint)
+
+    run(scenario)

@@ -1,0 +1,196 @@
+"""Both streams over a real socket: in order, without a gap, of one's own rows alone, and ended with the server."""
+
+import asyncio
+import json
+import os
+
+from property.rows import document, fact, session
+from property.sync_wire import page, send
+from server.listening_server import listen, on_the_wire
+from wait_until import soon
+
+
+async def forget_everything(person):
+    answer = await person.call("POST", "/v1/forget", json={"confirm": "forget everything"})
+    return answer.json()["at"]
+
+
+def test_what_is_written_after_the_headers_arrives(tmp_path):
+    async def scenario(h, url, ada):
+        for number in range(20 if os.environ.get("SOAK") else 6):
+            async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
+                row = fact(f"f{number}")
+                await send(ada, "facts", (row, None))
+                await ear.until(lambda ear=ear: ear.events)
+                assert ear.events[0]["documents"] == [row]
+                assert ear.events[0]["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_row_that_was_sent_over_several_lines_arrives_whole(tmp_path):
+    async def scenario(h, url, ada):
+        rows = [fact("f1"), fact("f2"), fact("f3")]
+        async with (
+            listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
+            listen(url, ada, "/v1/sync/stream") as all_,
+        ):
+            for row, line in zip(rows, ("\n", "\r", "\r\n\r\n"), strict=True):
+                text = json.dumps([{"newDocumentState": row}], indent=1).replace("\n", line)
+                answer = await ada.call("POST", "/v1/sync/facts/0/push", content=text)
+                assert (answer.status_code, answer.json()) == (200, [])
+            for ear in (one, all_):
+                await ear.until(lambda ear=ear: len(ear.events) == 3)
+                assert ear.rows("facts") == rows
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_one_connection_carries_all_collections_in_the_order_of_seq(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            await asyncio.gather(
+                *(send(ada, "sessions", (session(f"s{i}"), None)) for i in range(60)),
+                *(send(ada, "facts", *((fact(f"f{i}-{n}"), None) for n in range(5))) for i in range(60)),
+            )
+            await send(ada, "sessions", ({**session("s0"), "_deleted": True}, None))
+            await ear.until(lambda: any(row["_deleted"] for row in ear.rows("sessions")))
+            seqs = [event["checkpoint"]["lwt"] for event in ear.events]
+            assert seqs == sorted(seqs)
+            for collection in ("sessions", "facts"):
+                pulled = (await page(ada, collection))["documents"]
+                newest = {row["id"]: row for row in ear.rows(collection)}
+                assert newest == {row["id"]: row for row in pulled}
+            assert sum(len(event["documents"]) for event in ear.events) == 60 + 300 + 1
+            assert "RESYNC" not in ear.text
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_an_event_says_when_everything_was_forgotten_and_none_before_does(tmp_path):
+    async def scenario(h, url, ada):
+        async with (
+            listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
+            listen(url, ada, "/v1/sync/stream") as all_,
+        ):
+            await send(ada, "facts", (fact("f"), None))
+            at = await forget_everything(ada)
+            for ear in (one, all_):
+                await ear.until(
+                    lambda ear=ear: len(ear.events) == 3
+                )  # the row, its tombstone, and a page without rows
+                before, *after = ear.events
+                assert "forgottenAt" not in before
+                assert {event["forgottenAt"] for event in after} == {at}
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_stream_hears_that_everything_was_forgotten_though_there_was_nothing_here(tmp_path):
+    """What a device holds and was refused, or has not sent, goes all the same."""
+
+    async def scenario(h, url, ada):
+        async with (
+            listen(url, ada, "/v1/sync/facts/0/pullStream") as one,
+            listen(url, ada, "/v1/sync/stream?versions=facts:0,sessions:0") as two,
+        ):
+            at = await forget_everything(ada)
+            for ear in (one, two):
+                await ear.until(lambda ear=ear: ear.events)
+                (heard,) = ear.events
+                assert heard["documents"] == [] and heard["forgottenAt"] == at
+                assert heard["checkpoint"] == (await page(ada, "facts"))["checkpoint"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_cascade_reaches_every_collection_it_touches(tmp_path):
+    async def scenario(h, url, ada):
+        await send(ada, "sessions", (session("s"), None))
+        await send(ada, "documents", (document(ada.id, "d", activeSessions=["s"]), None))
+        async with listen(url, ada, "/v1/sync/stream?versions=documents:0,sessions:0") as ear:
+            await ada.call("DELETE", "/v1/sessions/s")
+            await ear.until(lambda: ear.rows("documents") and ear.rows("sessions"))
+            assert ear.rows("documents")[0]["activeSessions"] == [] and ear.rows("sessions")[0]["_deleted"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_only_the_chosen_collections_come(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/stream?versions=facts:0") as ear:
+            await send(ada, "sessions", (session("s"), None))
+            await send(ada, "facts", (fact("f"), None))
+            await ear.until(lambda: ear.events)
+            assert [event["collection"] for event in ear.events] == ["facts"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_nobody_hears_another(tmp_path):
+    async def scenario(h, url, ada):
+        bob = await h.person()
+        async with listen(url, bob, "/v1/sync/stream") as ear:
+            await send(ada, "facts", (fact("f", value="canary of Ada"), None))
+            await send(bob, "facts", (fact("g"), None))
+            await ear.until(lambda: ear.rows("facts"))
+            assert "canary" not in ear.text and [row["id"] for row in ear.rows("facts")] == ["g"]
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_silence_is_filled_with_comments_that_no_client_takes_for_events(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/facts/0/pullStream") as ear:
+            await ear.until(lambda: ear.text.count(": hb") >= 3)
+            assert ear.events == []
+
+    on_the_wire(tmp_path, scenario, heartbeat_s=0.05)
+
+
+def test_a_client_that_goes_away_is_forgotten(tmp_path):
+    async def scenario(h, url, ada):
+        for _ in range(5):
+            async with listen(url, ada, "/v1/sync/stream"):
+                assert h.parts.hub.count() >= 1
+        await soon(lambda: not h.parts.hub.count())
+
+    on_the_wire(tmp_path, scenario, heartbeat_s=0.1)
+
+
+def test_a_stream_of_another_schema_version_is_gated_like_a_pull(tmp_path):
+    async def scenario(h, url, ada):
+        for path, status in {
+            "/v1/sync/facts/1/pullStream": 503,
+            "/v1/sync/nothing/0/pullStream": 404,
+            "/v1/sync/stream?versions=facts:1": 503,
+            "/v1/sync/stream?versions=nothing:0": 404,
+            "/v1/sync/stream?versions=facts": 400,
+            "/v1/sync/stream?versions=facts:x": 400,
+        }.items():
+            answer = await ada.call("GET", path)
+            assert answer.status_code == status and answer.json()["error"] is True, path
+        assert h.parts.hub.count() == 0
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_streams_end_when_the_server_stops(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            await send(ada, "facts", (fact("f"), None))
+            await ear.until(lambda: ear.events)
+            h.parts.hub.close()
+            await asyncio.wait_for(ear.ended.wait(), 60)
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_stream_that_is_asked_for_while_the_server_stops_does_not_hold_it_up(tmp_path):
+    async def scenario(h, url, ada):
+        h.parts.hub.close()
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            await asyncio.wait_for(ear.ended.wait(), 60)
+        await soon(lambda: h.parts.hub.count() == 0)
+
+    on_the_wire(tmp_path, scenario)

@@ -1,0 +1,205 @@
+"""A stream is bounded in what waits for its listener and in number; what is over a bound is closed or refused, never skipped."""
+
+import asyncio
+import json
+import socket
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from property.rows import block, document, fact
+from property.sync_wire import send, seqs
+from server.listening_server import Ear, listen, on_the_wire
+from server.sync.test_quotas import small
+from vademecum.services.sync.stream import CLOSED, EVENT_BYTES
+from wait_until import soon
+
+
+def that_reads_late(url, person):
+    """A client for which the system keeps little: all else would take some megabytes more to fill."""
+    little = httpx.AsyncHTTPTransport(socket_options=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)])
+    headers = {"Authorization": person.client.headers["Authorization"]}
+    return httpx.AsyncClient(transport=little, base_url=url, headers=headers, timeout=30)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [{"stream_queue": 4, "stream_queue_bytes": 10**9}, {"stream_queue_bytes": 2_000_000}],
+    ids=["events", "bytes"],
+)
+def test_a_listener_that_falls_behind_is_closed_and_its_pull_finds_all(tmp_path, bound):
+    """It never skips: what came is a prefix of what was written."""
+
+    async def scenario(h, url, ada):
+        async with (
+            that_reads_late(url, ada) as client,
+            client.stream("GET", "/v1/sync/facts/0/pullStream") as answer,
+        ):
+            for number in range(24):
+                rows = [fact(f"f{number}-{n}", value="x" * 50_000) for n in range(10)]
+                assert await send(ada, "facts", *((row, None) for row in rows)) == []
+            ear = Ear(answer)
+            await asyncio.wait_for(ear.ended.wait(), 60)
+        heard = [row["id"] for row in ear.rows()]
+        assert len(heard) < 240, "it was closed"
+        ids = [row["id"] for row in await ada.pull("facts")]
+        assert len(ids) == 240 and heard == ids[: len(heard)]
+
+    on_the_wire(tmp_path, scenario, **bound)
+
+
+def large(count, prefix="f"):
+    return [(fact(f"{prefix}{number}", value="x" * 100_000), None) for number in range(count)]
+
+
+def test_a_commit_larger_than_a_queue_closes_even_a_quick_listener_and_its_pull_finds_all(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            assert await send(ada, "facts", *large(9, "small")) == []
+            await ear.until(lambda: len(ear.rows("facts")) == 9)
+            assert await send(ada, "facts", *large(11)) == []
+            await asyncio.wait_for(ear.ended.wait(), 60)
+            assert len(ear.rows("facts")) == 9 and len(await ada.pull("facts")) == 20
+
+    on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000)
+
+
+def test_the_largest_batch_of_a_device_comes_down_a_stream_whole(tmp_path):
+    """RxDB sends 100 rows; blocks with their vectors are the largest."""
+
+    async def scenario(h, url, ada):
+        await send(ada, "documents", (document(ada.id, "d"), None))
+        chunks = [{"index": n, "start": n, "text": "x" * 8000, "tokens": 511} for n in range(16)]
+        whole = {"dims": 384, "chunks": chunks, "embedding": "A" * 32_768}
+        blocks = [block("d", number, **whole) for number in range(100)]
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            assert await send(ada, "vectorEmbeddings", *((row, None) for row in blocks)) == []
+            await ear.until(lambda: len(ear.rows("vectorEmbeddings")) == 100)
+            assert ear.rows("vectorEmbeddings") == blocks and not ear.ended.is_set()
+
+    on_the_wire(tmp_path, scenario)
+
+
+def test_a_listener_that_is_closed_holds_nothing_any_more(tmp_path):
+    """Its client may keep the connection for long without reading."""
+
+    async def scenario(h, url, ada):
+        with h.parts.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
+            for number in range(3):
+                assert await send(ada, "facts", *large(4, f"{number}-")) == []
+            assert stream.closed and await stream.next() is CLOSED
+
+    on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000)
+
+
+def test_what_was_read_makes_room_in_the_queue(tmp_path):
+    async def scenario(h, url, ada):
+        with h.parts.hub.subscribe(ada.id, frozenset({"facts"}), named=False) as stream:
+            for number in range(5):
+                assert await send(ada, "facts", *large(4, f"{number}-")) == []
+                assert len(rows_of(await asyncio.wait_for(stream.next(), 60))) == 4
+
+    on_the_wire(tmp_path, scenario, stream_queue_bytes=1_000_000, stream_queue=2)
+
+
+def test_a_large_commit_comes_as_events_of_about_a_mebibyte_in_the_order_of_seq(tmp_path):
+    async def scenario(h, url, ada):
+        larger = fact("larger", value="€" * (EVENT_BYTES // 2))
+        rows = [row for row, _ in [*large(25, "a"), (larger, None), *large(25, "c")]]
+        async with (
+            listen(url, ada, "/v1/sync/facts/0/pullStream") as plain,
+            listen(url, ada, "/v1/sync/stream") as named,
+        ):
+            assert await send(ada, "facts", *((row, None) for row in rows)) == []
+            at = await seqs(ada, "facts")
+            for ear in (plain, named):
+                await ear.until(lambda ear=ear: len(ear.rows("facts")) == len(rows))
+                assert ear.rows("facts") == rows
+                assert [len(event["documents"]) for event in ear.events] == [10, 10, 5, 1, 10, 10, 5]
+                for event in ear.events:
+                    assert event["checkpoint"]["lwt"] == at[f"facts/{event['documents'][-1]['id']}"]
+
+    on_the_wire(tmp_path, scenario, **small(row_bytes=2 * EVENT_BYTES))
+
+
+def rows_of(event):
+    """The rows of a server-sent event without a name."""
+    assert event.startswith(b"data: ") and event.endswith(b"\n\n")
+    return json.loads(event.removeprefix(b"data: "))["documents"]
+
+
+def test_a_commit_is_encoded_once_for_all_streams_that_want_it(tmp_path):
+    async def scenario(h, url, ada):
+        both, one = frozenset({"facts", "sessions"}), frozenset({"facts"})
+        for named, wants in ((True, [both, one, both]), (False, [one, one])):
+            with ExitStack() as stack:
+                streams = [
+                    stack.enter_context(h.parts.hub.subscribe(ada.id, want, named=named)) for want in wants
+                ]
+                await send(ada, "facts", (fact(f"f{named}"), None))
+                first, *others = [await asyncio.wait_for(stream.next(), 60) for stream in streams]
+                assert rows_of(first) == [fact(f"f{named}")]
+                assert all(event is first for event in others)
+
+    on_the_wire(tmp_path, scenario)
+
+
+async def opens(person, url, path="/v1/sync/stream"):
+    """Whether a stream can be had; it is left at once."""
+    headers = {"Authorization": person.client.headers["Authorization"]}
+    async with (
+        httpx.AsyncClient(base_url=url, headers=headers, timeout=30) as client,
+        client.stream("GET", path) as answer,
+    ):
+        return answer.status_code == 200
+
+
+async def opens_soon(person, url):
+    """Well before the next heartbeat, which would find a dead connection too."""
+    async with asyncio.timeout(60):
+        await soon(lambda: opens(person, url))
+
+
+def test_one_stream_too_many_is_refused_and_nobody_else_feels_it(tmp_path):
+    async def scenario(h, url, ada):
+        bob = await h.person()
+        async with listen(url, ada, "/v1/sync/stream") as ear, listen(url, ada, "/v1/sync/stream"):
+            for path in ("/v1/sync/stream", "/v1/sync/facts/0/pullStream"):
+                answer = await asyncio.wait_for(ada.call("GET", path), 60)
+                assert answer.headers["content-type"] == "application/problem+json"
+                problem = answer.json()
+                assert (answer.status_code, problem["code"]) == (429, "STREAM_LIMIT")
+                assert problem["error"] is True and "Nothing is lost" in problem["detail"]
+                assert int(answer.headers["Retry-After"]) > 0
+            assert h.parts.hub.count() == 2 and await opens(bob, url)
+            await send(ada, "facts", (fact("f"), None))
+            await ear.until(lambda: ear.rows("facts"))
+
+    on_the_wire(tmp_path, scenario, streams_max=2)
+
+
+def test_a_stream_that_ended_frees_its_place_at_once(tmp_path):
+    async def scenario(h, url, ada):
+        async with listen(url, ada, "/v1/sync/stream"):
+            assert not await opens(ada, url)
+        await opens_soon(ada, url)
+        async with listen(url, ada, "/v1/sync/stream") as ear:
+            h.parts.hub.close_user(ada.id)
+            await asyncio.wait_for(ear.ended.wait(), 60)
+            await opens_soon(ada, url)
+
+    on_the_wire(tmp_path, scenario, streams_max=1)
+
+
+def test_a_client_that_never_read_and_left_frees_its_place_at_once(tmp_path):
+    """The server is in the middle of sending to it."""
+
+    async def scenario(h, url, ada):
+        async with that_reads_late(url, ada) as client, client.stream("GET", "/v1/sync/stream"):
+            for number in range(10):
+                assert await send(ada, "facts", *large(9, f"{number}-")) == []
+            assert not await opens(ada, url)
+        await opens_soon(ada, url)
+
+    on_the_wire(tmp_path, scenario, streams_max=1)

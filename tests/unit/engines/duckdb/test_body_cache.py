@@ -1,0 +1,54 @@
+"""Bodies that were written last: given only for a row as it is now, gone with it, and never more than the bound."""
+
+from vademecum.engines.duckdb.body_cache import MOST_BYTES, Recent
+from vademecum.model.sync.transaction import Change, Head, Heads
+
+
+class File:
+    def __init__(self):
+        self.heads, self.recent, self.seq = Heads(), Recent(), 0
+
+    def commit(self, *rows, deleted=False, followed=True):
+        """`followed`: whether it hears of the commit."""
+        changes = {}
+        for key, body in rows:
+            self.seq += 1
+            changes[key] = Change(key, self.heads.rows.get(key), Head(self.seq, deleted, (), (), 0), body)
+        self.heads.absorb(changes)
+        if followed:
+            self.recent.absorb(changes.values())
+
+    def find(self, *keys):
+        return self.recent.find(keys, self.heads)
+
+
+def test_a_body_is_that_of_the_row_as_it_is_now():
+    file = File()
+    file.commit(("facts/a", b"one"), ("facts/b", b"two"))
+    assert file.find("facts/a", "facts/b", "facts/c") == {"facts/a": b"one", "facts/b": b"two"}
+    file.commit(("facts/a", b"three"))
+    assert file.find("facts/a") == {"facts/a": b"three"}
+    file.commit(("facts/a", b"four"), followed=False)
+    assert file.find("facts/a") == {}, "better none than that of before"
+
+
+def test_what_dies_is_not_kept():
+    file = File()
+    file.commit(("facts/a", b"a secret"))
+    file.commit(("facts/a", b"a tombstone"), deleted=True)
+    assert file.find("facts/a") == {} and not file.recent._bodies
+    file.commit(("facts/b", b"waits"))
+    file.recent.absorb([Change("facts/b", file.heads.rows["facts/b"], None, b"")])
+    assert not file.recent._bodies
+
+
+def test_the_oldest_make_room_and_one_that_is_too_large_is_not_kept():
+    file = File()
+    size = MOST_BYTES // 4
+    for number in range(10):
+        file.commit((f"facts/{number}", b"x" * size))
+    assert set(file.find(*(f"facts/{n}" for n in range(10)))) == {f"facts/{n}" for n in range(6, 10)}
+    file.commit(("facts/large", b"x" * (MOST_BYTES + 1)), ("facts/9", b"small"))
+    assert set(file.recent._bodies) == {"facts/6", "facts/7", "facts/8", "facts/9"}
+    file.commit(*((f"facts/{n}", b"y" * size) for n in range(10)))
+    assert len(file.recent._bodies) == 4

@@ -1,0 +1,202 @@
+"""Text in the encodings that people's files have. What is no text in any of them is not taken for it."""
+
+import pytest
+
+from unit.engines.files.file_reader import read, refused, text_of
+
+GERMAN = "Die Größe der Wohnung beträgt fünfzig Quadratmeter. Über die Höhe der Miete müssen wir später sprechen.\r\n"
+JAPANESE = "契約は五月に終わります。家賃は毎月末に支払うものとします。敷金は二ヶ月分です。\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        (GERMAN, "utf-8"),
+        (GERMAN, "utf-8-sig"),
+        (GERMAN, "utf-16"),
+        (GERMAN, "latin-1"),
+        (GERMAN * 50, "latin-1"),
+        (JAPANESE, "shift-jis"),
+        (JAPANESE * 50, "shift-jis"),
+        (JAPANESE, "utf-8"),
+        (JAPANESE, "iso-2022-jp"),
+        ("Re: lease\n" + JAPANESE * 50, "iso-2022-jp"),
+        ("Договор заканчивается в мае.", "windows-1251"),
+    ],
+)
+def test_text_is_read_in_its_encoding(text, encoding):
+    assert text_of(text.encode(encoding)) == text
+
+
+def test_utf_16_of_the_other_end():
+    assert text_of(b"\xfe\xff" + GERMAN.encode("utf-16-be")) == GERMAN
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Das Protokoll der Sitzung vom 3. März wurde einstimmig angenommen, Herr Müller dankt allen.",
+        "El señor Muñoz vive en España desde hace años.",
+        "Le contrat est résilié à la fin du mois.",
+        "Göteborg och Malmö ligger i Sverige.",
+    ],
+)
+def test_one_sentence_of_latin_1_is_enough(sentence):
+    assert text_of(sentence.encode("latin-1")) == sentence
+
+
+@pytest.mark.parametrize(
+    ("sentence", "encoding"),
+    [
+        ("Smlouva končí v květnu.", "cp1250"),
+        ("Umowa kończy się w maju.", "cp1250"),
+        ("Köszönjük a levelet, később válaszolunk.", "cp1250"),
+        ("Kira her ayın başında ödenir, teşekkür ederiz.", "cp1254"),
+        ("int rent = 500; // Плата вносится", "cp1251"),
+        ("int rent = 500; // 家賃は毎月", "shift-jis"),
+    ],
+)
+def test_one_sentence_of_another_alphabet_is_not_taken_for_latin_1(sentence, encoding):
+    assert text_of(sentence.encode(encoding)) == sentence
+
+
+def test_a_foreign_name_does_not_change_a_long_text():
+    whole = "A reunião não começou às três horas. O coração da população está em São Paulo. " * 20 + "Malmö"
+    assert text_of(whole.encode("cp1252")) == whole
+
+
+def test_one_broken_byte_costs_one_letter_and_not_all_of_them():
+    whole = GERMAN * 20
+    assert GERMAN * 19 in text_of(whole.encode() + b"\xc3")  # cut in the middle of a letter
+
+
+@pytest.mark.parametrize("charset", ["shift_jis", "windows-1251", "iso-8859-15", "euc-jp", "windows-1252"])
+def test_html_is_read_in_the_encoding_it_names(charset):
+    words = {"windows-1251": "Договор", "iso-8859-15": "Läuft, 500 €.", "windows-1252": "Café – “naïve”"}
+    said = words.get(charset, "契約は五月に終わります。")
+    page = f'<!doctype html><html><head><meta charset="{charset}"></head><body><p>{said}</p></body></html>'
+    assert text_of(page.encode(charset), "page.html") == said
+
+
+@pytest.mark.parametrize(
+    ("charset", "encoding", "said"),
+    [
+        ("windows-874", "cp874", "สัญญาเช่าสิ้นสุดในเดือนพฤษภาคม"),
+        ("x-mac-cyrillic", "mac-cyrillic", "Договор заканчивается"),
+        ("X-CP1251", "cp1251", "Договор заканчивается"),
+        ("iso-2022-jp", "iso-2022-jp", "契約は五月に終わります。"),
+    ],
+)
+def test_html_is_read_in_an_encoding_that_only_the_web_calls_so(charset, encoding, said):
+    assert text_of(named_page(charset, encoding, said), "page.html") == said
+
+
+def named_page(charset, encoding, said):
+    page = f'<!doctype html><html><head><meta charset="{charset}"></head><body><p>{said}</p></body></html>'
+    return page.encode(encoding)
+
+
+def test_a_log_with_escapes_is_no_japanese():
+    log = b"\x1b[1mdone\x1b[0m in 3 s, \x1b$Bx and \xc3\xbc"
+    assert text_of(log) == log.decode()
+
+
+def test_utf_32_is_read_right_or_refused():
+    try:
+        text = "".join(part.text for part in read(GERMAN.encode("utf-32")).parts)
+    except Exception as error:
+        assert error.code == "UNSUPPORTED_TYPE"
+    else:
+        assert text == GERMAN
+
+
+WIDE = {
+    "english": "The lease ends in May.",
+    "german": GERMAN,
+    "russian": "Договор заканчивается в мае, и мы должны решить.",
+    "greek": "Το συμβόλαιο λήγει τον Μάιο του 2026.",
+    "hebrew": "חוזה השכירות מסתיים בחודש מאי, ב-2026.",
+    "arabic": "ينتهي عقد الإيجار في شهر مايو 2026.",
+    "hindi": "किराया हर महीने की तीसरी तारीख तक देना है।",
+    "thai": "สัญญาเช่าสิ้นสุดในเดือนพฤษภาคม 2026",
+    "japanese": JAPANESE,
+    "chinese": "租房合同五月到期，房租每个月三号以前付。\n我们要决定是不是继续住在这里。\n",
+    "korean": "임대 계약은 오월에 끝나므로 이 집에서 계속 살지 결정해야 합니다.",
+    "smiling": "Paid in May \U0001f600, as ever.",
+}
+
+
+@pytest.mark.parametrize("end", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("language", WIDE)
+def test_utf_16_that_does_not_say_so(language, end):
+    assert text_of(WIDE[language].encode(end)) == WIDE[language]
+    assert text_of((WIDE[language] * 99).encode(end)) == WIDE[language] * 99
+
+
+def wrongly_named(name, more=""):
+    """As programs write that think of their own memory when they name it."""
+    return f'<?xml version="1.0" encoding="{name}"?>\n<a>{GERMAN}{more}</a>'
+
+
+WRONG = ("utf-16", "UTF-16LE", "utf-16be", "unicode", "x-user-defined")
+
+
+@pytest.mark.parametrize("more", ["", "."], ids=["even", "odd"])
+@pytest.mark.parametrize("name", WRONG)
+def test_a_text_is_not_in_an_encoding_in_which_it_could_not_say_so(name, more):
+    said = wrongly_named(name, more)
+    assert text_of(said.encode("cp1252")) == said
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\0" * 1000,
+        b"a\0b\0c\0",
+        b"\xe9\0" + b"words " * 99,
+        b"\xff\xfe" + b"\0\0" * 500,
+        GERMAN.encode("utf-16-le")[:-1],
+        b"\0\1\0\2" * 200,
+        bytes(range(256)) * 8,
+        "\xe9\0 1000 2000 3000 4000".encode("latin-1") * 20,
+    ],
+    ids=[
+        "only",
+        "many",
+        "not in UTF-8",
+        "marked as utf-16",
+        "half a letter",
+        "marks",
+        "all bytes",
+        "numbers",
+    ],
+)
+def test_bytes_of_zero_are_no_text(data):
+    assert refused(data) in ("UNSUPPORTED_TYPE", "EMPTY")
+
+
+MARKED = {
+    "bell.log": (b"ping\x07\n", "ping \n"),
+    "zero.log": (b"hello\0world", "hello world"),
+    "zeros.log": (b"service started\n" * 40 + b"\0\0\0\n", "service started\n" * 40 + "   \n"),
+    "end-of-file.txt": (b"the end\r\n\x1a", "the end\r\n "),
+    "bold.1": (b"N\bNA\bAM\bME\bE\n   _\bl_\bs\n", "NAME\n   ls\n"),
+    "progress.log": (b"10%\b\b\b20%\n", "10  20%\n"),
+}
+
+
+@pytest.mark.parametrize(("data", "said"), MARKED.values(), ids=MARKED)
+def test_a_text_with_a_stray_control_mark_is_a_text(data, said):
+    assert text_of(data) == said
+
+
+def test_a_mark_without_the_encoding_it_promises_is_damage():
+    assert refused(b"\xef\xbb\xbf" + b"\xff\xfa\xfb" * 9) == "DAMAGED"
+    assert refused(b"\xff\xfe" + b"\x00\xd8" * 9) == "DAMAGED"
+
+
+def test_a_line_of_fifty_thousand_letters_stays_whole():
+    line = "word " * 10_000
+    assert text_of(line.encode()) == line
+    assert text_of(b"# Rent\n" + line.encode(), "a.md").endswith(line)
+    assert text_of(b"<!doctype html><p>" + line.encode()) == line.strip()

@@ -1,0 +1,113 @@
+"""Reading a file as the server does, and what is left in the system afterwards.
+
+`read` takes a copy of a process that is ready; `anew` starts one as the server does, and is what tests of that start,
+and of little memory, take instead.
+"""
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import vademecum
+from unit.engines.files import forked_worker
+from vademecum.engines.files.result import MESSAGES, Limits, Unreadable
+from vademecum.engines.files.subprocess_runner import parse
+from vademecum.engines.files.worker import Outcome, Task
+
+# A message that shows one of these was written for a programmer.
+_INNARDS = re.compile(r"Error|Exception|Traceback|errno|0x[0-9a-f]+|[/\\]\w+|\w\.\w|<|_|None|\bNULL\b", re.I)
+
+
+def read(data, filename="file.txt", **limits):
+    return forked_worker.parsed(data, filename, Limits(**limits))
+
+
+def anew(data, filename="file.txt", **limits):
+    return asyncio.run(parse(data, filename, Limits(**limits)))
+
+
+def text_of(data, filename="file.txt", **limits):
+    return "\n".join(part.text for part in read(data, filename, **limits).parts)
+
+
+def sections(parsed):
+    return [(part.section, part.text) for part in parsed.parts]
+
+
+def in_order(text, *pieces):
+    """Each piece stands after the one before it."""
+    at = 0
+    for piece in pieces:
+        found = text.find(piece, at)
+        assert found >= 0, f"{piece!r} is missing, or too early, in {text[:2000]!r}"
+        at = found + len(piece)
+    return True
+
+
+def refused(data, filename="file.txt", by=read, **limits):
+    """The code of the refusal, after a look at its message."""
+    with pytest.raises(Unreadable) as caught:
+        by(data, filename, **limits)
+    return code_of(caught.value)
+
+
+def code_of(error):
+    assert error.message == MESSAGES[error.code], "the message is the one that belongs to the code"
+    assert is_a_sentence(error.message)
+    return error.code
+
+
+def is_a_sentence(message):
+    return message[:1].isupper() and message.endswith(".") and " " in message and not _INNARDS.search(message)
+
+
+def children(parent=None):
+    """Processes of ours, or of this one, dead but not yet collected ones too."""
+    parent = parent or os.getpid()
+    found = set()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                stat = (folder / "stat").read_text()
+            except OSError:  # gone meanwhile
+                continue
+            if int(stat.rpartition(")")[2].split()[1]) == parent:
+                found.add(int(folder.name))
+    return found
+
+
+def readers():
+    """The processes that read a file for us at this moment."""
+    found = set()
+    for child in children():
+        try:
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"engines.files.worker" in command:
+            found.add(child)
+    return found
+
+
+def run_alone(data, folder, filename="file.txt", **limits):
+    """The reader's process with no clock over it, its temporary files in `folder`: (how it ended, what it said)."""
+    task = msgspec.msgpack.encode(Task(filename, Limits(**limits), data))
+    home = str(Path(vademecum.__file__).parents[1])
+    program = (
+        f"import sys; sys.path.insert(0, {home!r}); from vademecum.engines.files.worker import main; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program],
+        input=task,
+        capture_output=True,
+        env={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder)},
+        cwd=folder,
+        check=False,
+    )
+    return done.returncode, msgspec.msgpack.decode(done.stdout, type=Outcome) if done.stdout else None

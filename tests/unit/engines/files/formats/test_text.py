@@ -1,0 +1,30 @@
+"""Hostile text files take a second of CPU time at most, or are refused for their length."""
+
+import os
+import time
+
+import pytest
+
+from vademecum.engines.files.formats.text import parse_rtf
+from vademecum.engines.files.result import Limits
+
+LENGTH = 2**20 if os.environ.get("SOAK") else 2**18
+PIECES = [
+    "\\f1",
+    "\\f1\\fcharset0",
+    "\\f1 a;",
+    "{\\field{\\*\\fldinst{",
+    "{\\field{\\*\\fldinst{HYPERLINK ",
+    '{\\field{\\*\\fldinst{HYPERLINK "a"}}{',
+    "\\fldinst",
+]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("start", ["{\\rtf1{\\fonttbl", "{\\rtf1 "])
+def test_rtf_of_repeated_marks_is_read_quickly(start, piece):
+    data = (start + piece * (LENGTH // len(piece)) + "}Words.}").encode()
+    before = time.process_time()
+    parse_rtf(data, Limits())
+    # The library's own loop takes two seconds for a megabyte of marks, in proportion to the length.
+    assert time.process_time() - before < 4 * LENGTH / 2**20 + 1

@@ -1,0 +1,290 @@
+"""The process that reads a file: its time, its memory, its death, and what happens when nobody waits for it any more."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import vademecum
+from unit.engines.files import hostile_files
+from unit.engines.files.file_reader import anew, children, code_of, readers, refused, run_alone
+from unit.engines.files.sample_files import pdf, slides, word, workbook
+from vademecum.engines.files.result import Limits, Unreadable
+from vademecum.engines.files.subprocess_runner import SLOTS, parse
+
+pytestmark = pytest.mark.usefixtures("unharmed_anew")
+MB = 2**20
+SOUND = {
+    "docx": word(*["The lease ends in May."] * 200),
+    "xlsx": workbook(Rent=[["January", 500]] * 500),
+    "pptx": slides(["Lease", "It ends in May."]),
+    "pdf": pdf("The lease ends in May."),
+}
+SOAK = bool(os.environ.get("SOAK"))
+
+
+async def started(count=1):
+    """Waits until so many readers run."""
+    for _ in range(1000):
+        found = readers()
+        if len(found) >= count:
+            return found
+        await asyncio.sleep(0.01)
+    raise AssertionError("no reader was started")
+
+
+# a little under a second more is allowed by the clock than by the processor: either may end it, both mean the same
+@pytest.mark.parametrize("seconds", [0.99, 1, 1.99] if SOAK else [1])
+def test_a_file_that_takes_too_long_is_stopped_and_said_to(seconds):
+    data = hostile_files.slow()
+    before = time.monotonic()
+    assert refused(data, by=anew, seconds=seconds) == "PARSE_TIMEOUT"
+    assert time.monotonic() - before < seconds + 15
+
+
+def test_a_reader_out_of_processor_time_dies_of_that_and_not_as_if_of_memory(tmp_path):
+    # SIGKILL is what the want of memory looks like; on a quiet machine this comes before the clock
+    ended, said = run_alone(hostile_files.slow(), tmp_path, seconds=0.5)
+    assert said is None
+    assert ended == -signal.SIGXCPU
+
+
+def test_a_reader_that_waits_for_ever_is_stopped():
+    async def go():
+        reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx", Limits(seconds=1)))
+        (child,) = await started()
+        os.kill(child, signal.SIGSTOP)  # uses no time of a processor, so only the clock can end it
+        with pytest.raises(Unreadable) as caught:
+            await reading
+        return code_of(caught.value)
+
+    assert asyncio.run(go()) == "PARSE_TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    "text", [b"word " * 3_000_000, b"[" + b"1,[]," * 1_000_000 + b"1]"], ids=["text", "json"]
+)
+def test_a_file_that_needs_too_much_memory_is_said_to(text):
+    assert refused(text, "a.json", anew, memory_bytes=60 * MB) == "PARSE_MEMORY"
+
+
+def outcomes(data, sizes):
+    """What is said of this file with so much memory, in MB."""
+    said = {}
+    for memory in sizes:
+        try:
+            said[memory] = "read" if anew(data, memory_bytes=memory * MB).parts else "nothing"
+        except Unreadable as error:
+            said[memory] = code_of(error)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("data", "sizes"),
+    [
+        (b"word " * 3_000_000, (60, 70, 80, 90) if SOAK else (60, 70)),
+        (b"<!doctype html>" + b"<p>word " * 100_000, (50, 60, 80, 200) if SOAK else (50, 60)),
+    ],
+    ids=["text", "html"],
+)
+def test_a_sound_file_is_never_called_damaged_for_want_of_memory(data, sizes):
+    said = outcomes(data, sizes)
+    assert set(said.values()) <= {"read", "PARSE_MEMORY"}, said
+
+
+@pytest.mark.parametrize("ending", ["docx", "xlsx", "pdf"])
+def test_a_sound_document_is_never_called_damaged_for_want_of_memory(ending):
+    said = outcomes(SOUND[ending], (25, 30, 33, 36, 40, 45, 50, 60, 80) if SOAK else (30, 38, 45))
+    assert set(said.values()) <= {"read", "PARSE_MEMORY"}, said
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGKILL, "PARSE_MEMORY"), (signal.SIGSEGV, "DAMAGED")])
+def test_the_death_of_a_reader_is_one_refusal(sent, code):
+    async def go():
+        reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
+        (child,) = await started()
+        os.kill(child, sent)
+        with pytest.raises(Unreadable) as caught:
+            await reading
+        return code_of(caught.value)
+
+    assert asyncio.run(go()) == code
+
+
+def test_the_death_of_a_reader_costs_the_others_nothing():
+    files = [pdf("The lease ends."), word("The lease ends."), b"The lease ends."] * 2
+
+    async def go():
+        doomed = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
+        (child,) = await started()
+        others = [asyncio.create_task(parse(data, "a.txt")) for data in files]
+        os.kill(child, signal.SIGKILL)
+        read_ones = await asyncio.gather(*others)
+        assert isinstance((await asyncio.gather(doomed, return_exceptions=True))[0], Unreadable)
+        return [parsed.parts[0].text for parsed in read_ones]
+
+    assert asyncio.run(go()) == ["The lease ends."] * len(files)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has oom_score_adj")
+def test_reader_dies_before_the_server_when_memory_runs_out():
+    async def go():
+        reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx", Limits(seconds=20)))
+        [reader] = await started()
+        score = Path(f"/proc/{reader}/oom_score_adj")
+        while score.read_text(encoding="ascii").strip() != "1000":
+            assert not reading.done()
+            await asyncio.sleep(0.01)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+
+    asyncio.run(go())
+
+
+def test_cancelling_kills_the_reader():
+    async def go():
+        reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
+        await started()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        return readers()
+
+    assert asyncio.run(go()) == set()
+
+
+def test_cancelling_at_any_moment_leaves_no_process():
+    async def go():
+        before = children()
+        for wait in (0, 0.001, 0.003, 0.01, 0.03, 0.1):
+            reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
+            await asyncio.sleep(wait)
+            reading.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await reading
+            assert children() == before, f"after {wait} s"
+        assert (await parse(b"next", "a.txt")).parts[0].text == "next"
+
+    asyncio.run(go())
+
+
+def test_no_more_readers_than_slots_and_one_that_waits_can_be_cancelled():
+    async def go():
+        busy = [asyncio.create_task(parse(hostile_files.slow(), "a.docx")) for _ in range(SLOTS)]
+        await started(SLOTS)
+        waiting = [asyncio.create_task(parse(b"waits", "a.txt")) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        assert len(readers()) == SLOTS
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        assert waiting[0].cancelled() or waiting[0].cancelling()
+        for task in busy:
+            task.cancel()
+        ended = await asyncio.gather(*busy, *waiting, return_exceptions=True)
+        assert all(isinstance(error, asyncio.CancelledError) for error in ended[: SLOTS + 1])
+        return [parsed.parts[0].text for parsed in ended[SLOTS + 1 :]]
+
+    assert asyncio.run(go()) == ["waits", "waits"]
+
+
+def test_one_event_loop_after_another_can_read_many_files_at_once():
+    async def go():
+        return await asyncio.gather(*(parse(b"word", "a.txt") for _ in range(SLOTS + 2)))
+
+    for _ in range(2):
+        assert len(asyncio.run(go())) == SLOTS + 2
+
+
+def test_a_reader_is_told_nothing_of_the_server(monkeypatch, tmp_path):
+    monkeypatch.setenv("VADEMECUM_TEST_SECRET", "never-tell")
+
+    async def go():
+        with (tmp_path / "open-in-the-server").open("w"):
+            reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
+            (child,) = await started()
+            await asyncio.sleep(0.5)
+            told = Path(f"/proc/{child}/environ").read_bytes()
+            held = [str(fd.readlink()) for fd in Path(f"/proc/{child}/fd").iterdir()]
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            return told, held
+
+    told, held = asyncio.run(go())
+    assert b"never-tell" not in told
+    assert not [name for name in held if str(tmp_path) in name]
+
+
+def test_a_reader_cannot_write_a_file():
+    async def limits():
+        reading = asyncio.create_task(parse(hostile_files.slow(), "a.docx"))
+        (child,) = await started()
+        for _ in range(200):
+            lines = Path(f"/proc/{child}/limits").read_text().splitlines()
+            size = next(line for line in lines if line.startswith("Max file size")).split()[3:5]
+            if size == ["0", "0"]:
+                break
+            await asyncio.sleep(0.05)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        return size
+
+    assert asyncio.run(limits()) == ["0", "0"]
+
+
+def test_the_name_of_a_file_is_never_a_place(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("never-tell")
+    for name in (
+        str(secret),
+        f"../../../..{secret}",
+        "a\0b.txt",
+        "x" * 10_000,
+        "\udce4.txt".encode("utf-8", "replace").decode(),
+    ):
+        assert anew(b"only this", name).parts[0].text == "only this"
+
+
+def test_a_reader_is_not_a_copy_of_the_server():
+    # what a library does in a forked copy (LanceDB starts threads and warns) may hang it, and is never done
+    program = """
+import os, sys
+sys.path[:0] = sys.argv[1:]
+import uvloop
+os.register_at_fork(before=lambda: print("forked"))
+from vademecum.engines.files.subprocess_runner import parse
+print(uvloop.run(parse(b"The lease ends.", "a.txt")).parts[0].text)
+"""
+    home = str(Path(vademecum.__file__).parents[1])
+    done = subprocess.run([sys.executable, "-c", program, home], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("The lease ends.\n", "")
+
+
+@pytest.mark.parametrize(
+    "name, needed",
+    [("txt", set()), ("xlsx", {"openpyxl"}), ("pptx", set()), ("docx", set()), ("pdf", {"pypdfium2"})],
+)
+def test_a_reader_loads_the_library_of_its_format_and_nothing_of_the_server(name, needed):
+    program = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from vademecum.engines.files.result import Limits
+from vademecum.engines.files.worker import Task, read
+read(Task(sys.argv[1], Limits(), sys.stdin.buffer.read()))
+print(*sys.modules)
+"""
+    home = str(Path(vademecum.__file__).parents[1])
+    data = SOUND.get(name, b"The lease ends in May.")
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", program, f"file.{name}", home],
+        input=data,
+        capture_output=True,
+        check=True,
+    )
+    loaded = set(done.stdout.decode().split())
+    assert loaded & {"openpyxl", "pptx", "docx", "pypdfium2", "charset_normalizer"} == needed
+    assert not loaded & {"asyncio", "vademecum.engines.files.subprocess_runner"}

@@ -1,0 +1,53 @@
+"""Small libraries to index, with vectors from a seed."""
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from forked_command import begun
+from vademecum.engines.lance import Block, Chunk
+
+DIMS = 24
+MODEL = "model-a"
+
+
+def vectors(seed: int, count: int, dims: int = DIMS) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((count, dims)).astype(np.float32)
+
+
+def block(document: str, at: int, texts: list[str], given: NDArray[np.float32] | None = None) -> Block:
+    """The block `at` of a document; chunk indexes go on from block to block as if each held 16."""
+    chunks = [Chunk(at * 16 + i, i + 1, f"section {at}", text) for i, text in enumerate(texts)]
+    return Block(f"{document}.{at}", document, at, chunks, given)
+
+
+def embedded(document: str, at: int, count: int, seed: int = 0, word: str = "plain") -> Block:
+    texts = [f"{word} chunk {at * 16 + i} of {document}" for i in range(count)]
+    return block(document, at, texts, vectors(seed + at * 1000 + sum(map(ord, document)), count))
+
+
+def kill_at(program: str, folder: Path, places: list[str]) -> None:
+    """Run this for each place, in a process of its own that kill -9 ends. Each has a `folder` by the place's name."""
+    for place in places:
+        process = begun(_run, program, folder / place, place)
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL, place
+
+
+def _run(program: str, folder: Path, place: str) -> None:
+    """In the new process, which has loaded Lance already: its threads begin anew, and nothing is under way."""
+    from vademecum.engines.lance import MatrixCache, VectorIndex
+
+    names = {
+        "MatrixCache": MatrixCache,
+        "VectorIndex": VectorIndex,
+        "DIMS": DIMS,
+        "MODEL": MODEL,
+        "Path": Path,
+    }
+    exec(
+        program, names | {"embedded": embedded, "os": os, "signal": signal, "folder": folder, "place": place}
+    )

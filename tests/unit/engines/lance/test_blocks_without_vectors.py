@@ -1,0 +1,45 @@
+"""Blocks that words find and meaning does not, yet, are told by name."""
+
+import numpy as np
+import pytest
+
+from unit.engines.lance.conftest import Opener
+from unit.engines.lance.sample_blocks import block, embedded, vectors
+from vademecum.engines.lance import Block, Chunk, MatrixCache, VectorIndex
+
+AT = ("epoch", 1)
+
+
+@pytest.fixture(params=["in memory", "on disk"])
+def index(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
+    """Rows come into memory with the first search, if they fit."""
+    index = opened(shared=MatrixCache() if request.param == "in memory" else MatrixCache(0))
+    index.apply([embedded("first", 0, 2)], [], [], AT)
+    assert index.words("plain", {"first"}, 1)
+    return index
+
+
+def test_only_blocks_with_a_chunk_that_has_no_vector_are_named(index: VectorIndex) -> None:
+    assert index.without_vectors() == []
+    half = vectors(1, 2)
+    half[1] = np.nan
+    index.apply([embedded("a", 0, 2), block("b", 0, ["x", "y"]), block("c", 0, ["x", "y"], half)], [], [], AT)
+    assert index.without_vectors() == ["b.0", "c.0"]
+    index.apply([block("b", 0, ["x", "y"], vectors(2, 2))], ["c.0"], [], AT)
+    assert index.without_vectors() == []
+
+
+def test_without_a_model_nothing_lacks_a_vector(opened: Opener) -> None:
+    index = opened(None, None)
+    index.apply([block("b", 0, ["x"])], [], [], AT)
+    assert index.without_vectors() == []
+
+
+def test_the_documents_that_have_a_living_chunk_in_a_section_are_named(index: VectorIndex) -> None:
+    def said(name: str, *sections: str | None) -> Block:
+        return Block(name, name, 0, [Chunk(at, None, one, "x") for at, one in enumerate(sections)])
+
+    index.apply([said("a", "s1", "s1"), said("b", "s2", None), said("c", "s1"), said("d", None)], [], [], AT)
+    assert index.in_sections(["s1", "s2", "other"]) == ["a", "b", "c"]
+    index.apply([said("c", "s3")], ["a"], [], AT)
+    assert index.in_sections({"s1", "s2"}) == ["b"]

@@ -1,0 +1,188 @@
+"""Searching: exact meaning, words of many scripts, scopes, memory against disk."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from unit.engines.lance.conftest import Opener
+from unit.engines.lance.sample_blocks import DIMS, block, embedded, vectors
+from vademecum.engines.lance import MatrixCache, VectorIndex
+
+
+@pytest.fixture(params=["memory", "disk"])
+def either(request: pytest.FixtureRequest, opened: Opener) -> VectorIndex:
+    """An index whose rows fit the cache, and one whose rows never do."""
+    return opened(shared=MatrixCache(1 if request.param == "disk" else 1 << 28))
+
+
+def test_an_empty_scope_finds_nothing(either: VectorIndex) -> None:
+    either.apply([embedded("a", 0, 3)], [], [], ("e", 1))
+    for scope in ([], set(), ["unknown"]):
+        assert either.meaning(vectors(1, 1)[0], scope, 10) == []
+        assert either.words("plain", scope, 10) == []
+    assert either.words("plain", ["a"], 0) == []
+    assert either.meaning(vectors(1, 1)[0], ["a"], 0) == []
+
+
+@pytest.mark.parametrize("scope_size", [1, 5, 40])
+def test_meaning_is_exact(either: VectorIndex, scope_size: int) -> None:
+    """Recall 1.0 against brute force, for few and for all of the documents."""
+    given = {f"d{n:02}": vectors(n, 20) * (n + 1) for n in range(40)}
+    either.apply([block(name, 0, ["x"] * 20, some) for name, some in given.items()], [], [], ("e", 1))
+    scope = sorted(given)[:scope_size]
+    matrix = np.concatenate([given[name] for name in scope]).astype(np.float64)
+    places = [(name, at) for name in scope for at in range(20)]
+    for seed in range(100, 110):
+        asked = vectors(seed, 1)[0]
+        cosines = matrix @ asked / np.linalg.norm(matrix, axis=1) / np.linalg.norm(asked)
+        expected = [places[at] for at in np.argsort(-cosines)[:10]]
+        hits = either.meaning(asked, scope, 10)
+        assert [(hit.document_id, hit.chunk_index) for hit in hits] == expected
+        assert np.allclose([hit.score for hit in hits], np.sort(cosines)[::-1][:10], atol=2e-6)
+
+
+def test_meaning_refuses_a_vector_of_another_size(index: VectorIndex) -> None:
+    with pytest.raises(ValueError, match="dimensions"):
+        index.meaning(vectors(1, 1, DIMS + 1)[0], ["a"], 3)
+    assert index.meaning(np.zeros(DIMS, np.float32), ["a"], 3) == []
+
+
+def test_blocks_without_vectors_are_found_by_words_only(either: VectorIndex) -> None:
+    either.apply([block("a", 0, ["waiting text"]), embedded("a", 1, 2)], [], [], ("e", 1))
+    assert len(either.words("waiting", ["a"], 10)) == 1
+    assert [hit.block for hit in either.meaning(vectors(1, 1)[0], ["a"], 10)] == [1, 1]
+    either.apply([block("a", 0, ["waiting text"], vectors(4, 1))], [], [], ("e", 2))
+    assert len(either.meaning(vectors(1, 1)[0], ["a"], 10)) == 3
+
+
+SCRIPTS = {
+    "german": "Die Ärzte prüfen die Straße",
+    "french": "Son résumé, l’œuvre d’été",
+    "polish": "Łódź leży w Polsce",
+    "greek": "ΟΔΟΣ Αθήνα",
+    "russian": "Ёлка стоит в Москве",
+    "arabic": "مُحَمَّد في المكتبة",
+    "hindi": "हिन्दी भाषा की किताब",
+    "japanese": "東京都の図書館で本を借りる",
+    "chinese": "北京大学图书馆的规定",
+    "korean": "도서관에서 책을 빌렸다",
+    "thai": "ห้องสมุดแห่งชาติ",
+    "code": "def read_user_name(self): return HTTP2.parse('3.14')",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("arzte", "german"),
+        ("STRASSE", "german"),
+        ("resume", "french"),
+        ("OEUVRE ÉTÉ", "french"),
+        ("lodz", "polish"),
+        ("οδός", "greek"),
+        ("елка", "russian"),
+        ("محمد", "arabic"),
+        ("किताब", "hindi"),
+        ("図書館", "japanese"),
+        ("本", "japanese"),
+        ("图书馆", "chinese"),
+        ("도서관", "korean"),
+        ("ห้องสมุด", "thai"),
+        ("user name", "code"),
+        ("http2 3.14", "code"),
+    ],
+)
+def test_words_fold_accents_case_and_scripts(either: VectorIndex, query: str, name: str) -> None:
+    either.apply([block(key, 0, [text]) for key, text in SCRIPTS.items()], [], [], ("e", 1))
+    assert either.words(query, list(SCRIPTS), 1)[0].document_id == name
+
+
+HOSTILE = [
+    '"unbalanced',
+    "needle AND (",
+    "needle* ~2 ^3 [a TO b] {x}",
+    "' OR 1=1; DROP TABLE chunks; --",
+    "\\",
+    "\x00needle",
+    "\ud800 needle",
+    "needle" * 5000,
+    "-needle +other text:needle",
+    "%_%",
+    "🙂 needle",
+    " ".join(f"w{n}" for n in range(2000)),
+]
+
+
+@pytest.mark.parametrize("query", HOSTILE)
+def test_nothing_in_a_query_is_syntax(either: VectorIndex, query: str) -> None:
+    either.apply(
+        [block("a", 0, ["the needle in the hay"]), block("b", 0, ["text or else"])], [], [], ("e", 1)
+    )
+    hits = either.words(query, ["a", "b"], 10)
+    spelt = "needle" in query.replace("needle" * 5000, "")
+    assert any(hit.document_id == "a" for hit in hits) == spelt
+    assert either.words("?!… —", ["a", "b"], 10) == []
+
+
+def test_rarity_is_counted_within_the_scope(either: VectorIndex) -> None:
+    """What other documents hold neither helps nor hurts, nor shows."""
+    either.apply([block("a", 0, ["red apple", "red pear"]), block("b", 0, ["green apple"])], [], [], ("e", 1))
+    alone = either.words("red apple", ["a"], 10)
+    either.apply([block("c", 0, ["apple"] * 16)], [], [], ("e", 2))
+    assert either.words("red apple", ["a"], 10) == alone
+    assert alone[0].text == "red apple"
+
+
+def test_memory_and_disk_give_the_same(opened: Opener) -> None:
+    blocks = [embedded(f"d{n}", at, 16, seed=n) for n in range(8) for at in range(4)]
+    opened().apply(blocks, [], [], ("e", 1))
+    memory, disk = opened(shared=MatrixCache()), opened(shared=MatrixCache(1))
+    scope = [f"d{n}" for n in range(0, 8, 2)]
+    for n in range(5):
+        query, asked = f"chunk {n} of d{n}", vectors(n, 1)[0]
+        assert memory.words(query, scope, 12) == disk.words(query, scope, 12)
+        warm, cold = memory.meaning(asked, scope, 12), disk.meaning(asked, scope, 12)
+        assert [hit.place for hit in warm] == [hit.place for hit in cold]
+        assert np.allclose([hit.score for hit in warm], [hit.score for hit in cold], atol=2e-6)
+
+
+def test_equal_scores_stand_in_the_order_of_their_places(index: VectorIndex) -> None:
+    same = np.repeat(vectors(1, 1), 16, axis=0)
+    for name in "dacb":
+        index.apply([block(name, 0, ["twin text"] * 16, same)], [], [], ("e", 1))
+    for hits in (index.meaning(same[0], list("abcd"), 20), index.words("twin", list("abcd"), 20)):
+        assert [hit.place for hit in hits] == [(n, 0, at) for n in "ab" for at in range(16)][:20]
+
+
+def test_readers_beside_a_writer_see_whole_blocks(index: VectorIndex) -> None:
+    """A block is replaced by a larger one again and again: a reader finds the one or the other, never a mixture."""
+    index.apply([embedded("a", 0, 4, word="v4")], [], [], ("e", 1))
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            try:
+                hits = index.words("chunk", ["a"], 100)
+                if {f"v{len(hits)}"} != {hit.text.split()[0] for hit in hits}:
+                    wrong.append(hits)
+                index.meaning(vectors(1, 1)[0], ["a"], 5)
+            except Exception as error:
+                wrong.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for step in range(25 if os.environ.get("SOAK") else 13):
+        count = (4, 9)[step % 2]
+        index.apply([embedded("a", 0, count, seed=step, word=f"v{count}")], [], [], ("e", step))
+        if step % 8 == 7:
+            index.optimise(1)
+        if step % 12 == 11:
+            index.erase()
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []

@@ -1,0 +1,25 @@
+"""A pull in a process of its own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import resource
+from pathlib import Path
+
+from vademecum.engines.onnx import download
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.pinned_models import Known
+
+SPAWN = multiprocessing.get_context("spawn")
+DONE_S = 60
+
+
+def pull(known: Known, models: Path, hub: str, answers: multiprocessing.Queue[str], largest: int = 0) -> None:
+    """What the other process does. `largest`: bytes of a file that its system lets it write."""
+    if largest:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+    try:
+        download.pull(known, models, hub=hub)
+        answers.put("installed")
+    except ModelError as error:
+        answers.put(f"{error.code}: {error}")

@@ -1,0 +1,73 @@
+"""A process of its own whose models folder is a small disk, and this disk becomes full.
+
+    unshare --mount python -m unit.engines.onnx.full_disk FOLDER HUB KNOWN
+
+Nobody else sees the disk, and it goes with the process. Says what happened as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from vademecum.engines.onnx import download
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.pinned_models import E5_SMALL, Known
+
+SIZE = 24 << 20  # the room that is asked for in advance, and a little
+
+
+def fill(disk: Path) -> None:
+    with (disk / "somebody else's").open("wb", buffering=0) as file:
+        for length in (1 << 20, 1 << 12, 1):
+            try:
+                while True:
+                    file.write(bytes(length))
+            except OSError as error:
+                assert error.errno == errno.ENOSPC, error
+
+
+def pull(known: Known, models: Path, hub: str, full_when: Callable[[int, int], bool]) -> str:
+    """The words of a pull during which the disk becomes full at some moment. Then there is room again."""
+    filled: list[bool] = []
+
+    def progress(done: int, total: int) -> None:
+        if not filled and full_when(done, total):
+            filled.append(True)
+            fill(models)
+
+    try:
+        download.pull(known, models, hub=hub, progress=progress)
+        return "installed"
+    except ModelError as error:
+        return f"{error.code}: {error}"
+    finally:
+        (models / "somebody else's").unlink(missing_ok=True)
+
+
+def main() -> None:
+    models, hub = Path(sys.argv[1]), sys.argv[2]
+    known = msgspec.json.decode(sys.argv[3], type=Known)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", models], check=True)
+    whole = models / f".{known.id}.download" / "model.safetensors"
+    empty = {f".{E5_SMALL.id}.download", f".{E5_SMALL.id}.lock", f".{known.id}.lock"}
+    said, left = [], []
+    for one, full_when in (
+        (E5_SMALL, lambda done, total: False),
+        (known, lambda done, total: done > total // 2),
+        (known, lambda done, total: whole.exists()),
+        (known, lambda done, total: False),
+    ):
+        said.append(pull(one, models, hub, full_when))
+        left.append(sorted({path.name for path in models.iterdir()} - empty))
+    print(json.dumps({"said": said, "left": left, "installed": download.installed(known, models)}))
+
+
+if __name__ == "__main__":
+    main()

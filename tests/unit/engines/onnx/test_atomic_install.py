@@ -1,0 +1,58 @@
+"""A model takes another's place: at no moment is there none, or half of one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from vademecum.engines.onnx import atomic_install, download
+from vademecum.engines.onnx import manifest as manifests
+from vademecum.engines.onnx.pinned_models import Known
+
+
+@contextmanager
+def before_every_line_of(file: str, look: Callable[[], None]) -> Iterator[None]:
+    """A crash between two lines leaves what `look` sees there."""
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code.co_filename != file:
+            return None
+        if event == "line":
+            look()
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(before)
+
+
+def test_a_crash_at_any_moment_leaves_the_old_model_or_the_new_one(
+    tiny: tuple[Known, Path], tmp_path: Path
+) -> None:
+    known, source = tiny
+    newer = msgspec.structs.replace(known, revision="another revision")
+    download.prepare_from_folder(known, source, tmp_path)
+    seen: list[str] = []
+    with before_every_line_of(
+        atomic_install.__file__, lambda: seen.append(manifests.verify(tmp_path / known.id).revision)
+    ):
+        download.prepare_from_folder(newer, source, tmp_path)
+    turn = seen.index(newer.revision)
+    assert set(seen[:turn]) == {known.revision} and set(seen[turn:]) == {newer.revision}
+    assert [path.name for path in tmp_path.iterdir()] == [known.id], "the old one is gone in the end"
+
+
+def test_what_stands_in_the_way_is_no_matter(tiny: tuple[Known, Path], tmp_path: Path) -> None:
+    target = tmp_path / tiny[0].id
+    target.write_text("not even a folder")
+    download.prepare_from_folder(*tiny, tmp_path)
+    assert download.installed(tiny[0], tmp_path)

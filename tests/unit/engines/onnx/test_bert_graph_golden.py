@@ -1,0 +1,36 @@
+"""The ONNX graph against torch: `golden/*.json` is what `make_golden.py` had from it, with weights made from a seed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+from unit.engines.onnx import numpy_bert
+from vademecum.engines.onnx.bert_graph import BertConfig, build, plain
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("name", ["small", "e5-shaped"])
+def test_the_graph_computes_what_torch_computes(name: str) -> None:
+    golden = json.loads((GOLDEN / f"{name}.json").read_bytes())
+    fields = {
+        key: value
+        for key, value in numpy_bert.config(**golden["changes"]).items()
+        if key != "type_vocab_size"
+    }
+    shape = BertConfig(**fields)  # type: ignore[arg-type]
+    weights = numpy_bert.random_weights(shape, golden["seed"])
+    exact = ort.InferenceSession(plain(shape, weights).SerializeToString())
+    stored = ort.InferenceSession(build(shape, weights))
+    for ids, expected in zip(golden["ids"], golden["vectors"], strict=True):
+        row = np.array([ids], dtype=np.int64)
+        feed = {"input_ids": row, "attention_mask": np.ones_like(row)}
+        vector, halved = (session.run(None, feed)[0][0] for session in (exact, stored))
+        assert len(vector) == len(halved) == shape.hidden_size
+        assert np.abs(vector - np.array(expected)).max() < 1e-5
+        assert float(halved @ np.array(expected)) > 0.9999, "as far as float16 may be off"

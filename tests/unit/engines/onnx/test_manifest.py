@@ -1,0 +1,116 @@
+"""A manifest names a space of vectors; what is on the disk is what it says, or the error says what is not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from vademecum.engines.onnx import manifest as manifests
+from vademecum.engines.onnx import pinned_models
+from vademecum.engines.onnx.errors import ModelError
+from vademecum.engines.onnx.manifest import Chunker, File, Manifest, Prefixes, Thresholds
+
+PLAIN = Manifest(
+    id="m",
+    revision="r",
+    source="https://example.org/m",
+    licence="MIT",
+    files=(File("model.onnx", 3, "0" * 64), File("tokenizer.json", 3, "1" * 64)),
+    dims=384,
+    layers=12,
+    max_tokens=512,
+)
+
+
+@pytest.fixture
+def copy(tiny_model: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_model, tmp_path / "model"))
+
+
+def test_the_hash_is_stable_and_about_vectors_only() -> None:
+    assert len(PLAIN.hash) == 64
+    assert PLAIN.hash == msgspec.json.decode(msgspec.json.encode(PLAIN), type=Manifest).hash
+    judged = msgspec.structs.replace(PLAIN, thresholds=Thresholds(fitted_on="locomo", same_memory=0.91))
+    assert judged.hash == PLAIN.hash
+    for change in (
+        {"dims": 385},
+        {"prefixes": Prefixes(query="query: ")},
+        {"normaliser": 2},
+        {"chunker": Chunker(version=2)},
+        {"files": PLAIN.files[:1]},
+        {"revision": "s"},
+    ):
+        assert msgspec.structs.replace(PLAIN, **change).hash != PLAIN.hash
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    manifests.save(PLAIN, tmp_path)
+    assert manifests.load(tmp_path) == PLAIN
+    assert manifests.load(tmp_path).hash == PLAIN.hash
+    assert json.loads((tmp_path / "manifest.json").read_text())["maxTokens"] == 512
+
+
+def test_verify(copy: Path) -> None:
+    manifest = manifests.verify(copy)
+    assert manifest.file("model.onnx").bytes == (copy / "model.onnx").stat().st_size
+    data = bytearray((copy / "model.onnx").read_bytes())
+    data[len(data) // 2] ^= 1
+    (copy / "model.onnx").write_bytes(data)
+    manifests.verify(copy, deep=False)
+    with pytest.raises(ModelError, match="SHA-256 differs") as error:
+        manifests.verify(copy)
+    assert error.value.code == "MODEL_CHECKSUM"
+    (copy / "model.onnx").write_bytes(data[:-1])
+    with pytest.raises(ModelError, match="its manifest says"):
+        manifests.verify(copy, deep=False)
+    (copy / "model.onnx").unlink()
+    with pytest.raises(ModelError, match="is missing"):
+        manifests.verify(copy, deep=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": 2}, "made for format 2"),
+        ({"normaliser": 9}, "made for normaliser 9"),
+        ({"chunker": {"version": 9}}, "made for chunker"),
+        ({"files": []}, "does not list"),
+        ({"surprise": 1}, "cannot be read"),
+        ({"pooling": "cls"}, "cannot be read"),
+        ({"dims": "many"}, "cannot be read"),
+    ],
+)
+def test_a_manifest_of_another_kind_is_refused(copy: Path, change: dict[str, object], says: str) -> None:
+    path = copy / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ModelError, match=says):
+        manifests.load(copy)
+
+
+@pytest.mark.parametrize("name", ["../model.onnx", "/etc/passwd", "a\\b"])
+def test_files_stay_inside_the_folder(tmp_path: Path, name: str) -> None:
+    manifests.save(msgspec.structs.replace(PLAIN, files=(*PLAIN.files, File(name, 1, "2" * 64))), tmp_path)
+    with pytest.raises(ModelError, match="outside"):
+        manifests.load(tmp_path)
+
+
+def test_no_model_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="models pull"):
+        manifests.load(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(ModelError, match="cannot be read"):
+        manifests.load(tmp_path)
+
+
+def test_a_model_prepared_before_its_thresholds_were_fitted_has_those_known_by_now() -> None:
+    minilm = pinned_models.ALL_MINILM
+    before = msgspec.structs.replace(PLAIN, id=minilm.id, revision=minilm.revision)
+    own = Thresholds(fitted_on="here", same_memory=0.5)
+    assert pinned_models.thresholds(before) == minilm.thresholds is not None
+    assert pinned_models.thresholds(msgspec.structs.replace(before, thresholds=own)) == own
+    assert pinned_models.thresholds(msgspec.structs.replace(before, revision="another")) is None
+    assert pinned_models.thresholds(PLAIN) is None

@@ -1,0 +1,16 @@
+"""Which answers enter prompts: the shared cases (tests/conformance/answers.json), for the browser as well."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vademecum.model.chat.answers import enters_prompts
+
+CASES = json.loads((Path(__file__).parents[3] / "conformance" / "answers.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_conformance(case: dict[str, Any]) -> None:
+    assert enters_prompts(case["model"] or "", case["aiResponse"]) is case["entersPrompts"]

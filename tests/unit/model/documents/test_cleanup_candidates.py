@@ -1,0 +1,20 @@
+"""What to delete when room is short: the shared cases (tests/conformance/suggest.json), for the browser as well."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vademecum.model.documents.cleanup_candidates import Candidate, cleanup
+
+CASES = json.loads((Path(__file__).parents[3] / "conformance" / "suggest.json").read_text())
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_what_would_be_missed_least_comes_first(case: dict[str, Any]) -> None:
+    documents = [
+        Candidate(d["id"], bool(d["activeSessions"]), d["lastAccessedAt"], d["accessCount"])
+        for d in case["documents"]
+    ]
+    assert cleanup(documents, case["count"]) == case["suggested"]

@@ -1,0 +1,147 @@
+"""A memory takes another's place only if it says the same: in doubt both stay."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vademecum.model.memory.deduplication import Near, may_repeat, same_form, superseded
+
+SAME = [  # old, new
+    ("Audrey's dogs are mutts with two Jack Russell mixes", "Audrey's dogs are mutts, two of them being Jack Russell mixes"),
+    ("Gina lost her job at the bank.", "Gina has lost the job that she had at the bank."),
+    ("Sam expresses gratitude to Evan for his support.", "Sam has expressed his gratitude to Evan for his kind support."),
+    ("My sister does not eat meat at home", "My sister does not eat any meat when at home"),
+    ("Der Kater von Ada frisst nicht gern Fisch", "Der Kater, der Ada gehört, frisst nicht gern Fisch"),
+]  # fmt: skip
+
+DIFFERENT = [  # what the two differ in, old, new
+    ("subject", "Evan plans a painting session with friends next week", "Sam plans a painting session with friends next week"),
+    ("whose", "My brother lives in an old house by the sea", "My sister lives in an old house right by the sea"),
+    ("whose", "Jolene plays console games with her friends", "Jolene's partner plays console games with her friends"),
+    ("names in another order", "The lawyer told Ann that Bob is ill", "The lawyer told Bob that Ann is really ill"),
+    ("name", "Ada moved to the town of Boston", "Ada has moved to a town named Berlin"),
+    ("number", "Ada has 2 cats and a dog", "Ada has 3 cats and one old dog"),
+    ("number", "The rent of the flat is 1.500 a month", "The rent of the flat is 1,500.5 a month now"),
+    ("number word", "Ada has two cats and a dog", "Ada has got three cats and a dog"),
+    ("Number word", "Ada hat zwei Katzen und einen Hund", "Ada hat jetzt drei Katzen und einen Hund"),
+    ("unit", "The lake is 5 km away from here", "The lake is 5 miles away, seen from here"),
+    ("date", "Ada meets the bank on 2024-03-01 at noon", "Ada meets the bank on 2024-04-01, at noon sharp"),
+    ("month", "Ada will marry in the garden in may", "Ada will marry in a garden of her own in june"),
+    ("day", "Ada swims on Monday before work", "Ada swims on Tuesday, before her work"),
+    ("quotation", "The file is called \u201cold plans\u201d and is secret", "The file, which is secret, is called \u201cnew plans\u201d"),
+    ("one word for another", "Ada likes tea", "Ada likes coffee"),
+    ("opposite", "The user likes long meetings", "The user hates long meetings"),
+    ("opposite", "The user really dislikes green tea in the morning", "The user really likes green tea in the morning very much"),
+    ("opposite", "Ada wants to sell the house to Bob's firm", "Ada wants to buy the house from Bob's firm"),
+    ("opposite", "Ada lends money to her brother", "Ada often borrows some money from her brother"),
+    ("opposite", "The doctor increased the dose of the drug", "The doctor has decreased the dose of that drug"),
+    ("opposite", "The bank accepted the offer for the house", "The bank has rejected the offer for her house"),
+    ("way", "Ada flew to the island with her sister", "Ada flew from the island with her little sister"),
+    ("in other words", "Sam expresses gratitude to Evan", "Sam expressed appreciation towards Evan and his help"),
+    ("order", "Ada prefers the red car over the old blue car", "Ada prefers the blue car over the very old red car"),
+    ("order", "In the park the dog bit the man", "In the park the man bit the dog"),
+    ("what is negated", "The problem isn't who has money", "The problem is who doesn't have money"),
+    ("less", "Ada likes green tea with honey and a slice of lemon", "Ada likes green tea"),
+    ("question", "Ada is at home this evening with friends", "Ada, is she at home this evening with friends?"),
+]  # fmt: skip
+
+NEGATED = [
+    ("Ada eats meat with her friends", "Ada does not eat meat with her friends"),
+    ("Ada smokes in the garden of hers", "Ada never smokes in the garden of hers"),
+    ("Ada will come to the wedding in the village", "Ada won't come to that wedding in the village"),
+    ("Ada isst gern Fleisch aus der Region", "Ada isst nicht so gern Fleisch aus der Region"),
+    ("Ada mange de la viande à la maison", "Ada ne mange pas de viande à la maison"),
+    ("Ada come carne en casa de su madre", "Ada ya no come carne en casa de su madre"),
+    ("Ada mangia carne a casa di sua madre", "Ada non mangia più carne a casa di sua madre"),
+    ("Ada bebe leite com café de manhã", "Ada não bebe mais leite com café de manhã"),
+    ("Ada eet graag vlees bij haar moeder", "Ada eet helemaal niet graag vlees bij haar moeder"),
+    ("Ada äter kött hemma hos sin mor", "Ada äter inte längre kött hemma hos sin mor"),
+    ("Ada je mięso w domu swojej matki", "Ada już nie je mięsa w domu swojej matki"),
+    ("Ада ест мясо дома у своей матери", "Ада больше не ест мясо дома у своей матери"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), SAME)
+def test_what_is_said_in_other_words_may_repeat(old: str, new: str) -> None:
+    assert may_repeat(new, old)
+
+
+@pytest.mark.parametrize(("what", "old", "new"), DIFFERENT)
+def test_what_differs_in_something_firm_does_not_repeat(what: str, old: str, new: str) -> None:
+    assert not may_repeat(new, old), what
+
+
+@pytest.mark.parametrize(("old", "new"), NEGATED)
+def test_a_negation_keeps_two_memories_apart_in_ten_languages(old: str, new: str) -> None:
+    assert not may_repeat(new, old) and not may_repeat(old, new)
+
+
+@pytest.mark.parametrize(
+    "text", ["彼女は来週京都に引っ越す", "她下个星期要搬到北京去住了", "انتقلت إلى القاهرة", "", "42", "!"]
+)
+def test_where_no_subject_can_be_told_only_the_exact_form_counts(text: str) -> None:
+    assert not may_repeat(text, text + " x") and not may_repeat(text, text)
+
+
+def test_a_long_text_is_not_compared_word_by_word() -> None:
+    assert not may_repeat("Ada " + "word " * 300, "Ada " + "word " * 300)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Ada likes  TEA.", " ada likes tea", True),
+        ("Cafe\u0301 au lait", "café au lait", True),
+        ("Ada likes tea!", "Ada likes tea", True),
+        ("Ada likes C++", "Ada likes C", False),
+        ("It is -5", "It is 5", False),
+        ("It costs 1.5", "It costs 15", False),
+        ("Ada is ill?", "Ada is ill.", False),
+        ("Es ist schon", "Es ist schön", False),
+    ],
+)
+def test_the_exact_form_forgets_case_blanks_and_the_last_mark_only(one: str, other: str, same: bool) -> None:
+    assert (same_form(one) == same_form(other)) is same
+
+
+OLD, NEW = SAME[2]
+
+
+def test_the_nearest_that_is_repeated_is_superseded_and_not_the_first() -> None:
+    near = [Near("a", OLD, 0.93), Near("b", OLD, 0.96), Near("c", OLD.replace("Evan", "Ann"), 0.99)]
+    assert superseded(NEW, near, 0.92) == "b"
+    assert superseded(NEW, near, 0.97) is None
+
+
+def test_without_a_threshold_of_the_model_nothing_is_superseded_by_nearness() -> None:
+    assert superseded(NEW, [Near("a", OLD, 1.0)], None) is None
+
+
+WORDS = st.lists(
+    st.sampled_from(["likes", "old", "house", "sea", "tea", "green", "happy", "with", "from", "work"]),
+    min_size=2,
+    max_size=9,
+)
+
+
+@given(WORDS, st.integers(0, 10**6), st.integers(0, 10**6), WORDS)
+def test_no_pair_with_a_differing_number_is_merged(a: list[str], n: int, m: int, b: list[str]) -> None:
+    if n != m:
+        assert not may_repeat(f"Ada {' '.join(a)} {n} {' '.join(b)}", f"Ada {' '.join(b)} {m} {' '.join(a)}")
+
+
+@given(
+    WORDS,
+    WORDS,
+    st.sampled_from(
+        ["not", "never", "nicht", "kein", "pas", "nunca", "mai", "nao", "niet", "inte", "nie", "не"]
+    ),
+    st.data(),
+)
+def test_no_pair_with_a_differing_negation_is_merged(
+    a: list[str], b: list[str], no: str, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(a)))
+    assert not may_repeat(f"Ada {' '.join([*a[:at], no, *a[at:]])}", f"Ada {' '.join(b)}")

@@ -1,0 +1,194 @@
+"""Which rows cause which jobs, and how long a job that does not succeed waits."""
+
+import msgspec
+import pytest
+
+from property.rows import episode, project, session
+from vademecum.model.memory import job_triggers, jobs
+from vademecum.model.schema import timestamps
+from vademecum.model.schema.collections import Registry
+from vademecum.model.sync.transaction import Draft, Heads
+from vademecum.services.sync.push import push
+from vademecum.services.sync.push_decoding import read_batch
+from vademecum.settings import default_tiers
+
+NOW = "2026-01-01T00:00:00.000Z"
+KEY, ID = "episodes/e1", "extract.episodes.e1"
+
+
+class File:
+    """The heads and jobs of a user, and commits upon them."""
+
+    def __init__(self):
+        self.heads = Heads()
+        self.bodies = {}
+        self.jobs = {}  # done ones, too
+        self.stored = jobs.Stored(followed=0)
+
+    def commit(self, work):
+        def read(keys):
+            return {key: self.bodies[key] for key in keys}
+
+        self.stored.read = lambda ids: {i: self.jobs[i] for i in ids if i in self.jobs}
+        draft = Draft(self.heads, read, Registry(), "epoch", "", NOW, self.stored)
+        work(draft)
+        job_triggers.follow(draft)
+        self.stored.followed = draft.followed
+        self.stored.absorb(draft.jobs)
+        self.heads.absorb(draft.changes)
+        self.bodies |= {key: change.body for key, change in draft.changes.items()}
+        self.jobs = {i: job for i, job in (self.jobs | draft.jobs).items() if job is not None}
+        return draft
+
+    def put(self, collection, row, *, waiting=False):
+        body = msgspec.json.encode(row)
+        key = f"{collection}/{row['id']}"
+        return self.commit(lambda draft: draft.put(key, row, body, waiting=waiting))
+
+    def take_up(self):
+        turns = sorted(
+            (head.seq, key) for key, head in self.heads.rows.items() if key.startswith("episodes/")
+        )
+        self.commit(lambda draft: job_triggers.take_up(draft, turns))
+
+    def say(self, *rows, **more):
+        for row in rows:
+            self.put("episodes", row, **more)
+        self.take_up()
+
+    def finish(self):
+        self.jobs = {i: jobs.done(job) for i, job in self.jobs.items()}
+        self.stored.absorb(self.jobs)
+
+
+@pytest.mark.parametrize("status", ["queued", "streaming", "done", "stopped", "failed"])
+def test_only_a_turn_that_is_over_causes_an_extraction(status):
+    file = File()
+    file.say(episode("e1", "s1", status=status))
+    assert set(file.jobs) == ({ID} if status in ("done", "stopped") else set())
+    assert all(job.subject == KEY and job.state == "waiting" and job.due == NOW for job in file.jobs.values())
+
+
+def test_a_text_causes_one_extraction_and_another_text_another():
+    file = File()
+    file.say(episode("e1", "s1"))
+    first = file.jobs[ID]
+    file.say(episode("e1", "s1", model="another"))
+    assert file.jobs[ID] is first, "it waits already"
+    file.finish()
+    file.say(episode("e1", "s1", status="stopped"))
+    assert file.jobs[ID].state == "done", "the text was worked on"
+    file.say(episode("e1", "s1", aiResponse="something else."))
+    assert file.jobs[ID].state == "waiting" and file.jobs[ID].text != first.text
+
+
+def test_a_turn_without_a_word_and_one_that_waits_for_its_session_cause_none():
+    file = File()
+    file.say(episode("e1", "s1", userMessage=" ", aiResponse="\n"))
+    file.say(episode("e2", "s1"), waiting=True)
+    assert file.jobs == {}
+    file.say(episode("e2", "s1"))
+    assert set(file.jobs) == {"extract.episodes.e2"}, "it has come in"
+
+
+def test_without_a_model_no_jobs_pile_up():
+    file = File()
+    file.stored.followed = None
+    file.say(episode("e1", "s1"))
+    assert (file.jobs, file.stored.followed) == ({}, None)
+
+
+def test_two_that_look_at_once_make_one_job_of_a_turn():
+    file = File()
+    file.put("episodes", episode("e1", "s1"))
+    file.put("episodes", episode("e2", "s1"))
+    file.commit(lambda draft: job_triggers.take_up(draft, [(1, KEY), (2, "episodes/e2")]))
+    made = dict(file.jobs)
+    file.commit(lambda draft: job_triggers.take_up(draft, [(1, KEY)]))
+    assert (file.jobs, file.stored.followed) == (made, 2) and len(made) == 2
+
+
+def test_an_imported_turn_and_that_its_text_was_worked_on_are_one_commit():
+    file = File()
+    registry = Registry()
+    row = msgspec.json.encode(episode("e1", "s1")).decode()
+    body = f'[{{"newDocumentState": {row}, "imported": true}}]'.encode()
+    batch = read_batch(registry["episodes"], body, "u")
+    draft = file.commit(lambda draft: push(draft, registry["episodes"], batch, default_tiers()["JIGGA"]))
+    assert set(draft.changes) == {KEY} and draft.jobs[ID].state == "done"
+    file.put("episodes", episode("e1", "s1"))
+    file.take_up()
+    assert file.jobs[ID].state == "done"
+
+
+def test_a_turn_that_has_died_since_causes_none():
+    file = File()
+    turn = episode("e1", "s1")
+    file.put("episodes", turn)
+    file.commit(lambda draft: draft.bury(KEY, turn))
+    file.commit(lambda draft: job_triggers.take_up(draft, [(1, KEY)]))
+    assert file.jobs == {}
+
+
+@pytest.mark.parametrize("followed", [0, None])
+def test_a_row_that_dies_takes_its_job_along(followed):
+    file = File()
+    file.stored.followed = followed
+    for collection, row in {
+        "episodes": episode("x", "s1"),
+        "sessions": session("x"),
+        "projects": project("x"),
+    }.items():
+        file.put(collection, row)
+        key = f"{collection}/x"
+        asked = jobs.new(key, 1, "", NOW)
+        file.commit(lambda draft, asked=asked: draft.jobs.update({asked.id: asked}))
+        assert asked.id in file.jobs
+        file.commit(lambda draft, key=key, row=row: draft.bury(key, row))
+        assert file.jobs == {}
+
+
+def test_what_is_undone_takes_its_jobs_back():
+    def work(draft):
+        undo = draft.savepoint()
+        draft.jobs[ID] = jobs.new(KEY, 1, "", NOW)
+        draft.followed = 7
+        undo()
+
+    draft = File().commit(work)
+    assert (draft.jobs, draft.followed) == ({}, 0)
+
+
+def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():
+    job = jobs.new(KEY, 1, "", NOW)
+    waits = []
+    while job.state == "waiting":
+        job = jobs.put_off(jobs.begun(job, NOW), NOW, "It failed.")
+        waits.append(timestamps.seconds_until(job.due, NOW))
+    assert waits == [1, 4, 16, 64, 256, 1024, 3600, 3600, 3600, 0]  # a failed job waits for a person only
+    assert (job.state, job.attempts, job.error) == ("failed", jobs.TRIES, "It failed.")
+    once_more = jobs.again(job, NOW)
+    assert (once_more.state, once_more.attempts, once_more.due, once_more.error) == ("waiting", 0, NOW, "")
+
+
+def test_a_model_that_asks_to_wait_is_given_the_time():
+    job = jobs.begun(jobs.new(KEY, 1, "", NOW), NOW)
+    assert timestamps.seconds_until(jobs.put_off(job, NOW, "Busy.", 30).due, NOW) == 30
+    assert timestamps.seconds_until(jobs.put_off(job, NOW, "Busy.", 0.1).due, NOW) == 1
+
+
+def test_a_turn_with_another_text_loses_its_job_at_once_and_any_other_edit_keeps_it():
+    file = File()
+    turn = episode("e1", "s1")
+    file.say(turn)
+    file.put("episodes", {**turn, "model": "another"})
+    assert set(file.jobs) == {ID}
+    file.put("episodes", {**turn, "userMessage": "something else"})
+    assert file.jobs == {}
+
+
+def test_what_a_model_has_answered_goes_when_its_job_fails_for_good_and_no_sooner():
+    job = jobs.heard(jobs.begun(jobs.new(KEY, 1, "", NOW), NOW), "an answer")
+    assert jobs.put_off(job, NOW, "Full.").found == "an answer"
+    last = msgspec.structs.replace(job, attempts=jobs.TRIES)
+    assert (jobs.put_off(last, NOW, "Full.").state, jobs.put_off(last, NOW, "Full.").found) == ("failed", "")

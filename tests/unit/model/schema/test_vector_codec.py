@@ -1,0 +1,44 @@
+"""How vectors travel: the shared cases (tests/conformance/vectors.json). `vectors` are the numbers, or null: refused.
+
+`.venv/bin/python tests/unit/model/schema/test_vector_codec.py` writes the expected values anew; read the difference before you commit it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vademecum.model.schema.vector_codec import decode, encode
+
+CASES = Path(__file__).parents[3] / "conformance" / "vectors.json"
+
+
+def cases() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(CASES.read_text())
+    return found
+
+
+def decoded(case: dict[str, Any]) -> list[float] | None:
+    try:
+        vectors = decode(case["text"], case["dims"])
+    except ValueError:
+        return None
+    found: list[float] = vectors.ravel().tolist()
+    return found
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case["name"])
+def test_the_shared_case_is_decoded_as_written(case: dict[str, Any]) -> None:
+    assert decoded(case) == case["vectors"]
+
+
+def test_what_was_encoded_is_decoded() -> None:
+    vectors = np.random.default_rng(1).standard_normal((5, 7)).astype(np.float32)
+    assert (decode(encode(vectors), 7) == vectors).all()
+
+
+if __name__ == "__main__":
+    rows = ",\n".join(json.dumps(case | {"vectors": decoded(case)}) for case in cases())
+    CASES.write_text(f"[\n{rows}\n]\n")

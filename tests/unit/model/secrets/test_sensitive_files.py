@@ -1,0 +1,67 @@
+"""Which files are kept for the secrets in them: told by the path; source, notes and examples are none."""
+
+from __future__ import annotations
+
+import pytest
+
+from vademecum.model.agents.hook_events import act
+from vademecum.model.secrets.sensitive_files import holds_secrets
+
+MUST = [
+    ".env", "~/app/.env", "deploy/.env.production", ".env-old", ".env.local", "prod.env", ".envrc", "C:\\Users\\ada\\.ENV",
+    ".pgpass", "~/.pgpass", "~/.netrc", "_netrc", ".npmrc", ".pypirc", ".git-credentials", ".htpasswd", ".my.cnf", ".vault-token",
+    "server.pem", "tls/server.key", "AuthKey_1.p8", "a.pfx", "a.p12", "release.keystore", "ada.kdbx", "ada.ovpn",
+    "~/.ssh/id_rsa", "id_ed25519", "keys/id_ed25519_work", "~/.ssh/work", "~/.ssh/config.bak", "kubeconfig", "prod.kubeconfig",
+    "~/.kube/config", "~/.docker/config.json", "~/.aws/credentials", "credentials", "credentials.json", "aws_credentials.csv",
+    "application_default_credentials.json", "~/.cargo/credentials.toml", "client_secret_12.json", "service-account-prod.json",
+    "secrets.yaml", "k8s/db-secrets.enc.yaml", "secret.yml", ".secrets", "passwords.txt", "terraform.tfvars", "terraform.tfstate",
+    "/etc/shadow", "~/.config/gh/hosts.yml",
+]  # fmt: skip
+MUST_NOT = [
+    "", "/", ".", "README.md", "src/id_generator.py", "id_rsa.pub", "id_rsa.py", "credentials_test.go", "services/credentials.py",
+    "docs/credentials.md", "secrets/__init__.py", "secrets/files.py", "test_secrets.py", "password_reset.html", "Password.tsx",
+    "credentials.png", ".env.example", ".env.sample", "config/.env.template", ".env.d.ts", ".environment", "env.py", "environment.yml",
+    ".github/workflows/secret-scanning.yml", "~/.ssh/config", "~/.ssh/known_hosts", "~/.ssh/id_rsa.pub", "~/.ssh/authorized_keys",
+    "keys.py", "keyboard.json", "monkey", "server.crt", "locales/en/auth.json", "kube/config.py", "app/config.json", "pem.go",
+    "tokenizer.json", "secretary.txt", "my.cnf.md", "hosts.yml", "id_card.json", "variables.tf",
+]  # fmt: skip
+WORD = "hunter2"
+
+
+@pytest.mark.parametrize("path", MUST)
+def test_a_file_of_secrets_is_known_by_its_path(path: str) -> None:
+    assert holds_secrets(path)
+
+
+@pytest.mark.parametrize("path", MUST_NOT)
+def test_another_file_is_none(path: str) -> None:
+    assert not holds_secrets(path)
+
+
+def told(tool: str, failed: str = "", **given: object) -> tuple[str, str, str]:
+    """Kind, path and content of what is kept."""
+    event = {"hook_event_name": "PostToolUse", "tool_name": tool, "tool_input": given}
+    if failed:
+        event |= {"hook_event_name": "PostToolUseFailure", "error": failed}
+    kept = act(event)
+    assert kept is not None
+    return kept.kind, kept.path, kept.content
+
+
+def test_of_a_file_of_secrets_no_word_is_kept_whatever_is_done_to_it() -> None:
+    line = f"localhost:5432:db:user:{WORD}\n"
+    assert told("Write", file_path=".pgpass", content=line) == ("write", ".pgpass", "31 bytes")
+    edit = {"file_path": "a/.env", "old_string": WORD, "new_string": f"{WORD}3"}
+    several = {"file_path": "a/.env", "edits": [{"old_string": WORD, "new_string": "x"}]}
+    for tool, given in (("Edit", edit), ("MultiEdit", several)):
+        assert told(tool, **given) == ("edit", "a/.env", "a file of secrets")
+    failed = told("Edit", failed=f"String to replace not found in file.\nString: {WORD}", **edit)
+    assert failed == ("error", "a/.env", "a file of secrets")
+    assert told("Read", file_path=".env", offset=3, limit=2) == ("read", ".env", "lines 3–4")
+    other = told("mcp__files__write", path="~/.netrc", text=WORD)
+    assert other == ("command", "~/.netrc", "a file of secrets")
+
+
+def test_of_another_file_a_few_words_are_kept() -> None:
+    assert told("Write", file_path="id_generator.py", content="import os\n")[2] == "10 bytes\nimport os"
+    assert told("Edit", file_path="README.md", old_string="a", new_string="b")[2] == "- a\n+ b"

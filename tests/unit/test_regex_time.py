@@ -1,0 +1,102 @@
+"""Each regular expression of the server takes time in proportion to the text, whatever stands in it.
+
+Short texts find those that are slowest for a pattern; these are then made long. A quadratic pattern takes seconds for
+what takes an ordinary one some milliseconds.
+"""
+
+import heapq
+import re
+import time
+
+import pytest
+
+from regex_inputs import Found, hostile, patterns
+
+FIRST, EXPLOSIVE = (22, 400), 0.02  # stop an exponential or a cubic pattern before it takes hours
+SHORT, LONG, SECONDS = 2_000, 20_000, 0.06
+# A text of 1,000 characters that takes less than `NOTICED` seconds cannot take long at any length that is stored.
+GLANCE, NOTICED = 1_000, 0.0001
+STEP, FACTOR, GROWTH = (
+    8_000,
+    4,
+    9,
+)  # four times the length: a linear pattern takes 4 times as long, a quadratic one 16
+
+
+def took(found: Found, text: str) -> float:
+    before = time.process_time()
+    found.consume(text)
+    return time.process_time() - before
+
+
+def explosive_text(found: Found) -> str | None:
+    """Return a text of a few hundred characters that takes long already."""
+    for first in FIRST:
+        for text in hostile(found.pattern, first):
+            if all(took(found, text) > EXPLOSIVE for _ in range(3)):
+                return text
+    return None
+
+
+def slow_text(found: Found, length: int, seconds: float) -> str | None:
+    """Return a text of `length` characters for which the pattern takes more than `seconds`, or shorter ones as well."""
+    if explosive := explosive_text(found):
+        return explosive
+    timed = ((took(found, text), at) for at, text in enumerate(hostile(found.pattern, SHORT)))
+    slowest = {at for _, at in heapq.nlargest(3, timed)}
+    for at, text in enumerate(hostile(found.pattern, length)):
+        if at in slowest and all(took(found, text) > seconds for _ in range(3)):
+            return text
+    return None
+
+
+def slow_ones(found: list[Found], length: int, seconds: float) -> list[str]:
+    texts = [(one, slow_text(one, length, seconds)) for one in found]
+    return [f"{one.where} {one.pattern.pattern!r:.90}: {text[:20]!r}…" for one, text in texts if text]
+
+
+def growing_text(found: Found) -> str | None:
+    """Return a text for which the pattern's time grows faster than the length. Compares times, so load does not matter."""
+    if explosive := explosive_text(found):
+        return explosive
+    seconds, at = max((took(found, text), at) for at, text in enumerate(hostile(found.pattern, GLANCE)))
+    if seconds < NOTICED:
+        return None
+
+    short, long = (
+        next(text for number, text in enumerate(hostile(found.pattern, length)) if number == at)
+        for length in (STEP, STEP * FACTOR)
+    )
+    return long if all(took(found, long) > GROWTH * took(found, short) for _ in range(3)) else None
+
+
+@pytest.fixture(scope="module")
+def found() -> list[Found]:
+    return patterns()
+
+
+def test_time_of_a_pattern_grows_with_the_length(found):
+    assert len(found) > 200
+    growing = [(one, growing_text(one)) for one in found]
+    assert [f"{one.where}: {text[:20]!r}…" for one, text in growing if text] == []
+
+
+@pytest.mark.parametrize("source", ["(a+)+b", "x*y", "<a[^>]*>"])
+def test_growth_of_a_quadratic_pattern_is_noticed(source):
+    assert growing_text(Found("here", re.compile(source), set()))
+
+
+@pytest.mark.soak
+def test_no_pattern_is_quadratic(found):
+    assert slow_ones(found, LONG, SECONDS) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("source", ["(a+)+b", "x*y", "<a[^>]*>"])
+def test_a_quadratic_pattern_is_noticed(source):
+    assert slow_text(Found("here", re.compile(source), set()), LONG, SECONDS)
+
+
+@pytest.mark.soak
+def test_a_megabyte_takes_at_most_a_second(found):
+    assert slow_ones(found, 1_000_000, 1) == []
