@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from property.rows import bumped
+
 Row = dict[str, Any]
 Key = tuple[str, str]  # collection, id
 
@@ -307,7 +309,7 @@ def merge(collection: str, base: Row, stored: Row, new: Row) -> Row:
         if collection == "documents":
             delta = new["accessCount"] - base.get("accessCount", 0)
             merged["accessCount"] = max(0, stored["accessCount"] + delta)
-    return merged
+    return merged if merged in (stored, new) else bumped(merged)
 
 
 def differ(one: Row, other: Row, name: str) -> bool:

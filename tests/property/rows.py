@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from datetime import datetime, timedelta
 from typing import Any
 
 Row = dict[str, Any]
@@ -10,6 +11,12 @@ Row = dict[str, Any]
 OLD = "2020-05-01T00:00:00.000Z"  # before anything the server does
 NEW = "2099-05-01T00:00:00.000Z"  # after anything the server does
 HASH = "0" * 64
+
+
+def bumped(row: Row) -> Row:
+    """Return the row with `updatedAt` one millisecond later, as the server stores a merge that equals neither side."""
+    later = datetime.fromisoformat(row["updatedAt"]) + timedelta(milliseconds=1)
+    return {**row, "updatedAt": later.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
 
 
 def day(number: int) -> str:

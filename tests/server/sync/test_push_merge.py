@@ -2,7 +2,7 @@
 
 import pytest
 
-from property.rows import block, day, document, episode, fact, memory, session, unmarked
+from property.rows import block, bumped, day, document, episode, fact, memory, session, unmarked
 from property.sync_wire import alone, base, codes, page, send, seqs, stored
 
 
@@ -34,7 +34,7 @@ def test_6_a_mark_with_a_stale_base_is_merged(tmp_path):
         await send(ada, "sessions", (newer, first))
         edited = {**unmarked(held), "mode": "authoritative"}
         del edited["externalId"]
-        wanted = session("s", title="newer", mode="authoritative")
+        wanted = bumped(session("s", title="newer", mode="authoritative"))
         assert await send(ada, "sessions", (edited, held)) == [wanted]
         assert await stored(ada, "sessions", "s") == wanted
 
@@ -56,7 +56,7 @@ def test_6_each_takes_the_fields_that_only_it_changed(tmp_path):
     async def scenario(ada):
         old = session("s", title="old")
         row = await merged(ada, "sessions", old, {**old, "title": "theirs"}, {**old, "mode": "authoritative"})
-        assert row == session("s", title="theirs", mode="authoritative")
+        assert row == bumped(session("s", title="theirs", mode="authoritative"))
 
     alone(tmp_path, scenario)
 
@@ -74,7 +74,7 @@ def test_6_optional_fields_that_came_or_went_are_changes_too(tmp_path):
     async def scenario(ada):
         old = session("s", externalId="x")
         theirs, mine = session("s"), session("s", externalId="x", projectId="p")
-        assert await merged(ada, "sessions", old, theirs, mine) == session("s", projectId="p")
+        assert await merged(ada, "sessions", old, theirs, mine) == bumped(session("s", projectId="p"))
 
     alone(tmp_path, scenario)
 
@@ -95,7 +95,7 @@ def test_6_times_take_the_later(tmp_path):
         theirs = {**old, "updatedAt": day(5), "lastAccessedAt": day(2)}
         mine = {**old, "updatedAt": day(3), "lastAccessedAt": day(4), "filename": "new.txt"}
         row = await merged(ada, "documents", old, theirs, mine)
-        assert (row["updatedAt"], row["lastAccessedAt"]) == (day(5), day(4))
+        assert (row["updatedAt"], row["lastAccessedAt"]) == (bumped(theirs)["updatedAt"], day(4))
 
     alone(tmp_path, scenario)
 
@@ -154,7 +154,7 @@ def test_6_a_facts_value_and_its_standing_are_one(tmp_path):
         old = fact("f", value="Ada", confirmed=False, confidence=0.5)
         theirs = {**old, "value": "Grace", "confidence": 0.9}
         row = await merged(ada, "facts", old, theirs, {**old, "confirmed": True, "key": "user.nick"})
-        assert row == {**theirs, "key": "user.nick"}
+        assert row == bumped({**theirs, "key": "user.nick"})
 
     alone(tmp_path, scenario)
 
@@ -166,7 +166,7 @@ def test_6_an_answer_and_what_belongs_to_it_are_one(tmp_path):
         theirs = {**old, "status": "stopped"}
         cited = [{"documentId": "d", "filename": "d.txt"}]
         mine = {**old, "aiResponse": "all", "citations": cited, "model": "m", "userMessage": "edited"}
-        assert await merged(ada, "episodes", old, theirs, mine) == {**theirs, "userMessage": "edited"}
+        assert await merged(ada, "episodes", old, theirs, mine) == bumped({**theirs, "userMessage": "edited"})
 
     alone(tmp_path, scenario)
 
@@ -183,7 +183,7 @@ def test_6_a_documents_text_and_its_figures_are_one(tmp_path):
             "pageCount": 3,
             "filename": "n.txt",
         }
-        assert await merged(ada, "documents", old, theirs, mine) == {**theirs, "filename": "n.txt"}
+        assert await merged(ada, "documents", old, theirs, mine) == bumped({**theirs, "filename": "n.txt"})
 
     alone(tmp_path, scenario)
 
@@ -193,7 +193,7 @@ def test_6_a_group_that_only_one_side_changed_is_taken_whole(tmp_path):
         old = document(ada.id, "d", status="failed", statusDetail="why", pageCount=2)
         mine = {**document(ada.id, "d", contentHash="1" * 64, size=20), "status": "ready"}
         row = await merged(ada, "documents", old, {**old, "filename": "n.txt"}, mine)
-        assert row == {**mine, "filename": "n.txt"}
+        assert row == bumped({**mine, "filename": "n.txt"})
 
     alone(tmp_path, scenario)
 
@@ -233,12 +233,12 @@ def test_6_the_result_of_a_merge_must_fit_and_pass_too(tmp_path):
         await send(ada, "sessions", (theirs, old))
         mine = {**old, "externalId": "x", "mode": "authoritative"}
         (held,) = await send(ada, "sessions", (mine, old))
-        assert codes([held]) == ["DUPLICATE"] and unmarked(held) == {**mine, "title": "theirs"}
+        assert codes([held]) == ["DUPLICATE"] and unmarked(held) == bumped({**mine, "title": "theirs"})
         assert held["syncError"]["base"] == await base(ada, "sessions", "s")
         assert await stored(ada, "sessions", "s") == theirs
         edited = {**unmarked(held), "externalId": "y"}
         assert await send(ada, "sessions", (edited, held)) == []
-        both = session("s", title="theirs", externalId="y", mode="authoritative")
+        both = bumped(session("s", title="theirs", externalId="y", mode="authoritative"))
         assert await stored(ada, "sessions", "s") == both
 
     alone(tmp_path, scenario)

@@ -146,7 +146,7 @@ def test_7_a_waiting_row_edited_by_two_devices_is_merged(tmp_path):
         for pair in ((old, None), (row[0], old), (row[1], old)):
             await send(ada, "episodes", pair)
         await send(ada, "sessions", (make.session("s"), None))
-        assert await stored(ada, "episodes", "e") == {**row[0], "aiResponse": "rewritten"}
+        assert await stored(ada, "episodes", "e") == make.bumped({**row[0], "aiResponse": "rewritten"})
 
     alone(tmp_path, scenario)
 

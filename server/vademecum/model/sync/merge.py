@@ -35,6 +35,8 @@ def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
         merged[name] = max(0, int(stored.get(name, 0)) + int(new.get(name, 0)) - int(base.get(name, 0)))
     for name in present(collection.latest):
         merged[name] = max(stored.get(name, ""), new.get(name, ""))
+    if merged not in (stored, new):
+        merged["updatedAt"] = _next_millisecond(merged["updatedAt"])
     return merged
 
 
