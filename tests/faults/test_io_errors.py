@@ -27,7 +27,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if compiler is None or sys.platform != "linux":
         pytest.skip("needs Linux and a C compiler")
     made = tmp_path_factory.mktemp("shim") / "shim.so"
-    source = Path(__file__).with_name("shim.c")
+    source = Path(__file__).with_name("failing_disk.c")
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-o", made, source, "-ldl"], check=True, capture_output=True
     )
