@@ -6,5 +6,5 @@ from vademecum.cli.main import main
 from vademecum.services.memory import memory_index
 
 if __name__ == "__main__":
-    memory_index.is_news = lambda changes: False
+    memory_index.has_recallable_changes = lambda changes: False
     main()

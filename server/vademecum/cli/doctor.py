@@ -280,9 +280,9 @@ def _examine_model(settings: Settings, running: bool) -> Finding:
 
 def _examine_assistant(settings: Settings) -> Finding:
     """Asks the endpoint itself: its own words are not repeated, nor is the key."""
-    from vademecum.services.chat.answer import endpoint_of  # half of the server, for the doctor alone
+    from vademecum.services.chat.answer import create_endpoint  # half of the server, for the doctor alone
 
-    endpoint = endpoint_of(settings)
+    endpoint = create_endpoint(settings)
     if endpoint is None:
         return Finding(
             "assistant", True, "none set up, answers are quotations: VADEMECUM_ASSISTANT_URL names one"

@@ -12,8 +12,8 @@ from msgspec import Meta
 from vademecum.engines.duckdb.account_store import Account, Token
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.memory.scope import MemoryScope
-from vademecum.services.memory.scope import asked_in_address, resolve
-from vademecum.services.sync.pagination import Window, window_from
+from vademecum.services.memory.scope import parse_project_parameter, resolve_scope
+from vademecum.services.sync.pagination import PageRequest, parse_page_request
 
 Req = Request[Account, Token, State]
 PAGE_MAX = 1000
@@ -46,7 +46,7 @@ class AskedScope(NamedTuple):
 
     async def scope(self, store: UserStore) -> MemoryScope:
         """Raises as `resolve` does."""
-        return await resolve(store, self.session_id, asked_in_address(self.project))
+        return await resolve_scope(store, self.session_id, parse_project_parameter(self.project))
 
 
 async def asked_scope(
@@ -68,12 +68,12 @@ async def asked_scope(
 async def asked_window(
     limit: RowsOfPage = PAGE,
     cursor: Annotated[str, QueryParameter(description="The `next` of the page before; empty to begin.")] = "",
-) -> Window:
+) -> PageRequest:
     """Raises BadRequest."""
-    return window_from(limit, cursor)
+    return parse_page_request(limit, cursor)
 
 
 # Of parameters that are called `scoped` and `window`: routes have them by their names.
 Scoped = NamedDependency[AskedScope]
-Windowed = NamedDependency[Window]
+Windowed = NamedDependency[PageRequest]
 DEPENDENCIES = {"scoped": Provide(asked_scope), "window": Provide(asked_window)}

@@ -22,14 +22,14 @@ from server.scripted_llm import Rule, speaking
 from vademecum.engines.llm.client import AnswerBounds, Endpoint
 from vademecum.errors import AnswerTooSlow, AssistantUnreachable, Stopping
 from vademecum.services.chat.answer import Done
-from vademecum.services.chat.prompt_context import Asker, Question
+from vademecum.services.chat.prompt_context import Question, Requester
 from vademecum.settings import Rates, default_tiers
 from wait_until import soon
 
 
 def asking(h, person, query="go on"):
     """What a question is begun with beside HTTP."""
-    return Asker(person.id, "JIGGA", default_tiers()["JIGGA"]), Question(query, "s1", None, "")
+    return Requester(person.id, "JIGGA", default_tiers()["JIGGA"]), Question(query, "s1", None, "")
 
 
 ENDLESS = Rule(say=["word "], pause_s=0.02, ends="never")

@@ -214,7 +214,7 @@ def test_a_document_returned_or_deleted_during_the_question_is_left_out(tmp_path
 
 def _after_seeking(h: House, act: Callable[[], Awaitable[Any]]) -> None:
     seeker = h.parts.searcher._seeker
-    seek = seeker.seek
+    seek = seeker.search_hybrid
 
     async def then(*asked: Any) -> Any:
         hits, seq = await seek(*asked)
@@ -222,4 +222,4 @@ def _after_seeking(h: House, act: Callable[[], Awaitable[Any]]) -> None:
         assert (await act()).status_code < 300
         return hits, seq
 
-    seeker.seek = then  # type: ignore[method-assign]
+    seeker.search_hybrid = then  # type: ignore[method-assign]

@@ -9,7 +9,7 @@ from server.in_process_server import T, house, run
 from vademecum.model.sync.quotas import Limits
 from vademecum.services.data.erase import scan
 from vademecum.services.sync.push import push
-from vademecum.services.sync.push_decoding import read_batch
+from vademecum.services.sync.push_decoding import decode_batch
 from wait_until import soon
 
 ASKED = "What did Bartholomew bury beneath the third oak tree?"
@@ -128,7 +128,7 @@ def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_
                     lambda draft: push(draft, draft.collections["sessions"], batch, Limits()),
                 ]
                 body = json.dumps([{"newDocumentState": session("s1")}]).encode()
-                batch = read_batch(store.collections["sessions"], body, ada.id)
+                batch = decode_batch(store.collections["sessions"], body, ada.id)
                 await asyncio.gather(*(store.write(work) for work in works))  # they share a commit
             assert (await ada.live("episodes"))["e1"]["aiResponse"] == NEW
             assert h.parts.backstage.jobs["erase"].is_asked(ada.id)

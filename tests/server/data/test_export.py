@@ -177,7 +177,7 @@ def test_what_was_exported_can_be_pushed_to_another_server_without_loss(tmp_path
 
 
 def test_a_row_that_is_edited_meanwhile_is_there_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "PORTION_ROWS", 20)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 20)
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -297,7 +297,7 @@ def test_what_agents_did_and_what_waits_of_it_is_in_the_export(tmp_path):
 
 
 def test_export_holds_no_file_while_the_client_reads(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "PORTION_ROWS", 2)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 2)
 
     async def scenario():
         async with house(tmp_path) as h:
@@ -318,7 +318,7 @@ def test_export_holds_no_file_while_the_client_reads(tmp_path, monkeypatch):
 
 
 def test_restore_ends_an_export_under_way(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "PORTION_ROWS", 2)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 2)
 
     async def scenario():
         async with house(tmp_path) as h:

@@ -14,7 +14,7 @@ from vademecum.services.sync import batches
 
 def test_a_long_text_is_put_together_from_its_portions(tmp_path, monkeypatch):
     """Ten blocks and more: in the order of their numbers, and with the gaps that lie between two portions."""
-    monkeypatch.setattr(batches, "PORTION_ROWS", 3)
+    monkeypatch.setattr(batches, "BATCH_ROWS", 3)
 
     async def scenario():
         async with house(tmp_path) as h:

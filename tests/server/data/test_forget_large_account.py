@@ -7,7 +7,7 @@ import msgspec
 from property.rows import episode, fact, session
 from server.in_process_server import house, run
 from vademecum.services.data import forget
-from vademecum.services.sync.batches import PORTION_BYTES
+from vademecum.services.sync.batches import BATCH_BYTES
 
 
 def test_what_is_forgotten_is_never_read_into_memory_as_a_whole(tmp_path, monkeypatch):
@@ -34,7 +34,7 @@ def test_what_is_forgotten_is_never_read_into_memory_as_a_whole(tmp_path, monkey
             assert (receipt["rows"], receipt["leftovers"]) == (10, 0) and receipt["checked"] >= 10
             assert receipt["bytes"] == sum(len(msgspec.json.encode(row)) for row in big)
             sizes = [sum(len(body) for _, body in portion) for portion in portions]
-            assert len(sizes) > 1 and max(sizes) <= PORTION_BYTES
+            assert len(sizes) > 1 and max(sizes) <= BATCH_BYTES
             assert bodies == [0]
 
     run(scenario)

@@ -9,7 +9,7 @@ from unit.engines.files import hostile_files
 from unit.engines.files.file_reader import readers
 from vademecum.engines.files.subprocess_runner import CORES
 from vademecum.errors import Busy
-from vademecum.services.documents.upload import SentFile, upload
+from vademecum.services.documents.upload import UploadedFile, upload
 from vademecum.services.runtime.concurrency_limits import UploadPlaces
 from wait_until import soon
 
@@ -71,7 +71,7 @@ def test_a_file_without_a_place_is_not_brought_into_memory(tmp_path):
             ada = await h.person()
             h.parts.places = UploadPlaces(of_one=0)
             with pytest.raises(Busy):
-                await upload(h.parts, h.parts.accounts.accounts[ada.id], SentFile("a.txt", never))
+                await upload(h.parts, h.parts.accounts.accounts[ada.id], UploadedFile("a.txt", never))
 
     run(scenario)
 

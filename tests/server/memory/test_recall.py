@@ -114,7 +114,7 @@ def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_is_when
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await furnished(h)
-            seek = h.parts.recall.seeker.seek
+            seek = h.parts.recall.seeker.search_hybrid
 
             async def moving(*asked: Any) -> Any:
                 hits = await seek(*asked)
@@ -123,7 +123,7 @@ def test_a_session_that_moves_while_it_is_searched_is_judged_by_where_it_is_when
                 assert await ada.push("sessions", moved, assumed=session(mover, **before)) == []
                 return hits
 
-            h.parts.recall.seeker.seek = moving  # type: ignore[method-assign]
+            h.parts.recall.seeker.search_hybrid = moving  # type: ignore[method-assign]
             assert await seen(ada, sessionId=asker) == {asker}
 
     run(scenario)

@@ -10,7 +10,7 @@ from property.rows import session
 from server.in_process_server import House, Person, T, house, run
 from vademecum.errors import BadRequest, Conflict, NotFound, VademecumError
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope, Pool
-from vademecum.services.memory.scope import Asked, asked_in_address, resolve
+from vademecum.services.memory.scope import ProjectSelector, parse_project_parameter, resolve_scope
 
 
 def project(row_id: str, name: str) -> dict[str, Any]:
@@ -28,16 +28,16 @@ async def furnished(h: House) -> Person:
     return ada
 
 
-async def scope_of(h: House, person: Person, session_id: str | None, asked: Asked) -> MemoryScope:
+async def scope_of(h: House, person: Person, session_id: str | None, asked: ProjectSelector) -> MemoryScope:
     async with h.parts.users.open(person.id) as store:
-        return await resolve(store, session_id, asked)
+        return await resolve_scope(store, session_id, asked)
 
 
 def test_absent_is_the_sessions_own_null_is_all_and_a_name_or_id_is_that_project(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada = await furnished(h)
-            expected: list[tuple[str | None, Asked, MemoryScope]] = [
+            expected: list[tuple[str | None, ProjectSelector, MemoryScope]] = [
                 ("loose", UNSET, Pool()),
                 ("inside", UNSET, InProject("p1")),
                 ("inside", None, Everything()),
@@ -56,7 +56,7 @@ def test_what_is_not_there_or_not_clear_is_refused_and_never_widened(tmp_path: P
     async def scenario() -> None:
         async with house(tmp_path) as h:
             ada, eve = await furnished(h), await h.person()
-            refusals: list[tuple[Person, str | None, Asked, type[VademecumError]]] = [
+            refusals: list[tuple[Person, str | None, ProjectSelector, type[VademecumError]]] = [
                 (ada, None, UNSET, BadRequest),
                 (ada, "unknown", UNSET, NotFound),
                 (ada, "deleted", UNSET, NotFound),
@@ -90,5 +90,5 @@ def test_a_session_that_moves_has_another_scope_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("said", "asked"), [(None, UNSET), ("*", None), ("p1", "p1"), ("", "")])
-def test_an_address_says_all_with_a_star(said: str | None, asked: Asked) -> None:
-    assert asked_in_address(said) is asked or asked_in_address(said) == asked
+def test_an_address_says_all_with_a_star(said: str | None, asked: ProjectSelector) -> None:
+    assert parse_project_parameter(said) is asked or parse_project_parameter(said) == asked

@@ -10,7 +10,7 @@ from server.memory.extracting_server import REPLY, extracting, finished, talk
 from server.scripted_llm import Rule
 from vademecum.engines.duckdb import user_stores
 from vademecum.engines.onnx.embedder import Embedder
-from vademecum.services.search.hybrid_search import Seeker
+from vademecum.services.search.hybrid_search import HybridSearch
 
 SAID = "Ada likes green tea."
 
@@ -18,14 +18,14 @@ SAID = "Ada likes green tea."
 def rewritten_meanwhile(monkeypatch, h, name):
     """Whenever memory's index is asked, a rewrite of the file has begun and waits for nobody patiently."""
     monkeypatch.setattr(user_stores, "PATIENCE_S", 0)
-    real, rewrites = getattr(Seeker, name), []
+    real, rewrites = getattr(HybridSearch, name), []
 
     async def asked(seeker, user_id, *more):
         rewrites.append(asyncio.create_task(h.parts.users.rewrite(user_id)))
         await asyncio.wait(rewrites[-1:], timeout=0.5)
         return await real(seeker, user_id, *more)
 
-    monkeypatch.setattr(Seeker, name, asked)
+    monkeypatch.setattr(HybridSearch, name, asked)
     return rewrites
 
 

@@ -202,7 +202,7 @@ def test_a_crash_between_the_swap_and_the_index_is_made_good(tmp_path, installed
         async with opened(tmp_path, installed) as h:
             ada = await with_document(h)
             with monkeypatch.context() as patched:
-                patched.setattr(Indexes, "adopt", crash)
+                patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
                 await until_used(ada, (await h.parts.inference.get()).model)
         async with opened(tmp_path, installed) as h:

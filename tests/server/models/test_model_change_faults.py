@@ -53,7 +53,7 @@ def test_a_failure_between_the_swap_and_the_index_embeds_nothing_again(tmp_path,
             ada = await with_document(h)
             blocks = len(await ada.live("vectorEmbeddings"))
             with monkeypatch.context() as patched:
-                patched.setattr(Indexes, "adopt", crash)
+                patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
                 new = (await h.parts.inference.get()).model
                 await until_used(ada, new)
@@ -84,7 +84,7 @@ def test_a_swap_that_a_stop_cut_off_is_finished_though_the_change_is_paused(tmp_
         async with opened(tmp_path, installed) as h:
             ada = await with_document(h)
             with monkeypatch.context() as patched:
-                patched.setattr(Indexes, "adopt", crash)
+                patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
                 await soon(lambda: ada.id in h.parts.inference.swapping)
                 await h.parts.reembedding.pause(True)
@@ -104,7 +104,7 @@ def test_going_back_from_a_swap_that_was_cut_off_makes_the_old_vectors_again(
             ada = await with_document(h)
             old = await used_by(ada)
             with monkeypatch.context() as patched:
-                patched.setattr(Indexes, "adopt", crash)
+                patched.setattr(Indexes, "replace_index", crash)
                 await use(h, "new")
                 new = (await h.parts.inference.get()).model
                 await until_used(ada, new)

@@ -31,10 +31,10 @@ from vademecum.http.problem_details import problems
 from vademecum.http.responses import EVENTS, HEARTBEAT, stream_of, told
 from vademecum.model.schema.collections import Id
 from vademecum.services.accounts.tokens import is_valid
-from vademecum.services.chat.answer import Answering, Delta, Done, Event, Restart, Told
+from vademecum.services.chat.answer import AnswerStream, Delta, Done, Event, Restart, Told
 from vademecum.services.chat.prompt_context import Question
 from vademecum.services.runtime.container import Parts
-from vademecum.services.sync.stream import frame
+from vademecum.services.sync.stream import encode_event
 
 NAMES: dict[type[Event], str] = {Told: "context", Delta: "delta", Restart: "restart", Done: "done"}
 
@@ -108,7 +108,7 @@ async def answer_route(request: Req, data: JSONBody[AnswerQuestion], state: Stat
     return stream_of(events)
 
 
-async def _events(parts: Parts, token: Token, answering: Answering, first: Event) -> AsyncIterator[bytes]:
+async def _events(parts: Parts, token: Token, answering: AnswerStream, first: Event) -> AsyncIterator[bytes]:
     try:
         yield _framed(first)
         while True:
@@ -119,12 +119,12 @@ async def _events(parts: Parts, token: Token, answering: Answering, first: Event
             if isinstance(event, Done):
                 return
     except VademecumError as error:
-        yield frame(msgspec.json.encode(Failure(error.code, error.message)), "failed")
+        yield encode_event(msgspec.json.encode(Failure(error.code, error.message)), "failed")
     finally:
         answering.end()
 
 
-async def _next(parts: Parts, answering: Answering) -> Event | None:
+async def _next(parts: Parts, answering: AnswerStream) -> Event | None:
     """None when there is none for so long that the connection needs a sign of life."""
     try:
         return await asyncio.wait_for(answering.next(), parts.settings.heartbeat_s)
@@ -133,7 +133,7 @@ async def _next(parts: Parts, answering: Answering) -> Event | None:
 
 
 def _framed(event: Event) -> bytes:
-    return frame(msgspec.json.encode(event), NAMES[type(event)])
+    return encode_event(msgspec.json.encode(event), NAMES[type(event)])
 
 
 ROUTES = [assistant_route, answer_route]

@@ -18,7 +18,7 @@ from vademecum.model.schema.collections import Document
 from vademecum.model.sync.quotas import WARN_FROM
 from vademecum.services.documents import borrow as borrowing
 from vademecum.services.documents import documents
-from vademecum.services.documents.upload import SentFile, upload
+from vademecum.services.documents.upload import UploadedFile, upload
 from vademecum.services.memory import delete as deleting
 from vademecum.services.runtime.container import Parts
 from vademecum.services.sync import write_row
@@ -83,7 +83,7 @@ async def upload_route(request: Req, data: MultipartBody[UploadForm], state: Sta
         # a form's fields are what the client makes of them, whatever the types above say
         raise BadRequest("`file` must be a file, `sessionId` and `id` ids. Nothing was stored.")
     name = data.file.filename or "document"
-    file = SentFile(name, data.file.read, data.session_id or None, data.id or None)
+    file = UploadedFile(name, data.file.read, data.session_id or None, data.id or None)
     uploaded = await upload(parts, request.user, file)
     return as_stored(msgspec.json.encode(uploaded), 201)
 
@@ -138,7 +138,7 @@ async def lookup_route(
     if not name.strip():
         raise BadRequest("`name` is empty.")
     async with parts.users.open(request.user.id) as store:
-        named = await documents.look_up(store, name[:10_000], session_id)
+        named = await documents.find_by_name(store, name[:10_000], session_id)
     return _filled(Matches([]), named)
 
 
@@ -154,7 +154,7 @@ async def suggestions_route(request: Req, state: State, limit: ResultsInAddress 
     parts: Parts = state.parts
     room = parts.limits(request.user).documents
     async with parts.users.open(request.user.id) as store:
-        suggested = await documents.suggestions(store, limit)
+        suggested = await documents.suggest_cleanup(store, limit)
         held = store.usage.documents
     return _filled(Suggestions(held, room, held >= WARN_FROM, []), suggested)
 
@@ -185,7 +185,7 @@ async def delete_route(request: Req, state: State, document_id: FromPath[str]) -
     """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: write_row.kill(draft, "documents", document_id))
+        await store.write(lambda draft: write_row.delete_unscoped(draft, "documents", document_id))
     return Deleted(1)
 
 
@@ -240,7 +240,7 @@ async def return_route(
     """The document stays in the pool, where any session can borrow it."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: borrowing.give_back(draft, document_id, session_id))
+        row = await store.write(lambda draft: borrowing.return_document(draft, document_id, session_id))
     return written(row, new=False)
 
 

@@ -22,10 +22,10 @@ from vademecum.model.sync.transaction import Draft
 from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.models.browser_models import dimensions
 from vademecum.services.runtime.container import Parts
-from vademecum.services.sync.pull import RolledBack, check_epoch, pull
+from vademecum.services.sync.pull import RollbackDetected, check_epoch, pull
 from vademecum.services.sync.push import push
-from vademecum.services.sync.push_decoding import read_batch
-from vademecum.services.sync.stale_restore import begin_epoch
+from vademecum.services.sync.push_decoding import decode_batch
+from vademecum.services.sync.stale_restore import start_new_epoch
 from vademecum.services.sync.stream import Subscription
 
 REFUSALS = problems(NotFound, OtherEpoch, Outdated, TooNew)
@@ -87,8 +87,8 @@ async def pull_route(
     seq = _whole("lwt", lwt)
     try:
         page = await pull(parts.users, request.user.id, name, seq, id, limit)
-    except RolledBack as proof:
-        await begin_epoch(parts, request.user.id, (proof.epoch, seq))
+    except RollbackDetected as proof:
+        await start_new_epoch(parts, request.user.id, (proof.epoch, seq))
         page = await pull(parts.users, request.user.id, name, seq, id, limit)  # raises OtherEpoch
     if isinstance(page, bytes):
         return Response(page, media_type="application/json")
@@ -116,9 +116,9 @@ async def push_route(
     body = await request.body()
     dims = await asyncio.to_thread(dimensions, parts.settings) if name == "vectorEmbeddings" else {}
     if len(body) < BIG:
-        batch = read_batch(collection, body, request.user.id, dims)
+        batch = decode_batch(collection, body, request.user.id, dims)
     else:
-        batch = await asyncio.to_thread(read_batch, collection, body, request.user.id, dims)
+        batch = await asyncio.to_thread(decode_batch, collection, body, request.user.id, dims)
     limits = parts.limits(request.user)
 
     def work(draft: Draft) -> bytes:

@@ -11,9 +11,9 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.memory.scope import PROJECTS, MemoryScope, sees
 from vademecum.services.agents import project_claims
 from vademecum.services.agents.agent_scope import NamedProject
-from vademecum.services.memory.scope import keys_in, project_of
-from vademecum.services.sync.batches import live_keys
-from vademecum.services.sync.pagination import Card, cards_of
+from vademecum.services.memory.scope import find_project_id, list_scoped_keys
+from vademecum.services.sync.batches import list_live_keys
+from vademecum.services.sync.pagination import ListEntry, read_list_entries
 
 _named = msgspec.json.Decoder(NamedProject)
 
@@ -44,11 +44,11 @@ class SessionWork(msgspec.Struct, frozen=True, rename="camel"):
 
 async def in_projects(store: UserStore, scope: MemoryScope) -> list[ProjectWork]:
     """Every project of the scope, also those without an agent; where work was done last comes first."""
-    keys = await live_keys(store, "projects")
+    keys = await list_live_keys(store, "projects")
     bodies = await store.bodies([key for key in keys if sees(scope, key.removeprefix(PROJECTS))])
     heads = store.heads.rows
     done = await _work(
-        store, scope, lambda key, card: project_of(heads[key].parents) if key in heads else None
+        store, scope, lambda key, card: find_project_id(heads[key].parents) if key in heads else None
     )
     notices = await project_claims.notices(store)
     found = []
@@ -67,14 +67,14 @@ async def in_sessions(store: UserStore, scope: MemoryScope) -> list[SessionWork]
 
 
 async def _work(
-    store: UserStore, scope: MemoryScope, part: Callable[[str, Card], str | None]
+    store: UserStore, scope: MemoryScope, part: Callable[[str, ListEntry], str | None]
 ) -> Mapping[str, Work]:
     """What was done in the scope, by what `part` says of an observation's key and card; None leaves it out."""
-    cards = await cards_of(store, await keys_in(store, scope, "observations"))
+    cards = await read_list_entries(store, await list_scoped_keys(store, scope, "observations"))
     return await asyncio.to_thread(_summed, [(part(key, card), card) for key, card in cards.items()])
 
 
-def _summed(cards: list[tuple[str | None, Card]]) -> Mapping[str, Work]:
+def _summed(cards: list[tuple[str | None, ListEntry]]) -> Mapping[str, Work]:
     done: dict[str, Work] = {}
     for name, card in cards:
         if name is None:

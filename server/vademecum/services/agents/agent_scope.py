@@ -9,7 +9,7 @@ import msgspec
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
 from vademecum.model.memory.scope import Everything, InProject, MemoryScope
-from vademecum.services.memory.scope import Asked, project_called
+from vademecum.services.memory.scope import ProjectSelector, find_project_by_name
 from vademecum.services.sync import write_row
 
 
@@ -34,14 +34,14 @@ class Scoped(NamedTuple):
 _named = msgspec.json.Decoder(NamedProject)
 
 
-async def scope_called(store: UserStore, project: Asked) -> Scoped:
+async def scope_called(store: UserStore, project: ProjectSelector) -> Scoped:
     """`project`: an id or a name; None or `*`, all. Raises BadRequest when it is absent, NotFound for one that is not
     there, and Conflict for a name that several have."""
     if project is msgspec.UNSET:
         raise BadRequest("Name the project: `project` is its id or its name, or `*` for all of yours.")
     if project is None or project == "*":
         return Scoped(Everything(), AgentScope(None))
-    project_id = await project_called(store, str(project))
+    project_id = await find_project_by_name(store, str(project))
     return Scoped(InProject(project_id), AgentScope(await named(store, project_id)))
 
 

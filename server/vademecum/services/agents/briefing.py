@@ -13,10 +13,10 @@ from vademecum.model.agents.briefing import Briefing, BriefingPiece, brief, rank
 from vademecum.model.memory.indexable_text import kind_of
 from vademecum.services.agents import project_claims
 from vademecum.services.agents.agent_scope import Scoped
-from vademecum.services.memory.scope import keys_in
+from vademecum.services.memory.scope import list_scoped_keys
 from vademecum.services.models.active_model import Inference
-from vademecum.services.sync.batches import portions
-from vademecum.services.sync.pagination import Card, cards_of
+from vademecum.services.sync.batches import read_batches
+from vademecum.services.sync.pagination import ListEntry, read_list_entries
 
 PIECES = 300  # as many as a large budget takes of short ones
 
@@ -56,18 +56,18 @@ async def context(
 
 async def _pieces(store: UserStore, scope: Scoped, now: str) -> list[BriefingPiece]:
     keys = [
-        *await keys_in(store, scope.asked, "observations"),
-        *await keys_in(store, scope.asked, "memories"),
+        *await list_scoped_keys(store, scope.asked, "observations"),
+        *await list_scoped_keys(store, scope.asked, "memories"),
     ]
-    cards = await cards_of(store, keys)
+    cards = await read_list_entries(store, keys)
     best = await asyncio.to_thread(_best, cards, now)
     found: list[BriefingPiece] = []
-    async for portion in portions(store, best):
+    async for portion in read_batches(store, best):
         found += await asyncio.to_thread(lambda rows: [_piece(key, body) for key, body in rows], portion)
     return found
 
 
-def _best(cards: dict[str, Card], now: str) -> list[str]:
+def _best(cards: dict[str, ListEntry], now: str) -> list[str]:
     """Keys of the rows that are told first; a memory whose place another has taken is none of them."""
     current = [key for key, card in cards.items() if not card.superseded_by]
     ranks = {
@@ -76,7 +76,7 @@ def _best(cards: dict[str, Card], now: str) -> list[str]:
     return sorted(current, key=lambda key: (*ranks[key], key))[:PIECES]
 
 
-def _kind(key: str, card: Card) -> str:
+def _kind(key: str, card: ListEntry) -> str:
     return "memory" if kind_of(key) == "memories" else card.kind
 
 

@@ -22,9 +22,9 @@ from vademecum.model.schema.collections import PATH_MAX, Json
 from vademecum.model.sync.quotas import Limits, not_stored, refusal
 from vademecum.model.sync.transaction import Draft
 from vademecum.services.agents import folder_check, project_claims
-from vademecum.services.memory.scope import is_within, keys_in
+from vademecum.services.memory.scope import is_within, list_scoped_keys
 from vademecum.services.sync import write_row
-from vademecum.services.sync.pagination import Card, Page, Window, newest, sorted_places
+from vademecum.services.sync.pagination import ListEntry, Page, PageRequest, list_newest, sort_by_time
 
 OBSERVATIONS = "observations"
 NAMED_MAX = 255  # characters of a session and of a tool
@@ -105,9 +105,12 @@ def put(draft: Draft, before: Json | None, row: Json, limits: Limits) -> None:
 
 
 async def listed(
-    store: UserStore, scope: MemoryScope, asked: Window, fits: Callable[[Card], bool] = lambda _: True
+    store: UserStore,
+    scope: MemoryScope,
+    asked: PageRequest,
+    fits: Callable[[ListEntry], bool] = lambda _: True,
 ) -> Page:
-    return await newest(store, await keys_in(store, scope, OBSERVATIONS), asked, fits)
+    return await list_newest(store, await list_scoped_keys(store, scope, OBSERVATIONS), asked, fits)
 
 
 async def read(store: UserStore, scope: MemoryScope, ids: Sequence[str]) -> ReadRows:
@@ -128,7 +131,7 @@ async def timeline(
     if head is None or not is_within(scope, head):
         raise no_such(OBSERVATIONS)
     beside = [k for k in store.heads.dependents.get(head.parents[0], ()) if k.startswith(f"{OBSERVATIONS}/")]
-    order = await sorted_places(store, [k for k in beside if store.live(k)])
+    order = await sort_by_time(store, [k for k in beside if store.live(k)])
     if key not in order:
         raise no_such(OBSERVATIONS)
     at = order.index(key)
@@ -140,4 +143,6 @@ async def timeline(
 def pin(draft: Draft, scope: MemoryScope, observation_id: str, pinned: bool, limits: Limits) -> Json:
     """Raises NotFound."""
     write_row.check_within(draft, scope, OBSERVATIONS, observation_id)
-    return write_row.link(draft, OBSERVATIONS, observation_id, {"pinned": pinned}, limits)
+    return write_row.change_keeping_updated_at(
+        draft, OBSERVATIONS, observation_id, {"pinned": pinned}, limits
+    )

@@ -15,9 +15,9 @@ from vademecum.engines.duckdb.user_stores import Users
 from vademecum.model.memory.indexable_text import Kind, kind_of
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import ObservationKind
-from vademecum.services.memory.recall import Recall, in_scope
-from vademecum.services.memory.scope import keys_in
-from vademecum.services.sync.pagination import Card, cards_of, fitting
+from vademecum.services.memory.recall import Recall, is_row_in_scope
+from vademecum.services.memory.scope import list_scoped_keys
+from vademecum.services.sync.pagination import ListEntry, count_fitting, read_list_entries
 
 KINDS: frozenset[Kind] = frozenset({"observations", "memories"})
 
@@ -37,7 +37,7 @@ class Filter(msgspec.Struct, frozen=True):
         """Whether it asks what only observations have."""
         return any(asked is not None for asked in (self.kind, self.path, self.agent_session, self.pinned))
 
-    def fits(self, card: Card) -> bool:
+    def fits(self, card: ListEntry) -> bool:
         return (
             (self.kind is None or card.kind == self.kind)
             and (self.path is None or _is_below(card.path, self.path))
@@ -73,24 +73,24 @@ async def search(
     found = await recall.recall(user_id, scope, query, KINDS, limit, among)
     keys = [f"{one.kind}/{one.id}" for one in found.results]
     async with users.open(user_id) as store:
-        keys = keys[: fitting(store, keys)]
+        keys = keys[: count_fitting(store, keys)]
         bodies = await store.bodies(keys)
         hits = [
             ObservationHit(key, bodies[key], one.score, one.relevance)
             for key, one in zip(keys, found.results, strict=False)
-            if key in bodies and in_scope(store, scope, key)
+            if key in bodies and is_row_in_scope(store, scope, key)
         ]
     return Hits(hits, found.complete)
 
 
 async def _among(store: UserStore, scope: MemoryScope, asked: Filter) -> frozenset[str]:
     """The rows that the filter lets through. A filter that only observations can fit leaves memories out."""
-    keys = await keys_in(store, scope, "observations")
+    keys = await list_scoped_keys(store, scope, "observations")
     if not asked.asks_of_agents:
-        keys += await keys_in(store, scope, "memories")
+        keys += await list_scoped_keys(store, scope, "memories")
     if asked == Filter():
         return frozenset(keys)
-    cards: Mapping[str, Card] = await cards_of(store, keys)
+    cards: Mapping[str, ListEntry] = await read_list_entries(store, keys)
     return await asyncio.to_thread(lambda: frozenset(key for key, card in cards.items() if asked.fits(card)))
 
 

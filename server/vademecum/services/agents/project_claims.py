@@ -33,7 +33,7 @@ from vademecum.services.agents.agent_scope import NamedProject
 from vademecum.services.agents.folder_check import ELSEWHERE, RootPlace, View, find_gone, place_of
 from vademecum.services.memory import projects
 from vademecum.services.sync import write_row
-from vademecum.services.sync.batches import live_keys, portions
+from vademecum.services.sync.batches import list_live_keys, read_batches
 
 CLAIMS_MAX = 1000  # of an account; then the one goes that was not needed for longest
 TOLD_MAX = 3  # folders of a notice
@@ -116,7 +116,9 @@ class Claims:
         self._go_by(root_id, identity)
         if own is None:
             return self._add(root_id, identity, fields)
-        own = self._keep(write_row.link(self._draft, "roots", root_id, fields, self._limits))
+        own = self._keep(
+            write_row.change_keeping_updated_at(self._draft, "roots", root_id, fields, self._limits)
+        )
         return str(own["projectId"])
 
     def meant(self, identity: Identity) -> str | None:
@@ -145,7 +147,11 @@ class Claims:
         for claim in [one.row for one in self._claims.values()]:
             is_here = claim["root"] == identity.root and identity.machine == claim.get("machine") != ELSEWHERE
             if is_here and claim["id"] != root_id and not claim.get("former"):
-                self._keep(write_row.link(self._draft, "roots", claim["id"], {"former": True}, self._limits))
+                self._keep(
+                    write_row.change_keeping_updated_at(
+                        self._draft, "roots", claim["id"], {"former": True}, self._limits
+                    )
+                )
 
     def _add(self, root_id: str, identity: Identity, fields: Json) -> str:
         known = self._known(identity)
@@ -225,7 +231,7 @@ def _apart(name: str, root: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """As `scope.project_called` compares names."""
+    """As `scope.find_project_by_name` compares names."""
     return fold(name.strip())
 
 
@@ -245,8 +251,8 @@ async def notices(store: UserStore, project_id: str | None = None) -> dict[str, 
 
 
 async def _bodies(store: UserStore, collection: str) -> list[bytes]:
-    keys = await live_keys(store, collection)
-    return [body async for portion in portions(store, keys) for _, body in portion]
+    keys = await list_live_keys(store, collection)
+    return [body async for portion in read_batches(store, keys) for _, body in portion]
 
 
 def _notices(roots: Iterable[bytes], named: Iterable[bytes], only: str | None = None) -> dict[str, str]:

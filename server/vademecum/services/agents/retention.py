@@ -20,7 +20,7 @@ from vademecum.model.sync import cascade
 from vademecum.model.sync.transaction import Change, Draft, Head
 from vademecum.services.agents.ingest import OBSERVATIONS
 from vademecum.services.agents.spool import Spool
-from vademecum.services.sync.batches import Portion, live_keys, portions
+from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 
 EVERY_S = 86_400.0
 SOON_S = 60.0  # after a start
@@ -65,7 +65,11 @@ class Retention:
             old = await self._expired(store, now)
             for at in range(0, max(1, len(old)), AT_ONCE):
                 await store.write(partial(self._sweep, old[at : at + AT_ONCE], now))
-            if await live_keys(store, OBSERVATIONS) or await store.knows_events() or await _tombstones(store):
+            if (
+                await list_live_keys(store, OBSERVATIONS)
+                or await store.knows_events()
+                or await _tombstones(store)
+            ):
                 self._again(user_id, EVERY_S)
 
     async def _read_by_the_index(self, user_id: str) -> list[tuple[str, Head]]:
@@ -86,11 +90,11 @@ class Retention:
 
     async def _expired(self, store: UserStore, now: str) -> list[str]:
         found: list[str] = []
-        async for portion in portions(store, await live_keys(store, OBSERVATIONS)):
+        async for portion in read_batches(store, await list_live_keys(store, OBSERVATIONS)):
             found += await asyncio.to_thread(self._of_portion, portion, now)
         return found
 
-    def _of_portion(self, portion: Portion, now: str) -> list[str]:
+    def _of_portion(self, portion: Batch, now: str) -> list[str]:
         return [key for key, body in portion if expired(msgspec.json.decode(body), now, self._kept_days)]
 
     def _sweep(self, keys: list[str], now: str, draft: Draft) -> None:

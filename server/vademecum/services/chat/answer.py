@@ -32,8 +32,8 @@ from vademecum.errors import (
 from vademecum.model.chat.endpoint_url import base_address
 from vademecum.model.chat.prompt import Allowed, Ids, Tokens, nothing_found
 from vademecum.model.sync.quotas import DOCUMENTS
-from vademecum.services.chat.prompt_context import Asker, Context, Contexts, ContextScope, Question
-from vademecum.services.documents.documents import filenames
+from vademecum.services.chat.prompt_context import Context, ContextBuilder, ContextScope, Question, Requester
+from vademecum.services.documents.documents import read_filenames
 from vademecum.services.runtime.concurrency_limits import QuestionPlaces
 from vademecum.services.search.document_search import Result
 from vademecum.settings import Settings
@@ -86,13 +86,13 @@ class Restart(msgspec.Struct, frozen=True):
 
 
 Event = Told | Delta | Restart | Done
-Tell = Callable[[Event], Awaitable[None]]
+Emit = Callable[[Event], Awaitable[None]]
 
 
-class Answering:
+class AnswerStream:
     """An answer under way."""
 
-    def __init__(self, write: Callable[[Tell], Awaitable[None]], longest_s: float) -> None:
+    def __init__(self, write: Callable[[Emit], Awaitable[None]], longest_s: float) -> None:
         self._events: asyncio.Queue[Event | VademecumError] = asyncio.Queue()
         self._room = asyncio.Semaphore(EVENTS)
         self.task = asyncio.create_task(_failure(partial(write, self._tell), longest_s))
@@ -144,7 +144,7 @@ class Answers:
     def __init__(
         self,
         endpoint: Endpoint | None,
-        contexts: Contexts,
+        contexts: ContextBuilder,
         users: Users,
         places: QuestionPlaces,
         longest_s: float,
@@ -154,10 +154,10 @@ class Answers:
         self._users = users
         self._places = places
         self._longest_s = longest_s
-        self._running: set[Answering] = set()
+        self._running: set[AnswerStream] = set()
         self._stopped = False
 
-    def begin(self, asker: Asker, question: Question) -> Answering:
+    def begin(self, asker: Requester, question: Question) -> AnswerStream:
         """Raises NoAssistant, RateLimited, Busy."""
         endpoint = self.endpoint
         if endpoint is None:
@@ -168,7 +168,7 @@ class Answers:
         if self._stopped:
             raise _stopping()
         leave = self._places.take(asker.user_id)
-        answering = Answering(partial(self._write, endpoint, asker, question), self._longest_s)
+        answering = AnswerStream(partial(self._write, endpoint, asker, question), self._longest_s)
         self._running.add(answering)
         answering.task.add_done_callback(lambda _: self._running.discard(answering))
         answering.task.add_done_callback(lambda _: leave())
@@ -189,7 +189,7 @@ class Answers:
         if self.endpoint is not None:
             await self.endpoint.close()
 
-    async def _write(self, endpoint: Endpoint, asker: Asker, question: Question, tell: Tell) -> None:
+    async def _write(self, endpoint: Endpoint, asker: Requester, question: Question, tell: Emit) -> None:
         context, passages = await self._contexts.with_passages(asker, question)
         if context.scope.mode == "authoritative" and not passages:
             await tell(_told(context, passages, None))
@@ -223,10 +223,10 @@ class Answers:
         if scope.search is None:
             return []
         async with self._users.open(user_id) as store:
-            return sorted((await filenames(store, scope.search.document_ids)).values())[:DOCUMENTS]
+            return sorted((await read_filenames(store, scope.search.document_ids)).values())[:DOCUMENTS]
 
 
-def endpoint_of(settings: Settings, model: str = "") -> Endpoint | None:
+def create_endpoint(settings: Settings, model: str = "") -> Endpoint | None:
     """The one that is set up, with this model or the assistant's."""
     if not settings.assistant_url:
         return None
@@ -246,9 +246,9 @@ def endpoint_of(settings: Settings, model: str = "") -> Endpoint | None:
 
 @asynccontextmanager
 async def open_answers(
-    settings: Settings, contexts: Contexts, users: Users, places: QuestionPlaces
+    settings: Settings, contexts: ContextBuilder, users: Users, places: QuestionPlaces
 ) -> AsyncIterator[Answers]:
-    answers = Answers(endpoint_of(settings), contexts, users, places, settings.assistant_whole_s)
+    answers = Answers(create_endpoint(settings), contexts, users, places, settings.assistant_whole_s)
     try:
         yield answers
     finally:

@@ -40,19 +40,19 @@ from vademecum.model.memory.scope import Home
 from vademecum.model.sync.quotas import Limits, Tier
 from vademecum.model.text.ranking import query_terms
 from vademecum.services.chat.prompt_memory import (
-    Asking,
-    Moment,
-    Reminded,
-    Reminder,
+    MemoryQuery,
+    PromptMemory,
+    PromptMemoryResult,
     Source,
-    source,
-    summaries,
+    TurnPosition,
+    parse_source,
+    read_summaries,
 )
 from vademecum.services.documents.documents import check_session_id
-from vademecum.services.memory.scope import home_of
+from vademecum.services.memory.scope import find_session_home
 from vademecum.services.models.active_model import Inference
-from vademecum.services.search.document_search import Found, Result, Searcher, SearchScope
-from vademecum.services.sync.batches import children, live_keys, portions
+from vademecum.services.search.document_search import DocumentSearch, Found, Result, SearchScope
+from vademecum.services.sync.batches import list_live_children, list_live_keys, read_batches
 
 PASSAGES = 50  # as many as the largest budget may take of short ones
 TURNS = 200
@@ -82,7 +82,7 @@ class Context(msgspec.Struct):
     scope: ContextScope
 
 
-class Asker(msgspec.Struct, frozen=True):
+class Requester(msgspec.Struct, frozen=True):
     user_id: str
     tier: Tier
     limits: Limits
@@ -116,7 +116,7 @@ class _Known(NamedTuple):
     session: _Session
     home: Home | None
     facts: Sequence[Fact]
-    end: Moment | None
+    end: TurnPosition | None
     turns: Sequence[Turn]
     summaries: Sequence[Recalled]
 
@@ -126,19 +126,21 @@ _episode = msgspec.json.Decoder(_Episode)
 _fact = msgspec.json.Decoder(Fact)
 
 
-class Contexts:
-    def __init__(self, users: Users, searcher: Searcher, reminder: Reminder, inference: Inference) -> None:
+class ContextBuilder:
+    def __init__(
+        self, users: Users, searcher: DocumentSearch, reminder: PromptMemory, inference: Inference
+    ) -> None:
         self._users = users
         self._searcher = searcher
         self._reminder = reminder
         self._inference = inference
 
-    async def context(self, asker: Asker, question: Question) -> Context:
+    async def context(self, asker: Requester, question: Question) -> Context:
         """Raises NotFound for a deleted session, TooLarge for a system prompt that leaves no room, and Busy."""
         context, _ = await self.with_passages(asker, question)
         return context
 
-    async def with_passages(self, asker: Asker, question: Question) -> tuple[Context, list[Result]]:
+    async def with_passages(self, asker: Requester, question: Question) -> tuple[Context, list[Result]]:
         """As `context`, and the passages that are in the prompt, in its order."""
         budget = BUDGETS[asker.tier]
         async with self._users.open(asker.user_id) as store:
@@ -158,7 +160,7 @@ class Contexts:
             mode=mode,
             search=found.scope if found else None,
             memory=known.home,
-            recalled=[source(key) for key in made.kept.memories],
+            recalled=[parse_source(key) for key in made.kept.memories],
             notice=" ".join(notice for notice in notices if notice) or None,
         )
         by_place = {_place(result): result for result in results}
@@ -176,20 +178,20 @@ class Contexts:
             ) from error
 
     async def _looked_up(
-        self, asker: Asker, question: Question, budget: Budget, known: _Known
-    ) -> tuple[Found | None, Reminded]:
+        self, asker: Requester, question: Question, budget: Budget, known: _Known
+    ) -> tuple[Found | None, PromptMemoryResult]:
         """Documents and memory, side by side: one slow index is not waited for after the other."""
         if known.home is None:
-            return await self._found(asker, question, budget), Reminded([])
-        asking = Asking(question.query, question.session_id, known.home, known.end)
-        reminding = asyncio.create_task(self._reminder.remind(asker.user_id, asking))
+            return await self._found(asker, question, budget), PromptMemoryResult([])
+        asking = MemoryQuery(question.query, question.session_id, known.home, known.end)
+        reminding = asyncio.create_task(self._reminder.recall_for_prompt(asker.user_id, asking))
         try:
             found = await self._found(asker, question, budget)
             return found, await reminding
         finally:
             reminding.cancel()
 
-    async def _found(self, asker: Asker, question: Question, budget: Budget) -> Found | None:
+    async def _found(self, asker: Requester, question: Question, budget: Budget) -> Found | None:
         if not (asker.limits.searches_documents and budget.rag):
             return None
         return await self._searcher.search(
@@ -206,7 +208,12 @@ async def _known(store: UserStore, question: Question, budget: Budget) -> _Known
     end = await _moment_of(store, session_id, question.episode_id)
     turns = await _turns(store, session_id, budget, end)
     return _Known(
-        session, home, facts, end, turns, await summaries(store, session_id, home) if home is not None else []
+        session,
+        home,
+        facts,
+        end,
+        turns,
+        await read_summaries(store, session_id, home) if home is not None else [],
     )
 
 
@@ -229,16 +236,16 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
 def _home(store: UserStore, session_id: str) -> Home | None:
     """Where the session is at this moment; nowhere while it is on its way here."""
     rows = store.heads.rows
-    return home_of(rows.get, session_id) if f"sessions/{session_id}" in rows else None
+    return find_session_home(rows.get, session_id) if f"sessions/{session_id}" in rows else None
 
 
 async def _facts(store: UserStore, query: str, budget: Budget) -> Sequence[Fact]:
     """The most useful ones that belong to the question. A user may have a quarter of a gigabyte of them: not much more
     is kept at a time than may be told, and no more of a fact is looked at."""
-    keys = await live_keys(store, "facts")
+    keys = await list_live_keys(store, "facts")
     found: list[tuple[int, Fact]] = []
     longest = CHARACTERS * budget.state
-    async for portion in portions(store, keys):
+    async for portion in read_batches(store, keys):
         bodies = [body for _, body in portion]
         found = await asyncio.to_thread(_more_facts, query, found, bodies, longest)
     return [fact for _, fact in found]
@@ -256,16 +263,18 @@ def _more_facts(
     return [pair for pair, size in zip(best, sizes, strict=True) if size <= FACTS_LENGTHS * longest]
 
 
-async def _turns(store: UserStore, session_id: str, budget: Budget, end: Moment | None) -> Sequence[Turn]:
+async def _turns(
+    store: UserStore, session_id: str, budget: Budget, end: TurnPosition | None
+) -> Sequence[Turn]:
     """The latest turns that were answered, from old to new, before the moment `end`; hardly more are read than the
     budget can take."""
-    keys = _newest(store, children(store, f"sessions/{session_id}", "episodes"))
+    keys = _newest(store, list_live_children(store, f"sessions/{session_id}", "episodes"))
     enough = most = CHARACTERS * budget.volatile
     found: list[_Episode] = []
     while keys and len(found) < TURNS and enough >= 0:
         some = _first(store, keys, enough)
         keys = keys[len(some) :]
-        async for portion in portions(store, some):
+        async for portion in read_batches(store, some):
             turns = await asyncio.to_thread(_answered, [body for _, body in portion], end)
             # Of a very long turn no more than half of the room is told, and others come before it.
             enough -= sum(min(len(turn.user_message) + len(turn.ai_response), most // 2) for turn in turns)
@@ -273,20 +282,20 @@ async def _turns(store: UserStore, session_id: str, budget: Budget, end: Moment 
     return sorted(found, key=_moment)
 
 
-async def _moment_of(store: UserStore, session_id: str, episode_id: str | None) -> Moment | None:
+async def _moment_of(store: UserStore, session_id: str, episode_id: str | None) -> TurnPosition | None:
     """The place in time of a turn of the session; one that is not here yet bounds nothing."""
     key = f"episodes/{episode_id}"
     body = (await store.bodies([key])).get(key)
-    if body is None or key not in children(store, f"sessions/{session_id}", "episodes"):
+    if body is None or key not in list_live_children(store, f"sessions/{session_id}", "episodes"):
         return None
     return _moment(_episode.decode(body))
 
 
-def _moment(turn: _Episode) -> Moment:
+def _moment(turn: _Episode) -> TurnPosition:
     return turn.created_at, turn.id
 
 
-def _answered(bodies: Iterable[bytes], end: Moment | None) -> list[_Episode]:
+def _answered(bodies: Iterable[bytes], end: TurnPosition | None) -> list[_Episode]:
     turns = (_episode.decode(body) for body in bodies)
     return [
         _told(turn)

@@ -22,8 +22,8 @@ from vademecum.model.chat.prompt import Recalled
 from vademecum.model.memory.indexable_text import Kind, kind_of
 from vademecum.model.memory.scope import PROJECTS, SESSIONS, Home, InProject, sees
 from vademecum.services.memory.recall import Recall, Recollection
-from vademecum.services.memory.scope import project_of
-from vademecum.services.sync.batches import children
+from vademecum.services.memory.scope import find_project_id
+from vademecum.services.sync.batches import list_live_children
 
 KINDS: frozenset[Kind] = frozenset({"episodes", "memories", "entities"})
 MOST = 20  # of one question; more would crowd out each other, not fit better
@@ -31,7 +31,7 @@ READING_S = 2.0  # for what an index has, once it has been waited for
 NOTICE = "What is remembered could not be looked up in time: the context was made without it."
 _log = structlog.get_logger("vademecum.remind")
 
-Moment = tuple[str, str]  # of a turn: when it was begun, and its id
+TurnPosition = tuple[str, str]  # of a turn: when it was begun, and its id
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -41,17 +41,17 @@ class Source(msgspec.Struct, frozen=True):
     id: str
 
 
-class Asking(NamedTuple):
+class MemoryQuery(NamedTuple):
     """A question, and where its session is at home. `end`: the turn that is being answered; what the session said from
     then on is not recalled."""
 
     query: str
     session_id: str
     home: Home
-    end: Moment | None
+    end: TurnPosition | None
 
 
-class Reminded(NamedTuple):
+class PromptMemoryResult(NamedTuple):
     lines: Sequence[Recalled]
     notice: str | None = None
 
@@ -73,7 +73,7 @@ _named = msgspec.json.Decoder(_Titled)
 _summary = msgspec.json.Decoder(_ToldSummary)
 
 
-class Reminder:
+class PromptMemory:
     """`wait_s`: the longest wait of a search for its index."""
 
     def __init__(self, users: Users, recall: Recall, wait_s: float) -> None:
@@ -81,18 +81,18 @@ class Reminder:
         self._recall = recall
         self._longest_s = wait_s + READING_S
 
-    async def remind(self, user_id: str, asking: Asking) -> Reminded:
+    async def recall_for_prompt(self, user_id: str, asking: MemoryQuery) -> PromptMemoryResult:
         """Never raises but for being cancelled."""
         try:
             async with asyncio.timeout(self._longest_s):
-                return Reminded(await self._recalled(user_id, asking))
+                return PromptMemoryResult(await self._recalled(user_id, asking))
         except (TimeoutError, VademecumError):
             _log.warning("nothing recalled")
         except Exception as error:  # the answer is worth more than what memory adds to it
             _log.error("defect", exc_info=error)
-        return Reminded([], NOTICE)
+        return PromptMemoryResult([], NOTICE)
 
-    async def _recalled(self, user_id: str, asking: Asking) -> list[Recalled]:
+    async def _recalled(self, user_id: str, asking: MemoryQuery) -> list[Recalled]:
         found = await self._recall.search(user_id, asking.home, asking.query, KINDS, MOST, for_prompt=True)
         found = [one for one in found if not _is_to_come(one, asking)]
         async with self._users.open(user_id) as store:
@@ -102,14 +102,16 @@ class Reminder:
         return await asyncio.to_thread(lambda: list(map(_line, found, called)))
 
 
-async def summaries(store: UserStore, session_id: str, home: Home) -> list[Recalled]:
+async def read_summaries(store: UserStore, session_id: str, home: Home) -> list[Recalled]:
     """The session's own summary, then its project's overview; of several the newest."""
     places = [SESSIONS + session_id, *([PROJECTS + home.project_id] if isinstance(home, InProject) else [])]
     names = await _names(store, places)
     found: list[Recalled] = []
     for place in places:
         keys = [
-            key for key in children(store, place, "summaries") if store.heads.rows[key].parents[0] == place
+            key
+            for key in list_live_children(store, place, "summaries")
+            if store.heads.rows[key].parents[0] == place
         ]
         newest = max(keys, key=lambda key: store.heads.rows[key].seq, default="")
         body = (await store.bodies([newest])).get(newest)
@@ -119,12 +121,12 @@ async def summaries(store: UserStore, session_id: str, home: Home) -> list[Recal
     return found
 
 
-def source(key: str) -> Source:
+def parse_source(key: str) -> Source:
     """The row that a line of the prompt is about: its id is the row's key."""
     return Source(msgspec.convert(kind_of(key), Kind), key.partition("/")[2])
 
 
-def _is_to_come(one: Recollection, asking: Asking) -> bool:
+def _is_to_come(one: Recollection, asking: MemoryQuery) -> bool:
     """Is it a turn of this conversation that comes after the question, or the question itself?"""
     if one.session_id != asking.session_id or asking.end is None:
         return False
@@ -143,7 +145,7 @@ def _place(store: UserStore, home: Home, one: Recollection) -> str:
 
 
 def _is_within(store: UserStore, home: Home, session: str) -> bool:
-    return store.live(session) and sees(home, project_of(store.heads.rows[session].references))
+    return store.live(session) and sees(home, find_project_id(store.heads.rows[session].references))
 
 
 async def _names(store: UserStore, places: Iterable[str]) -> Mapping[str, str]:

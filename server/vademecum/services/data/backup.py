@@ -27,7 +27,7 @@ from vademecum.fsync import sync_folder
 from vademecum.services.accounts.deleted_accounts import Left, look, read_left
 from vademecum.services.data.partial_backup import unfinished
 from vademecum.services.memory.project_merge import MOVED
-from vademecum.services.memory.scope import project_of
+from vademecum.services.memory.scope import find_project_id
 from vademecum.services.runtime.container import Parts
 
 MANIFEST = "backup.json"
@@ -387,7 +387,7 @@ def _places(store: UserStore) -> dict[str, str | None]:
     """In which project, if in any, the rows are by now that may change it."""
     rows = store.heads.rows.items()
     return {
-        key: project_of((*head.parents, *head.references))
+        key: find_project_id((*head.parents, *head.references))
         for key, head in rows
         if not head.deleted and key.partition("/")[0] in MOVED
     }

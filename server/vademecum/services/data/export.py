@@ -30,8 +30,8 @@ from vademecum.model.schema.collections import Json
 from vademecum.model.schema.lenient_json import on_one_line
 from vademecum.model.sync.transaction import WAITING, Head
 from vademecum.services.agents import spool_files
-from vademecum.services.documents.documents import filenames
-from vademecum.services.sync.batches import Portion, next_portion
+from vademecum.services.documents.documents import read_filenames
+from vademecum.services.sync.batches import Batch, read_first_batch
 from vademecum.services.sync.pull import check_epoch
 
 WAITING_FILE = "waiting.jsonl"
@@ -118,7 +118,7 @@ class Export:
         async with self.users.open(self.user_id) as store:
             rows = list(store.heads.rows.items())
             contents = await asyncio.to_thread(self._contents, rows)
-            names = await filenames(store, contents.blocks)
+            names = await read_filenames(store, contents.blocks)
             epoch = store.epoch
         for collection in self.collections:
             yield f"{collection}.jsonl", self._lines(contents.rows[collection], epoch, _line)
@@ -131,18 +131,18 @@ class Export:
     def _contents(self, rows: list[tuple[str, Head]]) -> Contents:
         return settle([(key, head) for key, head in rows if self.only is None or key in self.only])
 
-    async def _portions(self, keys: Sequence[str], epoch: str) -> AsyncIterator[Portion]:
+    async def _portions(self, keys: Sequence[str], epoch: str) -> AsyncIterator[Batch]:
         """Yield the rows that still live. Raises OtherEpoch."""
         while keys:
             async with self.users.open(self.user_id) as store:
                 check_epoch(store, epoch)
-                portion, keys = await next_portion(store, keys)
+                portion, keys = await read_first_batch(store, keys)
             yield portion
 
     async def _lines(
         self, keys: Sequence[str], epoch: str, line: Callable[[str, bytes], bytes]
     ) -> AsyncIterator[bytes]:
-        def lines(portion: Portion) -> bytes:
+        def lines(portion: Batch) -> bytes:
             return b"".join([line(key, body) + b"\n" for key, body in portion])
 
         async for portion in self._portions(keys, epoch):
@@ -151,7 +151,7 @@ class Export:
     async def _text(self, keys: Sequence[str], epoch: str) -> AsyncIterator[bytes]:
         """Yield the text of one document, from its blocks."""
 
-        def text(portion: Portion, last: Json | None) -> tuple[bytes, Json | None]:
+        def text(portion: Batch, last: Json | None) -> tuple[bytes, Json | None]:
             chunks = [chunk for _, body in portion for chunk in _block.decode(body).chunks]
             return join(chunks, last).encode(), chunks[-1] if chunks else last
 

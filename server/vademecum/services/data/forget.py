@@ -24,8 +24,8 @@ from vademecum.model.schema.collections import Collection, Json
 from vademecum.model.sync.transaction import WAITING, Draft
 from vademecum.services.data.erase import Eraser, files_below, scan
 from vademecum.services.memory.delete import delete_project
-from vademecum.services.memory.project_contents import belongings
-from vademecum.services.sync.batches import Portion, portions
+from vademecum.services.memory.project_contents import list_project_keys
+from vademecum.services.sync.batches import Batch, read_batches
 from vademecum.services.sync.stream import Hub
 
 SAMPLE = 400  # pieces of content that are looked for afterwards
@@ -73,7 +73,7 @@ async def forget_everything(
     async with users.open(user_id) as store:
         seen = await _look(store)
         rows, size, at = await store.write(lambda draft: _bury_all(draft, seen.stubs))
-        hub.tell_forgotten(store)
+        hub.publish_forget(store)
     files, note = 0, NOTE
     try:
         files = await eraser.erase_all(user_id)
@@ -96,7 +96,7 @@ async def forget_project(
 ) -> Receipt:
     """As `delete_project`, and returns when the disk is rid of it and that is checked. Raises NotFound."""
     async with users.open(user_id) as store:
-        keys = belongings(store, project_id, with_sessions=with_sessions)
+        keys = list_project_keys(store, project_id, with_sessions=with_sessions)
         size = sum(store.heads.rows[key].size for key in keys if key in store.heads.rows)
         needles = await _needles(store, keys)
         count, at = await store.write(
@@ -121,19 +121,19 @@ def _left(folders: Iterable[Path], needles: list[bytes]) -> int:
 async def _needles(store: UserStore, keys: Several[str]) -> list[bytes]:
     """Pieces of what these rows say."""
     found: set[bytes] = set()
-    async for portion in portions(store, sorted(keys)[:: max(1, len(keys) // SAMPLE)]):
+    async for portion in read_batches(store, sorted(keys)[:: max(1, len(keys) // SAMPLE)]):
         found |= await asyncio.to_thread(_said, portion)
     return sorted(found)[:SAMPLE]
 
 
-def _said(portion: Portion) -> set[bytes]:
+def _said(portion: Batch) -> set[bytes]:
     return {piece for _, body in portion for piece in _pieces(msgspec.json.decode(body), body)}
 
 
 async def _only_there(store: UserStore, needles: list[bytes]) -> list[bytes]:
     """The needles that no living row holds: what is said elsewhere, too, stays there."""
     left = needles
-    async for portion in portions(store, list(store.heads.rows)):
+    async for portion in read_batches(store, list(store.heads.rows)):
         bodies = b"\n".join(body for _, body in portion)
         left = await asyncio.to_thread(_absent, left, bodies)
     return left
@@ -162,14 +162,14 @@ async def _look(store: UserStore) -> _Seen:
     seen = _Seen()
     seqs = {key: head.seq for key, head in store.heads.rows.items() if not head.deleted}
     sample = set(list(seqs)[:: max(1, len(seqs) // SAMPLE)])
-    async for portion in portions(store, seqs):
+    async for portion in read_batches(store, seqs):
         await asyncio.to_thread(_note, seen, portion, seqs, sample, store.collections)
     return seen
 
 
 def _note(
     seen: _Seen,
-    portion: Portion,
+    portion: Batch,
     seqs: Mapping[str, int],
     sample: set[str],
     collections: Mapping[str, Collection],

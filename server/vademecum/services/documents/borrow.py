@@ -8,7 +8,7 @@ from vademecum.errors import Conflict, no_such
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.transaction import Draft
 from vademecum.services.documents.documents import check_session_id
-from vademecum.services.sync.write_row import live_row
+from vademecum.services.sync.write_row import require_live_row
 
 
 def check_session(draft: Draft, session_id: str) -> None:
@@ -22,7 +22,7 @@ def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
     """Make the document visible in the session; a repeat changes nothing. Raise Conflict if it has no room for more.
 
     Borrowing is no use: only an answer that cites the document counts as one."""
-    row = live_row(draft, "documents", document_id)
+    row = require_live_row(draft, "documents", document_id)
     check_session(draft, session_id)
     if session_id in row["activeSessions"]:
         return row
@@ -41,9 +41,9 @@ def borrow(draft: Draft, document_id: str, session_id: str) -> Json:
     return _stored(draft, borrowed)
 
 
-def give_back(draft: Draft, document_id: str, session_id: str) -> Json:
+def return_document(draft: Draft, document_id: str, session_id: str) -> Json:
     """Take the document out of the session; it stays in the pool."""
-    row = live_row(draft, "documents", document_id)
+    row = require_live_row(draft, "documents", document_id)
     if session_id not in row["activeSessions"]:
         return row
     kept = [s for s in row["activeSessions"] if s != session_id]

@@ -18,10 +18,10 @@ from vademecum.model.documents.cleanup_candidates import Candidate, cleanup
 from vademecum.model.documents.filename_match import match
 from vademecum.model.schema.collections import Id, Json
 from vademecum.model.sync.transaction import Draft
-from vademecum.services.sync.batches import Portion, live_keys, portions
+from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 
 
-class DocumentCard(msgspec.Struct, frozen=True, rename="camel"):
+class DocumentEntry(msgspec.Struct, frozen=True, rename="camel"):
     """What documents are told apart by: short, whatever the row holds besides."""
 
     id: str
@@ -34,17 +34,17 @@ class DocumentCard(msgspec.Struct, frozen=True, rename="camel"):
 
 # By store and key, with the row's `seq`.
 _named: WeakKeyDictionary[UserStore, dict[str, tuple[int, str]]] = WeakKeyDictionary()
-_card = msgspec.json.Decoder(DocumentCard)
+_card = msgspec.json.Decoder(DocumentEntry)
 
 
-async def cards(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentCard, bytes]]:
+async def read_documents(store: UserStore, keys: Iterable[str]) -> AsyncIterator[tuple[DocumentEntry, bytes]]:
     """The documents `keys`, each with its body; those that have died meanwhile are left out."""
-    async for portion in portions(store, keys):
+    async for portion in read_batches(store, keys):
         for card, body in await asyncio.to_thread(_cards, portion):
             yield card, body
 
 
-def _cards(portion: Portion) -> list[tuple[DocumentCard, bytes]]:
+def _cards(portion: Batch) -> list[tuple[DocumentEntry, bytes]]:
     return [(_card.decode(body), body) for _, body in portion]
 
 
@@ -56,20 +56,20 @@ def check_session_id(session_id: str) -> None:
         raise BadRequest("`sessionId` is not an id.") from error
 
 
-def borrowed_by(store: UserStore, session_id: str) -> set[str]:
+def list_borrowed_ids(store: UserStore, session_id: str) -> set[str]:
     """Ids of the documents whose `activeSessions` have this session: the only sessions a document's head refers to."""
     named = store.heads.dependents.get(f"sessions/{session_id}", ())
     return {key.partition("/")[2] for key in named if key.startswith("documents/") and store.live(key)}
 
 
-async def filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
+async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
     """Filename by id of those documents that are alive. Only rows that have changed since they were asked for last are
     read: every search asks."""
     known = _named.setdefault(store, {})
     heads = store.heads.rows
     seqs = {key: heads[key].seq for key in _keys(ids) if store.live(key)}
     unknown = [key for key, seq in seqs.items() if known.get(key, (0, ""))[0] != seq]
-    async for card, _ in cards(store, unknown):
+    async for card, _ in read_documents(store, unknown):
         key = f"documents/{card.id}"
         known[key] = seqs[key], card.filename
     for key in [key for key in known if not store.live(key)]:
@@ -79,31 +79,31 @@ async def filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]:
 
 async def list_documents(store: UserStore) -> list[bytes]:
     """All live documents as JSON, newest first."""
-    found = [pair async for pair in cards(store, await live_keys(store, "documents"))]
+    found = [pair async for pair in read_documents(store, await list_live_keys(store, "documents"))]
     return [body for _, body in sorted(found, key=lambda pair: _age(pair[0]), reverse=True)]
 
 
-async def look_up(store: UserStore, name: str, session_id: str) -> list[bytes]:
+async def find_by_name(store: UserStore, name: str, session_id: str) -> list[bytes]:
     """Documents of the pool that `name` (a name, or a whole message) names and that are not active in the session."""
-    known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
-    active = borrowed_by(store, session_id)
+    known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
+    active = list_borrowed_ids(store, session_id)
     pool = [card for card in sorted(known, key=_age, reverse=True) if card.id not in active]
     return await _bodies(store, await asyncio.to_thread(match, name, [(c.id, c.filename) for c in pool]))
 
 
-async def suggestions(store: UserStore, limit: int) -> list[bytes]:
+async def suggest_cleanup(store: UserStore, limit: int) -> list[bytes]:
     """The `limit` documents that would be missed least, as JSON."""
-    known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
+    known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
     return await _bodies(store, cleanup([_candidate(store, card) for card in known], limit))
 
 
-def _candidate(store: UserStore, card: DocumentCard) -> Candidate:
+def _candidate(store: UserStore, card: DocumentEntry) -> Candidate:
     head = store.heads.rows.get(f"documents/{card.id}")
     borrowed = head is not None and bool(head.references)  # to the sessions it is active in
     return Candidate(card.id, borrowed, card.last_accessed_at, card.access_count)
 
 
-def _age(card: DocumentCard) -> tuple[str, str]:
+def _age(card: DocumentEntry) -> tuple[str, str]:
     return card.created_at, card.id
 
 
@@ -112,28 +112,28 @@ def _keys(ids: Iterable[str]) -> list[str]:
 
 
 async def _bodies(store: UserStore, ids: Iterable[str]) -> list[bytes]:
-    return [body async for portion in portions(store, _keys(ids)) for _, body in portion]
+    return [body async for portion in read_batches(store, _keys(ids)) for _, body in portion]
 
 
-def same_bytes(draft: Draft, content_hash: str) -> Json | None:
+def find_same_content(draft: Draft, content_hash: str) -> Json | None:
     """The live document that was made from the very same file; of several, one that is whole."""
     keys = [k for k in draft.keys("documents") if draft.life(k) == "live"]
     draft.prefetch(keys)
     rows: Iterable[Json] = (draft.row(k) for k in keys)
     return max(
         (row for row in rows if row["contentHash"] == content_hash),
-        key=lambda row: is_whole(draft, row),
+        key=lambda row: is_complete(draft, row),
         default=None,
     )
 
 
-def is_whole(draft: Draft, document: Json) -> bool:
+def is_complete(draft: Draft, document: Json) -> bool:
     """Are all its chunks here, and has nothing of it failed?"""
-    heads = [draft.head(key) for key in block_keys(draft, document["id"])]
+    heads = [draft.head(key) for key in list_block_keys(draft, document["id"])]
     here = sum(head.chunks for head in heads if head is not None)
     return document["status"] != "failed" and bool(here >= document["chunkCount"] > 0)
 
 
-def block_keys(draft: Draft, document_id: str) -> list[str]:
+def list_block_keys(draft: Draft, document_id: str) -> list[str]:
     """Keys of the blocks of a document that are here."""
     return [k for k in draft.dependents(f"documents/{document_id}") if k.startswith("vectorEmbeddings/")]

@@ -23,7 +23,7 @@ from vademecum.model.sync.quotas import Limits, not_stored, refusal
 from vademecum.model.sync.transaction import Draft
 from vademecum.model.text.sanitize import short_name
 from vademecum.services.documents.borrow import borrow, check_session
-from vademecum.services.documents.documents import block_keys, is_whole, same_bytes
+from vademecum.services.documents.documents import find_same_content, is_complete, list_block_keys
 from vademecum.services.runtime.container import Parts
 from vademecum.services.runtime.ids import new_id
 
@@ -35,7 +35,7 @@ class Uploaded(msgspec.Struct):
     existing: bool
 
 
-class SentFile(msgspec.Struct, frozen=True):
+class UploadedFile(msgspec.Struct, frozen=True):
     """`read` brings it into memory: called when there is room for it. `document_id`: the id that the client chose, so that
     a file that is sent again, or read by the client itself after a lost answer, is the same document."""
 
@@ -47,10 +47,10 @@ class SentFile(msgspec.Struct, frozen=True):
     @property
     def shown(self) -> str:
         """Its name in a sentence: whoever made the file chose it, and as long as they liked."""
-        return short_name(safe_name(self.name))
+        return short_name(sanitize_filename(self.name))
 
 
-async def upload(parts: Parts, account: Account, file: SentFile) -> Uploaded:
+async def upload(parts: Parts, account: Account, file: UploadedFile) -> Uploaded:
     """Raises BadRequest, Busy, Conflict, TooLarge, UnreadableFile, LimitReached (each with nothing stored)."""
     if file.document_id is not None:
         _check_id(file.document_id)
@@ -58,7 +58,7 @@ async def upload(parts: Parts, account: Account, file: SentFile) -> Uploaded:
         return await _upload(parts, account, file, await file.read())
 
 
-async def _upload(parts: Parts, account: Account, file: SentFile, data: bytes) -> Uploaded:
+async def _upload(parts: Parts, account: Account, file: UploadedFile, data: bytes) -> Uploaded:
     limits = parts.limits(account)
     if len(data) > limits.file_bytes:
         raise TooLarge(
@@ -98,7 +98,7 @@ async def _upload(parts: Parts, account: Account, file: SentFile, data: bytes) -
         return await store.write(keep)
 
 
-async def _read(file: SentFile, data: bytes) -> tuple[Parsed, list[Chunk]]:
+async def _read(file: UploadedFile, data: bytes) -> tuple[Parsed, list[Chunk]]:
     try:
         parsed = await parse(data, file.name)
         chunks = await asyncio.to_thread(chunk, parsed.parts)
@@ -109,7 +109,7 @@ async def _read(file: SentFile, data: bytes) -> tuple[Parsed, list[Chunk]]:
     return parsed, chunks
 
 
-def _unread(user_id: str, file: SentFile) -> Json:
+def _unread(user_id: str, file: UploadedFile) -> Json:
     """What is known of the document before its file is read."""
     return {
         "id": file.document_id or new_id(),
@@ -117,7 +117,7 @@ def _unread(user_id: str, file: SentFile) -> Json:
         "originSessionId": file.session_id or "",
         "activeSessions": [file.session_id] if file.session_id else [],
         "accessCount": 0,
-        "filename": safe_name(file.name),
+        "filename": sanitize_filename(file.name),
     }
 
 
@@ -134,13 +134,13 @@ def _check_id(document_id: str) -> None:
         raise BadRequest("`id` is not the id of a document. Nothing was stored.") from error
 
 
-def safe_name(filename: str) -> str:
+def sanitize_filename(filename: str) -> str:
     """The last part of a path, without control characters, at most 255 characters; the end of a long one is kept."""
     name = PurePath(filename.replace("\\", "/")).name
     return "".join(c for c in name if c.isprintable()).strip()[-255:] or "document"
 
 
-def _full(file: SentFile, limits: Limits) -> LimitReached:
+def _full(file: UploadedFile, limits: Limits) -> LimitReached:
     return LimitReached(
         f"You have {limits.documents} documents, which is the most. {file.shown} was not stored. "
         "Delete one and try again.",
@@ -163,10 +163,10 @@ def _lend_known(
         check_session(draft, session_id)
     if document_id is not None:
         _check_free(draft, document_id, content_hash)
-    row = same_bytes(draft, content_hash)
+    row = find_same_content(draft, content_hash)
     if row is None:
         return None
-    whole = is_whole(draft, row)
+    whole = is_complete(draft, row)
     return _SameBytes(
         borrow(draft, row["id"], session_id) if whole and session_id is not None else row, whole
     )
@@ -195,7 +195,7 @@ def _store(
     if before is not None:
         row = _completed(draft, before, row)
     blocks = _blocks(row["id"], chunks, tokens, times)
-    for key in set(block_keys(draft, row["id"])) - {key for key, _ in blocks}:
+    for key in set(list_block_keys(draft, row["id"])) - {key for key, _ in blocks}:
         kill(draft, key)
     rows = [(key, r, msgspec.json.encode(r)) for key, r in [(f"documents/{row['id']}", row), *blocks]]
     growth = sum(draft.measure(*stored) for stored in rows)

@@ -16,6 +16,6 @@ def delete_all_documents(draft: Draft) -> int:
 
 def delete_project(draft: Draft, project_id: str, *, with_sessions: bool) -> int:
     """A project and what belongs to it. Its sessions return to the shared pool, or go too."""
-    key = write_row.live_key(draft, "projects", project_id)
+    key = write_row.require_live_key(draft, "projects", project_id)
     sessions = [k for k in draft.dependents(key) if k.startswith("sessions/")] if with_sessions else []
     return len(cascade.kill(draft, *sessions, key))

@@ -10,9 +10,9 @@ from vademecum.model.schema.collections import Json
 from vademecum.model.schema.derived_ids import entity_id, normal_name
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Draft
-from vademecum.services.memory.scope import is_within, keys_in
+from vademecum.services.memory.scope import is_within, list_scoped_keys
 from vademecum.services.sync import write_row
-from vademecum.services.sync.pagination import Page, Window, newest
+from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def upsert(draft: Draft, home: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
@@ -28,9 +28,9 @@ def upsert(draft: Draft, home: InProject, fields: Json, limits: Limits) -> tuple
     return write_row.add(draft, "entities", new, limits, row_id), True
 
 
-async def of_type(store: UserStore, scope: MemoryScope, kind: str, asked: Window) -> Page:
-    keys = await keys_in(store, scope, "entities")
-    return await newest(store, keys, asked, lambda card: card.type == kind)
+async def list_by_type(store: UserStore, scope: MemoryScope, kind: str, asked: PageRequest) -> Page:
+    keys = await list_scoped_keys(store, scope, "entities")
+    return await list_newest(store, keys, asked, lambda card: card.type == kind)
 
 
 async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:

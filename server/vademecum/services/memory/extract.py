@@ -30,11 +30,17 @@ from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Draft
 from vademecum.model.text.ranking import fold
-from vademecum.services.memory.remember import LookedUp, Memories, Statement, keep_extracted, without_secrets
-from vademecum.services.memory.scope import home_of, is_within
+from vademecum.services.memory.remember import (
+    Memories,
+    MemoryLookup,
+    Statement,
+    normalize_and_redact,
+    store_extracted_memory,
+)
+from vademecum.services.memory.scope import find_session_home, is_within
 from vademecum.services.runtime.llm_worker import advance
 from vademecum.services.sync import write_row
-from vademecum.services.sync.batches import live_keys, portions
+from vademecum.services.sync.batches import list_live_keys, read_batches
 
 if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
@@ -96,7 +102,7 @@ class Extraction:
             if turn is None:
                 await _drop(store, job)
                 return None
-            known = await _known(store, home_of(store.heads.rows.get, turn.session_id))
+            known = await _known(store, find_session_home(store.heads.rows.get, turn.session_id))
         text = await asyncio.to_thread(extraction.turn, turn.user_message, turn.ai_response)
         return await self._found(text, [entity.name for entity in known]) if text else Believed()
 
@@ -123,7 +129,7 @@ class Extraction:
         return _clean(found)
 
     async def _store(self, user_id: str, job: Job, found: Believed) -> None:
-        said = await asyncio.to_thread(lambda: [without_secrets(text) for text in found.memories])
+        said = await asyncio.to_thread(lambda: [normalize_and_redact(text) for text in found.memories])
         texts = [text for spoken, text in said if text and text == spoken]
         while not await self._stored(user_id, job, found, texts):
             pass  # the session went to another project meanwhile, or a backup took the file's place
@@ -135,7 +141,7 @@ class Extraction:
             if turn is None:
                 await _drop(store, job)
                 return True
-            epoch, home = store.epoch, home_of(store.heads.rows.get, turn.session_id)
+            epoch, home = store.epoch, find_session_home(store.heads.rows.get, turn.session_id)
         memories = await self.memories.look_up(user_id, home, texts, turn.session_id)
         async with self.users.open(user_id) as store:
             entities = await _known(store, home)
@@ -155,12 +161,12 @@ class _Keep:
     home: Home
     entities: list[_Entity]
     facts: Mapping[str, list[str]]
-    memories: list[LookedUp]
+    memories: list[MemoryLookup]
 
     def all(self, draft: Draft, job: Job, found: Believed) -> bool:
         """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
         nothing of it is stored."""
-        if draft.epoch != self.epoch or home_of(draft.head, self.session_id) != self.home:
+        if draft.epoch != self.epoch or find_session_home(draft.head, self.session_id) != self.home:
             return False
         if not advance(draft, job, jobs.done(job)):
             return True
@@ -168,7 +174,7 @@ class _Keep:
             self._entities(draft, self.home, found)
         for memory in self.memories:
             said = Statement(memory.text, self.session_id, source="extracted")
-            keep_extracted(draft, said, memory, self.limits)
+            store_extracted_memory(draft, said, memory, self.limits)
         for fact in found.facts:
             self._propose(draft, fact)
         return True
@@ -260,7 +266,7 @@ async def _known(store: UserStore, home: Home) -> list[_Entity]:
 async def _facts(store: UserStore, wanted: set[str]) -> dict[str, list[str]]:
     """`key` of a fact -> keys of the rows that have it, of those wanted."""
     found: dict[str, list[str]] = {}
-    async for portion in portions(store, await live_keys(store, "facts") if wanted else ()):
+    async for portion in read_batches(store, await list_live_keys(store, "facts") if wanted else ()):
         for key, name in await asyncio.to_thread(_keys_of, portion):
             if name in wanted:
                 found.setdefault(name, []).append(key)

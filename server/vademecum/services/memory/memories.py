@@ -19,10 +19,10 @@ from vademecum.model.schema.collections import Json, Memory
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Draft
-from vademecum.services.memory.scope import home_of, is_within, keys_in
+from vademecum.services.memory.scope import find_session_home, is_within, list_scoped_keys
 from vademecum.services.sync import write_row
-from vademecum.services.sync.batches import Portion, children, portions
-from vademecum.services.sync.pagination import Page, Window, fitting, newest
+from vademecum.services.sync.batches import Batch, list_live_children, read_batches
+from vademecum.services.sync.pagination import Page, PageRequest, count_fitting, list_newest
 
 HISTORY_MAX = 1000
 _decoder = msgspec.json.Decoder(Memory)
@@ -47,17 +47,17 @@ def is_current(memory: Memory) -> bool:
     return not memory.superseded_by
 
 
-async def keys_within(store: UserStore, scope: MemoryScope) -> list[str]:
-    return await keys_in(store, scope, "memories")
+async def list_keys_in_scope(store: UserStore, scope: MemoryScope) -> list[str]:
+    return await list_scoped_keys(store, scope, "memories")
 
 
-async def decoded(store: UserStore, keys: Iterable[str]) -> AsyncIterator[list[tuple[Memory, bytes]]]:
+async def read_memories(store: UserStore, keys: Iterable[str]) -> AsyncIterator[list[tuple[Memory, bytes]]]:
     """The memories `keys`, a portion at a time, each with its row as it is stored."""
-    async for portion in portions(store, keys):
+    async for portion in read_batches(store, keys):
         yield await asyncio.to_thread(_decoded, portion)
 
 
-def _decoded(portion: Portion) -> list[tuple[Memory, bytes]]:
+def _decoded(portion: Batch) -> list[tuple[Memory, bytes]]:
     return [(_decoder.decode(body), body) for _, body in portion]
 
 
@@ -68,12 +68,12 @@ async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
     return await write_row.read(store, "memories", memory_id)
 
 
-async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[MemoryScope, Page]:
+async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[MemoryScope, Page]:
     """The current memories that were said in a session, within the scope that it has now. Raises NotFound."""
-    scope = home_of(store.heads.rows.get, session_id)
-    named = children(store, f"sessions/{session_id}", "memories")
+    scope = find_session_home(store.heads.rows.get, session_id)
+    named = list_live_children(store, f"sessions/{session_id}", "memories")
     keys = [key for key in named if is_within(scope, store.heads.rows.get(key))]
-    return scope, await newest(store, keys, asked, lambda card: not card.superseded_by)
+    return scope, await list_newest(store, keys, asked, lambda card: not card.superseded_by)
 
 
 async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[bytes]:
@@ -84,7 +84,7 @@ async def history(store: UserStore, scope: MemoryScope, memory_id: str) -> list[
     older = await _chain(store, scope, asked.supersedes, "supersedes", {asked.id, *newer})
     ids = [*reversed(newer), asked.id, *older]
     keys = [key_of(one) for one in ids]
-    ids = ids[: fitting(store, keys)]
+    ids = ids[: count_fitting(store, keys)]
     found = await store.bodies(keys[: len(ids)])
     return [found[key_of(one)] for one in ids if key_of(one) in found and store.live(key_of(one))]
 
@@ -104,9 +104,9 @@ async def _chain(store: UserStore, scope: MemoryScope, start: object, link: str,
     return found
 
 
-async def stats(store: UserStore, scope: MemoryScope) -> Stats:
+async def count_memories(store: UserStore, scope: MemoryScope) -> Stats:
     counted, sources, sessions = Stats(scope), Counter[str](), set[str]()
-    async for some in decoded(store, await keys_within(store, scope)):
+    async for some in read_memories(store, await list_keys_in_scope(store, scope)):
         for memory, _ in some:
             counted.total += 1
             counted.superseded += not is_current(memory)
@@ -117,15 +117,17 @@ async def stats(store: UserStore, scope: MemoryScope) -> Stats:
     return counted
 
 
-def undo(draft: Draft, scope: MemoryScope, memory_id: str, limits: Limits) -> tuple[Json, Json]:
+def undo_supersession(draft: Draft, scope: MemoryScope, memory_id: str, limits: Limits) -> tuple[Json, Json]:
     """The memory and the one that it took the place of are two again, both current. Raises NotFound, and Conflict when
     it took no other's place."""
     memory = _row_within(draft, scope, memory_id)
     old_id = memory.get("supersedes")
     if not old_id or not is_within(scope, draft.head(key_of(old_id))):
         raise Conflict("This memory took the place of no other. Nothing was changed.")
-    restored = write_row.link(draft, "memories", old_id, {"supersededBy": None}, limits)
-    return write_row.link(draft, "memories", memory_id, {"supersedes": None}, limits), restored
+    restored = write_row.change_keeping_updated_at(draft, "memories", old_id, {"supersededBy": None}, limits)
+    return write_row.change_keeping_updated_at(
+        draft, "memories", memory_id, {"supersedes": None}, limits
+    ), restored
 
 
 def delete(draft: Draft, scope: MemoryScope, memory_id: str) -> int:
@@ -139,11 +141,11 @@ def delete(draft: Draft, scope: MemoryScope, memory_id: str) -> int:
     return len(cascade.kill(draft, *keys))
 
 
-def reset(draft: Draft) -> int:
+def delete_all_memories(draft: Draft) -> int:
     """Every memory of the account, of all projects and of none. Returns how many there were."""
     return len(cascade.kill(draft, *list(draft.keys("memories"))))
 
 
 def _row_within(draft: Draft, scope: MemoryScope, memory_id: str) -> Json:
     write_row.check_within(draft, scope, "memories", memory_id)
-    return write_row.live_row(draft, "memories", memory_id)
+    return write_row.require_live_row(draft, "memories", memory_id)

@@ -33,8 +33,8 @@ from vademecum.model.memory.indexable_text import (
 from vademecum.model.schema.vector_codec import Vectors
 from vademecum.model.sync.transaction import Change
 from vademecum.services.models.active_model import Inference
-from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced, Page
-from vademecum.services.sync.batches import PORTION_ROWS, cut, portions
+from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced, SourcePage
+from vademecum.services.sync.batches import BATCH_ROWS, read_batches, split_into_batches
 
 if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
@@ -46,7 +46,7 @@ ATTEMPTS = 3
 _log = structlog.get_logger("vademecum.recall")
 
 
-def is_news(changes: Iterable[Change]) -> bool:
+def has_recallable_changes(changes: Iterable[Change]) -> bool:
     """Has a commit changed what can be recalled? A turn that is being answered is saved every two seconds, and cannot."""
     return any(kind_of(change.key) in KINDS and not _is_under_way(change) for change in changes)
 
@@ -57,33 +57,33 @@ def _is_under_way(change: Change) -> bool:
     return decode(change.body).status not in FINISHED
 
 
-def gone(changes: Iterable[Change]) -> set[str]:
+def list_deleted_blocks(changes: Iterable[Change]) -> set[str]:
     """Names of the blocks that a commit has buried."""
     return {c.key for c in changes if kind_of(c.key) in KINDS and (c.head is None or c.head.deleted)}
 
 
-class Memory:
+class MemoryBlockSource:
     """The source of the recall index."""
 
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
 
-    async def page(self, store: UserStore, after: int) -> Page:
+    async def page(self, store: UserStore, after: int) -> SourcePage:
         latest = store.seq
-        entries = sorted(entry for kind in KINDS for entry in store.after(kind, after, PORTION_ROWS))[
-            :PORTION_ROWS
+        entries = sorted(entry for kind in KINDS for entry in store.after(kind, after, BATCH_ROWS))[
+            :BATCH_ROWS
         ]
-        keys = next(cut(store, [key for _, key in entries]), [])
+        keys = next(split_into_batches(store, [key for _, key in entries]), [])
         if not keys:
-            return Page([], latest, more=False)
+            return SourcePage([], latest, more=False)
         seqs = {key: seq for seq, key in entries}
-        more = len(keys) < len(entries) or len(entries) == PORTION_ROWS
+        more = len(keys) < len(entries) or len(entries) == BATCH_ROWS
         upto = seqs[keys[-1]] if more else latest
         bodies = await store.bodies(keys)
         rows = [(key, bodies[key]) for key in keys]
-        async for portion in portions(store, await self._following(store, keys)):
+        async for portion in read_batches(store, await self._following(store, keys)):
             rows += portion
-        return Page(rows, upto, more)
+        return SourcePage(rows, upto, more)
 
     async def _following(self, store: UserStore, keys: Iterable[str]) -> list[str]:
         """The turns whose vectors were made with what one of `keys` said before it was edited or died: they are made
@@ -99,14 +99,14 @@ class Memory:
 
     def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
         blocks: list[Block] = []
-        gone: list[str] = []
+        deleted: list[str] = []
         for key, body in rows:
             row = decode(body)
             if text := said(key, row):
                 blocks.append(_block(key, pieces(text), dated(key, row)))
             else:
-                gone.append(key)
-        return [block for block in blocks if block.chunks], gone
+                deleted.append(key)
+        return [block for block in blocks if block.chunks], deleted
 
 
 def _block(
@@ -118,7 +118,7 @@ def _block(
     return Block(key, key, 0, chunks, vectors)
 
 
-class Vectoriser:
+class MemoryVectorizer:
     """Gives the rows of the recall index their vectors. `again`: asks for another turn of this user, behind the users
     that wait. A stop or a crash costs a turn."""
 
@@ -160,7 +160,7 @@ class Vectoriser:
                 if self._inference.now() is not embedder:
                     return  # the model was changed, and that asks for the whole index anew
                 failed += await self._fail(user_id, key, error)
-        await self._indexer.amend(user_id, embedder.model, lambda store: _standing(store, made))
+        await self._indexer.update_vectors(user_id, embedder.model, lambda store: _standing(store, made))
         if len(todo) > TURN:
             self._again(user_id)
         elif failed:

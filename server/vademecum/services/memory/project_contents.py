@@ -6,7 +6,7 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.memory.scope import PROJECTS, SESSIONS
 
 
-def belongings(store: UserStore, project_id: str, *, with_sessions: bool) -> set[str]:
+def list_project_keys(store: UserStore, project_id: str, *, with_sessions: bool) -> set[str]:
     """Keys of the project and of what lives by it; with its sessions, if they are asked for, and what lives by these."""
     heads = store.heads
     project = PROJECTS + project_id

@@ -27,7 +27,7 @@ def merge(draft: Draft, project_id: str, into: str, limits: Limits) -> int:
     """All that is in the project is in the other, and the project is gone. Returns how many rows went over. Raises
     NotFound for either, BadRequest for one and the same, LimitReached if more is stored in the end than may be."""
     for each in (project_id, into):
-        write_row.live_row(draft, "projects", each)
+        write_row.require_live_row(draft, "projects", each)
     if project_id == into:
         raise BadRequest("A project cannot become a part of itself. Nothing was changed.")
     # What is moved is here twice for a while; what counts is what stays.
@@ -38,7 +38,7 @@ def merge(draft: Draft, project_id: str, into: str, limits: Limits) -> int:
     for key in moved:
         collection, _, row_id = key.partition("/")
         fields = {"projectId": into, "updatedAt": _a_moment_later(draft.row(key)["updatedAt"])}
-        write_row.link(draft, collection, row_id, fields, roomy)
+        write_row.change_keeping_updated_at(draft, collection, row_id, fields, roomy)
     done = [key for key in inside if key.startswith(f"{ingest.OBSERVATIONS}/")]
     for key in done:
         _move_observation(draft, key, into, roomy)

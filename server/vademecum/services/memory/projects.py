@@ -9,8 +9,8 @@ from vademecum.model.schema.derived_ids import normal_name
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Draft
 from vademecum.services.sync import write_row
-from vademecum.services.sync.batches import children, live_keys
-from vademecum.services.sync.pagination import Page, Window, newest
+from vademecum.services.sync.batches import list_live_children, list_live_keys
+from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def create(draft: Draft, fields: Json, limits: Limits) -> Json:
@@ -30,11 +30,11 @@ def _check_name(fields: Json) -> None:
         raise BadRequest("A project needs a name. Nothing was changed.")
 
 
-async def listed(store: UserStore, asked: Window) -> Page:
-    return await newest(store, await live_keys(store, "projects"), asked)
+async def list_projects(store: UserStore, asked: PageRequest) -> Page:
+    return await list_newest(store, await list_live_keys(store, "projects"), asked)
 
 
-async def sessions(store: UserStore, project_id: str, asked: Window) -> Page:
+async def list_sessions(store: UserStore, project_id: str, asked: PageRequest) -> Page:
     """The sessions that are in the project now. Raises NotFound."""
     write_row.check_live(store, "projects", project_id)
-    return await newest(store, children(store, f"projects/{project_id}", "sessions"), asked)
+    return await list_newest(store, list_live_children(store, f"projects/{project_id}", "sessions"), asked)

@@ -23,12 +23,12 @@ from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.schema.timestamps import age_days
 from vademecum.model.text import dates_in_text
 from vademecum.model.text.ranking import DEPTH, MEANING_OF_TURNS, lift_found
-from vademecum.services.memory.scope import place_of
+from vademecum.services.memory.scope import locate_row
 from vademecum.services.models.active_model import OPENING_S
 from vademecum.services.runtime.job_queue import UserQueue
-from vademecum.services.search.hybrid_search import Seeker
+from vademecum.services.search.hybrid_search import HybridSearch
 from vademecum.services.search.indexing import Indexer, Indexes, IndexReplaced
-from vademecum.services.sync.batches import Portion, portions
+from vademecum.services.sync.batches import Batch, read_batches
 
 if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
@@ -66,7 +66,7 @@ class Recall:
         users: Users,
         indexes: Indexes,
         indexer: Indexer,
-        seeker: Seeker,
+        seeker: HybridSearch,
         vectors: UserQueue,
         wait_s: float,
         clock: Callable[[], str],
@@ -116,7 +116,7 @@ class Recall:
         mode: SearchMode = "hybrid" if embedder is not None else "words"
         depth = max(k, DEPTH)
         while True:
-            hits, read = await self.seeker.seek(
+            hits, read = await self.seeker.search_hybrid(
                 user_id,
                 query,
                 ids,
@@ -153,7 +153,7 @@ class Recall:
         if not ids:
             return []
         await self._wait_for_vectors(user_id, ids, at)
-        hits, read = await self.seeker.alike(user_id, text, ids, max(k, DEPTH), at)
+        hits, read = await self.seeker.nearest_texts(user_id, text, ids, max(k, DEPTH), at)
         async with self._users.open(user_id) as store:
             standing = await _standing(store, home, hits, read)
         return [(one.key.partition("/")[2], one.relevance) for one in standing][:k]
@@ -174,9 +174,9 @@ def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int)
     return its_epoch == epoch and its_seq >= seq and set(index.without_vectors()).isdisjoint(ids)
 
 
-def in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
+def is_row_in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
     """Is the row alive, and where the scope sees it, now?"""
-    place = place_of(key, store.heads.rows.get)
+    place = locate_row(key, store.heads.rows.get)
     return place is not None and sees(scope, place.project_id)
 
 
@@ -196,7 +196,7 @@ def _seen(store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple
         if key.startswith(prefixes) and store.live(key):
             parents = heads[key].parents
             if parents not in seen:
-                seen[parents] = in_scope(store, scope, key)
+                seen[parents] = is_row_in_scope(store, scope, key)
             if seen[parents]:
                 found.append(key)
     return found
@@ -264,17 +264,19 @@ async def _standing(
     for hit, relevance in hits:
         fitting.setdefault(hit.document_id, []).append((hit, relevance))
     found: list[_Standing] = []
-    async for portion in portions(store, list(fitting)):
+    async for portion in read_batches(store, list(fitting)):
         found += await asyncio.to_thread(_unchanged, portion, fitting)
     # Asked last: what died or moved while it was read is dropped.
     rows = store.heads.rows
     found = [
-        one for one in found if in_scope(store, scope, one.key) and (one.whole or rows[one.key].seq <= read)
+        one
+        for one in found
+        if is_row_in_scope(store, scope, one.key) and (one.whole or rows[one.key].seq <= read)
     ]
     return sorted(found, key=lambda one: -one.relevance)
 
 
-def _unchanged(portion: Portion, fitting: dict[str, list[tuple[Hit, float]]]) -> list[_Standing]:
+def _unchanged(portion: Batch, fitting: dict[str, list[tuple[Hit, float]]]) -> list[_Standing]:
     found: list[_Standing] = []
     for key, body in portion:
         row = decode(body)
@@ -286,7 +288,7 @@ def _unchanged(portion: Portion, fitting: dict[str, list[tuple[Hit, float]]]) ->
 
 
 def _recollection(store: UserStore, one: _Standing, score: float) -> Recollection | None:
-    place = place_of(one.key, store.heads.rows.get)
+    place = locate_row(one.key, store.heads.rows.get)
     if place is None:
         return None
     kind, _, row_id = one.key.partition("/")

@@ -13,10 +13,10 @@ from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Draft
 from vademecum.services.memory import entities
-from vademecum.services.memory.scope import is_within, place_of
+from vademecum.services.memory.scope import is_within, locate_row
 from vademecum.services.sync import write_row
-from vademecum.services.sync.batches import children
-from vademecum.services.sync.pagination import Page, Window, newest
+from vademecum.services.sync.batches import list_live_children
+from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 class Edge(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ def connect(draft: Draft, scope: MemoryScope, edge: Edge, limits: Limits) -> tup
     if not normal_name(edge.label):
         raise BadRequest("A relationship needs a label. Nothing was changed.")
     _check_within(draft, scope, edge)
-    here, there = (place_of(end, draft.head) for end in _ends(edge))
+    here, there = (locate_row(end, draft.head) for end in _ends(edge))
     if here != there:
         raise BadRequest(
             "The two entities are in different projects, which share nothing. Nothing was changed."
@@ -52,17 +52,17 @@ def disconnect(draft: Draft, scope: MemoryScope, edge: Edge) -> None:
     cascade.kill(draft, *known)
 
 
-async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: Window) -> Page:
+async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: PageRequest) -> Page:
     """The edges that leave an entity and end within the scope. Raises NotFound for an entity that is not within it."""
     entities.check_within(store, scope, entity_id)
     heads = store.heads.rows
     start = f"entities/{entity_id}"
     keys = [
         key
-        for key in children(store, start, "relationships")
+        for key in list_live_children(store, start, "relationships")
         if heads[key].parents[0] == start and is_within(scope, heads.get(heads[key].parents[1]))
     ]
-    return await newest(store, keys, asked)
+    return await list_newest(store, keys, asked)
 
 
 def _check_within(draft: Draft, scope: MemoryScope, edge: Edge) -> None:

@@ -27,9 +27,9 @@ from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Draft
 from vademecum.model.text.normalization import normalise
 from vademecum.model.text.ranking import DEPTH, Postings, best, bm25, query_terms
-from vademecum.services.memory.memories import decoded, is_current, key_of, keys_within
+from vademecum.services.memory.memories import is_current, key_of, list_keys_in_scope, read_memories
 from vademecum.services.memory.recall import Recall
-from vademecum.services.memory.scope import Asked, home_of, is_within, resolve
+from vademecum.services.memory.scope import ProjectSelector, find_session_home, is_within, resolve_scope
 from vademecum.services.models.active_model import OPENING_S
 from vademecum.services.sync import write_row
 from vademecum.services.sync.pagination import PAGE_BYTES
@@ -45,12 +45,12 @@ class Statement(msgspec.Struct, frozen=True):
 
     text: str
     session_id: str | None = None
-    project: Asked = msgspec.UNSET
+    project: ProjectSelector = msgspec.UNSET
     pinned: bool = False
     source: str = "user"
 
 
-class KeptMemory(msgspec.Struct, frozen=True):
+class RememberedStatement(msgspec.Struct, frozen=True):
     """`deduplicated`: it was known, to the letter or, then `supersedes` says which, in other words. `redacted`: it held
     a secret, which was not stored."""
 
@@ -67,7 +67,7 @@ class MemoryHit(msgspec.Struct, frozen=True):
     relevance: float
 
 
-class LookedUp(msgspec.Struct, frozen=True):
+class MemoryLookup(msgspec.Struct, frozen=True):
     """What was looked up about a text before the write. `seq`: rows of a later one came or changed meanwhile. `exact`:
     the current memories of `home` with its form; `near`: else the one that says it in other words."""
 
@@ -86,9 +86,9 @@ class Memories:
         self._recall = recall
         self._clock = clock
 
-    async def remember(self, user_id: str, said: Statement, limits: Limits) -> KeptMemory:
+    async def remember(self, user_id: str, said: Statement, limits: Limits) -> RememberedStatement:
         """Raises BadRequest for a text that says nothing, or nothing but a secret, and as `resolve` does."""
-        spoken, text = await asyncio.to_thread(without_secrets, said.text)
+        spoken, text = await asyncio.to_thread(normalize_and_redact, said.text)
         if not text or (text != spoken and secrets.is_bare(text)):
             raise BadRequest(
                 "This says nothing but a secret, and secrets are not remembered. Nothing was stored."
@@ -99,7 +99,7 @@ class Memories:
             pass  # the session went to another project meanwhile, or a backup took the file's place
         home, row, old = kept
         repeated = old is not None
-        return KeptMemory(home, row, repeated, old if old != row["id"] else None, text != spoken)
+        return RememberedStatement(home, row, repeated, old if old != row["id"] else None, text != spoken)
 
     async def _kept(
         self, user_id: str, said: Statement, text: str, limits: Limits
@@ -111,16 +111,16 @@ class Memories:
         moves_with = said.session_id if said.project is msgspec.UNSET else None
 
         def work(draft: Draft) -> tuple[Home, Json, str | None] | None:
-            if draft.epoch != epoch or (moves_with and home_of(draft.head, moves_with) != home):
+            if draft.epoch != epoch or (moves_with and find_session_home(draft.head, moves_with) != home):
                 return None
-            return home, *keep(draft, said, known, limits)
+            return home, *store_memory(draft, said, known, limits)
 
         async with self._users.open(user_id) as store:
             return await store.write(work)
 
     async def look_up(
         self, user_id: str, home: Home, texts: Sequence[str], session_id: str | None = None
-    ) -> list[LookedUp]:
+    ) -> list[MemoryLookup]:
         """What `home` knows of each of these texts. The file must not be held: the model's answer is waited for.
 
         `session_id`: they were extracted from this session. If it has as many as it may, the model compares nothing; if it
@@ -132,13 +132,15 @@ class Memories:
         extracted = 0
         async with self._users.open(user_id) as store:
             seq = store.seq
-            async for some in decoded(store, await keys_within(store, home)):
+            async for some in read_memories(store, await list_keys_in_scope(store, home)):
                 extracted += sum(_is_extracted(one, session_id) for one, _ in some)
                 found = await asyncio.to_thread(_of_forms, some, forms)
                 exact = [[*ids, *more] for ids, more in zip(exact, found, strict=True)]
         full = extracted >= SESSION_MEMORIES_MAX
         return [
-            LookedUp(home, text, seq, ids, None if ids or full else await self._repeated(user_id, home, text))
+            MemoryLookup(
+                home, text, seq, ids, None if ids or full else await self._repeated(user_id, home, text)
+            )
             for text, ids in zip(texts, exact, strict=True)
         ]
 
@@ -150,7 +152,7 @@ class Memories:
         cosines = dict(await self._recall.nearest(user_id, home, text, "memories", NEAR))
         async with self._users.open(user_id) as store:
             keys = [key_of(one) for one in cosines if is_within(home, store.heads.rows.get(key_of(one)))]
-            found = [one async for some in decoded(store, keys) for one, _ in some if is_current(one)]
+            found = [one async for some in read_memories(store, keys) for one, _ in some if is_current(one)]
         near = [Near(one.id, one.text, cosines[one.id]) for one in found]
         return await asyncio.to_thread(superseded, text, near, embedder.same_memory)
 
@@ -164,7 +166,7 @@ class Memories:
         found = {one.id: one for one in hits}
         async with self._users.open(user_id) as store:
             keys = [key_of(one) for one in found if is_within(scope, store.heads.rows.get(key_of(one)))]
-            shown = [one async for some in decoded(store, keys) for one in some if is_current(one[0])]
+            shown = [one async for some in read_memories(store, keys) for one in some if is_current(one[0])]
         hits_shown = [MemoryHit(body, found[one.id].score, found[one.id].relevance) for one, body in shown]
         return _bounded(hits_shown[:limit])
 
@@ -177,7 +179,7 @@ def _bounded(hits: list[MemoryHit]) -> list[MemoryHit]:
     ]
 
 
-def without_secrets(text: str) -> tuple[str, str]:
+def normalize_and_redact(text: str) -> tuple[str, str]:
     """What was said, and what of it may be stored."""
     spoken = normalise(text).strip()
     return spoken, secrets.redact(spoken)
@@ -186,7 +188,7 @@ def without_secrets(text: str) -> tuple[str, str]:
 async def _home(store: UserStore, said: Statement) -> Home:
     if said.session_id is not None:
         write_row.check_live(store, "sessions", said.session_id)
-    scope = await resolve(store, said.session_id, said.project)
+    scope = await resolve_scope(store, said.session_id, said.project)
     if isinstance(scope, Everything):
         raise BadRequest("A memory is in one project, or in none: name the project, or leave `project` out.")
     return scope
@@ -202,7 +204,9 @@ def _of_forms(some: list[tuple[Memory, bytes]], forms: list[str]) -> list[list[s
     return [[memory_id for has, memory_id in current if has == form] for form in forms]
 
 
-def keep(draft: Draft, said: Statement, known: LookedUp, limits: Limits) -> tuple[Json, str | None]:
+def store_memory(
+    draft: Draft, said: Statement, known: MemoryLookup, limits: Limits
+) -> tuple[Json, str | None]:
     """The memory, and the id of the one that it repeats: its own if it was there to the letter."""
     row = _refreshed(draft, said, known, limits)
     if row is not None:
@@ -212,7 +216,7 @@ def keep(draft: Draft, said: Statement, known: LookedUp, limits: Limits) -> tupl
     return _added(draft, said, known, limits, memory_id if draft.head(key_of(memory_id)) is None else None)
 
 
-def keep_extracted(draft: Draft, said: Statement, known: LookedUp, limits: Limits) -> None:
+def store_extracted_memory(draft: Draft, said: Statement, known: MemoryLookup, limits: Limits) -> None:
     """As `keep`, but what a person deleted does not come back, and one conversation has only so many memories."""
     if _refreshed(draft, said, known, limits) is not None:
         return
@@ -224,12 +228,12 @@ def keep_extracted(draft: Draft, said: Statement, known: LookedUp, limits: Limit
         _added(draft, said, known, limits, memory_id if head is None else None)
 
 
-def _derived_id(draft: Draft, known: LookedUp) -> str:
+def _derived_id(draft: Draft, known: MemoryLookup) -> str:
     project_id = known.home.project_id if isinstance(known.home, InProject) else ""
     return derived_ids.memory_id(draft.id_key, project_id, same_form(known.text))
 
 
-def _refreshed(draft: Draft, said: Statement, known: LookedUp, limits: Limits) -> Json | None:
+def _refreshed(draft: Draft, said: Statement, known: MemoryLookup, limits: Limits) -> Json | None:
     """The memory that says the same to the letter, as said again now; None if there is none."""
     form = same_form(known.text)
     came = [key for key in draft.keys("memories") if not _is_as_seen(draft, key, known.seq)]
@@ -246,7 +250,7 @@ def _refreshed(draft: Draft, said: Statement, known: LookedUp, limits: Limits) -
 
 
 def _added(
-    draft: Draft, said: Statement, known: LookedUp, limits: Limits, row_id: str | None
+    draft: Draft, said: Statement, known: MemoryLookup, limits: Limits, row_id: str | None
 ) -> tuple[Json, str | None]:
     """A new memory, and the id of the one whose place it takes: not of one that was edited since it was compared."""
     home = known.home
@@ -262,7 +266,7 @@ def _added(
     }
     row = write_row.add(draft, "memories", fields, limits, row_id)
     if old is not None:
-        write_row.link(draft, "memories", old["id"], {"supersededBy": row["id"]}, limits)
+        write_row.change_keeping_updated_at(draft, "memories", old["id"], {"supersededBy": row["id"]}, limits)
     return row, old["id"] if old is not None else None
 
 
@@ -295,7 +299,7 @@ async def _by_words(
     store: UserStore, scope: MemoryScope, query: str, limit: int, now: str
 ) -> list[MemoryHit]:
     found: list[tuple[Memory, bytes]] = []
-    async for some in decoded(store, await keys_within(store, scope)):
+    async for some in read_memories(store, await list_keys_in_scope(store, scope)):
         found += [one for one in some if is_current(one[0])]
     return await asyncio.to_thread(_ranked, found, query_terms(query), limit, now)
 

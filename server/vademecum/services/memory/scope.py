@@ -24,14 +24,14 @@ from vademecum.model.memory.scope import (
 from vademecum.model.sync.transaction import WAITING, Head
 from vademecum.model.text.ranking import fold
 from vademecum.model.text.sanitize import short_name
-from vademecum.services.sync.batches import live_keys, portions
+from vademecum.services.sync.batches import list_live_keys, read_batches
 
-Asked = (
+ProjectSelector = (
     str | None | UnsetType
 )  # of a project: one by id or name; null: all of them; absent: the session's own
 
 
-class RowPlace(NamedTuple):
+class RowLocation(NamedTuple):
     """Where a row is now."""
 
     session_id: str | None
@@ -46,41 +46,41 @@ class _Named(msgspec.Struct):
 _named = msgspec.json.Decoder(_Named)
 
 
-async def resolve(store: UserStore, session_id: str | None, project: Asked) -> MemoryScope:
+async def resolve_scope(store: UserStore, session_id: str | None, project: ProjectSelector) -> MemoryScope:
     """Raises NotFound for a session or project that is not there, Conflict for a name that several projects have, and
     BadRequest when neither a session nor a project is named."""
     if project is None:
         return Everything()
     if isinstance(project, str):
-        return InProject(await project_called(store, project))
+        return InProject(await find_project_by_name(store, project))
     if session_id is None:
         raise BadRequest(
             "Name a session or a project. For all projects at once, say so: `project` null, in an address `*`."
         )
-    return home_of(store.heads.rows.get, session_id)
+    return find_session_home(store.heads.rows.get, session_id)
 
 
-def asked_in_address(project: str | None) -> Asked:
+def parse_project_parameter(project: str | None) -> ProjectSelector:
     """The query string's way to say it: absent, `*` for all, or a name or id."""
     if project is None:
         return UNSET
     return None if project == "*" else project
 
 
-def home_of(head_of: Callable[[str], Head | None], session_id: str) -> Home:
+def find_session_home(head_of: Callable[[str], Head | None], session_id: str) -> Home:
     """The project that a session is in now, or the pool. Raises NotFound for one that is not here."""
     session = head_of(SESSIONS + session_id)
     if session is None or session.deleted:
         raise no_such("sessions")
-    return home(project_of(session.references))
+    return home(find_project_id(session.references))
 
 
-def project_of(references: Iterable[str]) -> str | None:
+def find_project_id(references: Iterable[str]) -> str | None:
     """The project among what a row names."""
     return next((name.removeprefix(PROJECTS) for name in references if name.startswith(PROJECTS)), None)
 
 
-def place_of(key: str, head_of: Callable[[str], Head | None]) -> RowPlace | None:
+def locate_row(key: str, head_of: Callable[[str], Head | None]) -> RowLocation | None:
     """Where a row of memory is now: a turn, and a summary that names a session, are where that session is, whatever
     project it names; what else there is stays in its own. None for what is not alive."""
     head = head_of(key)
@@ -89,29 +89,29 @@ def place_of(key: str, head_of: Callable[[str], Head | None]) -> RowPlace | None
     name = next((name for name in head.parents if name.startswith(SESSIONS)), None)
     session = head_of(name) if name is not None else None
     if name is None or session is None:
-        return RowPlace(None, project_of(head.parents))
-    return RowPlace(name.removeprefix(SESSIONS), project_of(session.references))
+        return RowLocation(None, find_project_id(head.parents))
+    return RowLocation(name.removeprefix(SESSIONS), find_project_id(session.references))
 
 
 def is_within(scope: MemoryScope, head: Head | None) -> bool:
     """Whether a live row that has its own project, or none, may be seen: a memory, an entity, an observation."""
-    return head is not None and not head.deleted and sees(scope, project_of(head.parents))
+    return head is not None and not head.deleted and sees(scope, find_project_id(head.parents))
 
 
-async def keys_in(store: UserStore, scope: MemoryScope, collection: str) -> list[str]:
+async def list_scoped_keys(store: UserStore, scope: MemoryScope, collection: str) -> list[str]:
     """Keys of the rows of such a collection."""
     heads = store.heads.rows
-    return [key for key in await live_keys(store, collection) if is_within(scope, heads.get(key))]
+    return [key for key in await list_live_keys(store, collection) if is_within(scope, heads.get(key))]
 
 
-async def project_called(store: UserStore, said: str) -> str:
+async def find_project_by_name(store: UserStore, said: str) -> str:
     """The id of the live project with this id or, without regard to case and accents, this name."""
     if store.live(PROJECTS + said):
         return said
-    keys = await live_keys(store, "projects")
+    keys = await list_live_keys(store, "projects")
     wanted = fold(said.strip())
     found: list[str] = []
-    async for portion in portions(store, keys):
+    async for portion in read_batches(store, keys):
         rows = await asyncio.to_thread(
             lambda bodies: [_named.decode(body) for body in bodies], [body for _, body in portion]
         )

@@ -8,8 +8,8 @@ from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Draft
 from vademecum.services.sync import write_row
-from vademecum.services.sync.batches import live_keys
-from vademecum.services.sync.pagination import Page, Window, newest
+from vademecum.services.sync.batches import list_live_keys
+from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def create(draft: Draft, fields: Json, limits: Limits) -> Json:
@@ -25,7 +25,7 @@ def change(draft: Draft, external_id: str, fields: Json, limits: Limits) -> Json
 
 def delete(draft: Draft, external_id: str) -> None:
     """Raises NotFound."""
-    write_row.kill(draft, "sessions", _id_in(draft, external_id))
+    write_row.delete_unscoped(draft, "sessions", _id_in(draft, external_id))
 
 
 async def read(store: UserStore, external_id: str) -> bytes:
@@ -35,8 +35,8 @@ async def read(store: UserStore, external_id: str) -> bytes:
     )
 
 
-async def listed(store: UserStore, asked: Window) -> Page:
-    return await newest(store, await live_keys(store, "sessions"), asked)
+async def list_sessions(store: UserStore, asked: PageRequest) -> Page:
+    return await list_newest(store, await list_live_keys(store, "sessions"), asked)
 
 
 def _id_in(draft: Draft, external_id: str) -> str:

@@ -8,10 +8,10 @@ from vademecum.model.memory.scope import Home, InProject, MemoryScope
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.sync.transaction import Draft
-from vademecum.services.memory.scope import home_of, place_of
+from vademecum.services.memory.scope import find_session_home, locate_row
 from vademecum.services.sync import write_row
-from vademecum.services.sync.batches import children
-from vademecum.services.sync.pagination import Page, Window, newest
+from vademecum.services.sync.batches import list_live_children
+from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
 def create(draft: Draft, fields: Json, limits: Limits) -> Json:
@@ -26,7 +26,7 @@ def create(draft: Draft, fields: Json, limits: Limits) -> Json:
 
 
 def _check_within(draft: Draft, session_id: str, home: InProject) -> None:
-    if home_of(draft.head, session_id) != home:
+    if find_session_home(draft.head, session_id) != home:
         raise BadRequest(
             "The session is not in this project. Name the session alone: its summary is where it is. "
             "Nothing was stored."
@@ -45,33 +45,35 @@ def _check_content(fields: Json) -> None:
         raise BadRequest("`content` is empty. Nothing was changed.")
 
 
-async def of_session(store: UserStore, session_id: str, asked: Window) -> tuple[Home, Page]:
+async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[Home, Page]:
     """With where the session is. Raises NotFound."""
     session = f"sessions/{session_id}"
-    home = home_of(store.heads.rows.get, session_id)
-    return home, await newest(store, children(store, session, "summaries"), asked)
+    home = find_session_home(store.heads.rows.get, session_id)
+    return home, await list_newest(store, list_live_children(store, session, "summaries"), asked)
 
 
-async def of_project(store: UserStore, project_id: str, asked: Window) -> Page:
+async def list_by_project(store: UserStore, project_id: str, asked: PageRequest) -> Page:
     """Its overviews and the summaries of the sessions that are in it now. Raises NotFound."""
     write_row.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
-    named = [project, *children(store, project, "sessions")]
-    keys = {key for name in named for key in children(store, name, "summaries")}
+    named = [project, *list_live_children(store, project, "sessions")]
+    keys = {key for name in named for key in list_live_children(store, name, "summaries")}
     here = [
         key
         for key in keys
-        if (place := place_of(key, store.heads.rows.get)) and place.project_id == project_id
+        if (place := locate_row(key, store.heads.rows.get)) and place.project_id == project_id
     ]
-    return await newest(store, here, asked)
+    return await list_newest(store, here, asked)
 
 
-async def overview(store: UserStore, project_id: str) -> bytes | None:
+async def read_overview(store: UserStore, project_id: str) -> bytes | None:
     """The project's newest overview. Raises NotFound for a project that is not there."""
     write_row.check_live(store, "projects", project_id)
     project = f"projects/{project_id}"
     keys = [
-        key for key in children(store, project, "summaries") if store.heads.rows[key].parents == (project,)
+        key
+        for key in list_live_children(store, project, "summaries")
+        if store.heads.rows[key].parents == (project,)
     ]
-    page = await newest(store, keys, Window(1))
+    page = await list_newest(store, keys, PageRequest(1))
     return page.rows[0] if page.rows else None

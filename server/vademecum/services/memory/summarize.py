@@ -26,7 +26,7 @@ from vademecum.model.sync.transaction import Draft
 from vademecum.services.runtime.concurrency_limits import QuestionPlaces
 from vademecum.services.runtime.llm_worker import advance, unasked
 from vademecum.services.sync import write_row
-from vademecum.services.sync.batches import portions
+from vademecum.services.sync.batches import read_batches
 
 if TYPE_CHECKING:
     from vademecum.engines.llm.client import Endpoint
@@ -70,7 +70,7 @@ class Summaries:
     places: QuestionPlaces
     again: Callable[[str, float], None]
 
-    async def now(self, user_id: str, subject: str) -> Json:
+    async def summarize_now(self, user_id: str, subject: str) -> Json:
         """The new summary of a session or project, "sessions/id" or "projects/id". Raises NotFound, NothingToSummarise,
         NoAssistant, AssistantError, LimitReached, RateLimited, Busy."""
         with self.places.held(user_id):
@@ -89,7 +89,7 @@ class Summaries:
         async with self.users.open(user_id) as store:
             return await store.write(lambda draft: _keep(draft, subject, content, limits))
 
-    async def later(self, user_id: str, subject: str) -> Job:
+    async def schedule(self, user_id: str, subject: str) -> Job:
         """The same as a job. One that waits already is left as it is."""
         async with self.users.open(user_id) as store:
             await self._text(store, subject)
@@ -201,7 +201,7 @@ async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decod
     heads = store.heads.rows
     found: list[Row] = []
     size = 0
-    async for portion in portions(store, sorted(keys, key=lambda key: heads[key].seq, reverse=True)):
+    async for portion in read_batches(store, sorted(keys, key=lambda key: heads[key].seq, reverse=True)):
         found += [decoder.decode(body) for _, body in portion]
         size += sum(len(body) for _, body in portion)
         if size > 10 * summary_input.CHARACTERS:

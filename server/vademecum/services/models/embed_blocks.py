@@ -22,10 +22,10 @@ from vademecum.errors import Broken
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.transaction import WAITING, Change, Draft
-from vademecum.services.documents.documents import cards
+from vademecum.services.documents.documents import read_documents
 from vademecum.services.models.active_model import Inference
 from vademecum.services.models.embed_progress import Teller
-from vademecum.services.sync.batches import live_keys
+from vademecum.services.sync.batches import list_live_keys
 
 if TYPE_CHECKING:
     from vademecum.engines.onnx.embedder import Embedder
@@ -188,7 +188,7 @@ def in_turn(blocks: list[_Block], tries: Mapping[_Block, int]) -> list[_Block]:
 
 
 async def _settle(store: UserStore, model: str | None, hopeless: set[str]) -> None:
-    known = [card async for card, _ in cards(store, await live_keys(store, "documents"))]
+    known = [card async for card, _ in read_documents(store, await list_live_keys(store, "documents"))]
     waiting = [f"documents/{card.id}" for card in known if card.status == "pending"]
     if waiting:
         missing = set(map(_document_of, store.unembedded(model))) if model is not None else set()

@@ -10,7 +10,7 @@ import time
 import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
-from vademecum.services.sync.stream import Hub, frame
+from vademecum.services.sync.stream import Hub, encode_event
 
 EVERY_S = 0.5  # of one document
 
@@ -33,13 +33,15 @@ class Teller:
     def tell(self, store: UserStore, document_id: str, model: str) -> None:
         told = self._told.setdefault(store.user_id, {})
         now = time.monotonic()
-        if not self._hub.is_followed(store.user_id) or now - told.get(document_id, -EVERY_S) < EVERY_S:
+        if not self._hub.has_subscribers(store.user_id) or now - told.get(document_id, -EVERY_S) < EVERY_S:
             return
         told[document_id] = now
         progress = DocumentProgress(
             document_id, store.chunk_count(document_id, model), store.chunk_count(document_id)
         )
-        self._hub.mention(store.user_id, "documents", frame(msgspec.json.encode(progress), "progress"))
+        self._hub.publish_best_effort(
+            store.user_id, "documents", encode_event(msgspec.json.encode(progress), "progress")
+        )
 
     def over(self, user_id: str) -> None:
         self._told.pop(user_id, None)

@@ -299,7 +299,7 @@ class Reembedding:
             made = stage.index, target.model, target.dims
             index = await asyncio.to_thread(lambda: lance.VectorIndex.open(*made, cache=lance.MatrixCache(0)))
             try:
-                await self._indexer.renew(
+                await self._indexer.rebuild_with_model(
                     user_id,
                     lambda: self._swap(user_id, target, stage),
                     index,

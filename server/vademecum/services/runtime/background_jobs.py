@@ -81,8 +81,8 @@ class Backstage:
         if any(c.key.startswith("vectorEmbeddings/") for c in changes):
             self._inference.cancel(user_id, embed_blocks.gone(changes))
             self._ask_index("index", user_id, changes)
-        if memory_index.is_news(changes):
-            self._inference.cancel(user_id, memory_index.gone(changes))
+        if memory_index.has_recallable_changes(changes):
+            self._inference.cancel(user_id, memory_index.list_deleted_blocks(changes))
             self._ask_index("recall", user_id, changes)
             self._ask_index("recall_vectors", user_id, changes)
         if embed_blocks.needs_work(changes):

@@ -27,12 +27,12 @@ from vademecum.services.accounts import local_auth
 from vademecum.services.accounts.rate_limiter import Limiter
 from vademecum.services.agents.retention import SOON_S, Retention
 from vademecum.services.agents.spool import Spool
-from vademecum.services.chat.answer import endpoint_of, open_answers
-from vademecum.services.chat.prompt_context import Contexts
-from vademecum.services.chat.prompt_memory import Reminder
+from vademecum.services.chat.answer import create_endpoint, open_answers
+from vademecum.services.chat.prompt_context import ContextBuilder
+from vademecum.services.chat.prompt_memory import PromptMemory
 from vademecum.services.data.erase import Eraser
 from vademecum.services.memory.extract import Extraction
-from vademecum.services.memory.memory_index import FOLDER, Memory, Vectoriser
+from vademecum.services.memory.memory_index import FOLDER, MemoryBlockSource, MemoryVectorizer
 from vademecum.services.memory.recall import Recall
 from vademecum.services.memory.remember import Memories
 from vademecum.services.memory.summarize import Summaries
@@ -49,10 +49,10 @@ from vademecum.services.runtime.job_queue import UserQueue
 from vademecum.services.runtime.llm_worker import Doer, Worker
 from vademecum.services.runtime.maintenance import upkeep
 from vademecum.services.runtime.request_priority import Foreground
-from vademecum.services.search.document_search import Searcher
-from vademecum.services.search.hybrid_search import Seeker
-from vademecum.services.search.indexing import BlocksOfDocuments, Indexer, Indexes
-from vademecum.services.sync.stream import Hub, StreamBounds
+from vademecum.services.search.document_search import DocumentSearch
+from vademecum.services.search.hybrid_search import HybridSearch
+from vademecum.services.search.indexing import DocumentBlockSource, Indexer, Indexes
+from vademecum.services.sync.stream import Hub, StreamLimits
 from vademecum.settings import Settings
 
 _log = structlog.get_logger("vademecum")
@@ -130,7 +130,7 @@ async def open_worker(
         return settings.tiers[accounts.accounts[user_id].tier]
 
     longest_s = settings.assistant_whole_s
-    endpoint = endpoint_of(settings, settings.extraction_model)
+    endpoint = create_endpoint(settings, settings.extraction_model)
     summaries = Summaries(users, endpoint, limits, longest_s, places, again)
     doers: dict[Kind, Doer] = {}
     if endpoint is not None:
@@ -167,12 +167,16 @@ def open_recall(
 ) -> Recall:
     """The search of memory, its index, and its jobs: one for the words of new rows, one for their vectors."""
     indexes = Indexes(settings.data, FOLDER, cache, inference.for_anyone, knows, foreground)
-    indexer = Indexer(users, indexes, Memory(indexes), lambda user_id: True, foreground)
-    vectoriser = Vectoriser(users, indexes, indexer, inference, partial(backstage.hurry, "recall_vectors"))
+    indexer = Indexer(users, indexes, MemoryBlockSource(indexes), lambda user_id: True, foreground)
+    vectoriser = MemoryVectorizer(
+        users, indexes, indexer, inference, partial(backstage.hurry, "recall_vectors")
+    )
     words = backstage.add_index("recall", vectoriser.follow, parallel=2)
     vectors = backstage.add_index("recall_vectors", vectoriser.work)
     wait_s = settings.search_wait_s
-    return Recall(users, indexes, indexer, Seeker(indexes, indexer, words, wait_s), vectors, wait_s, clock)
+    return Recall(
+        users, indexes, indexer, HybridSearch(indexes, indexer, words, wait_s), vectors, wait_s, clock
+    )
 
 
 def add_jobs(
@@ -223,17 +227,17 @@ async def open_parts(
     async with AsyncExitStack() as stack:
         stack.callback(instance.close)
         accounts = open_accounts(settings, instance, migrations)
-        foreground, knows = Foreground(), accounts.knows
+        foreground, knows, wait_s = Foreground(), accounts.knows, settings.search_wait_s
         plan, inference = open_inference(settings, knows, foreground)
         stack.push_async_callback(inference.close)
-        hub = Hub(StreamBounds(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
+        hub = Hub(StreamLimits(settings.streams_max, settings.stream_queue, settings.stream_queue_bytes))
         backstage = Backstage(settings, hub, inference)
         users = open_users(settings, instance, migrations, registry, accounts, clock, backstage)
         stack.push_async_callback(users.close)
         cache = MatrixCache(settings.index_cache_bytes)
         indexes = Indexes(settings.data, "vectors", cache, inference.for_user, knows, foreground)
         stack.push_async_callback(indexes.close)
-        indexer = Indexer(users, indexes, BlocksOfDocuments(), inference.may_follow, foreground)
+        indexer = Indexer(users, indexes, DocumentBlockSource(), inference.may_follow, foreground)
         recalling = open_recall(settings, users, inference, cache, knows, backstage, foreground, clock)
         stack.push_async_callback(recalling.indexes.close)
         known = Memories(users, recalling, clock)
@@ -249,8 +253,8 @@ async def open_parts(
         stack.push_async_callback(backstage.close)
         await reembedding.start()
         await stack.enter_async_context(upkeep(users, accounts))
-        searcher = Searcher(users, Seeker(indexes, indexer, index_job, settings.search_wait_s), inference)
-        contexts = Contexts(users, searcher, Reminder(users, recalling, settings.search_wait_s), inference)
+        searcher = DocumentSearch(users, HybridSearch(indexes, indexer, index_job, wait_s), inference)
+        contexts = ContextBuilder(users, searcher, PromptMemory(users, recalling, wait_s), inference)
         answers = await stack.enter_async_context(open_answers(settings, contexts, users, questions))
         stack.callback(hub.close)
         yield Parts(

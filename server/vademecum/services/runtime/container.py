@@ -16,7 +16,7 @@ from vademecum.model.sync.quotas import Limits
 from vademecum.services.accounts.rate_limiter import Limiter
 from vademecum.services.agents.spool import Spool
 from vademecum.services.chat.answer import Answers
-from vademecum.services.chat.prompt_context import Asker, Contexts
+from vademecum.services.chat.prompt_context import ContextBuilder, Requester
 from vademecum.services.data.erase import Eraser
 from vademecum.services.memory.recall import Recall
 from vademecum.services.memory.remember import Memories
@@ -26,7 +26,7 @@ from vademecum.services.models.model_change import Reembedding
 from vademecum.services.runtime.background_jobs import Backstage
 from vademecum.services.runtime.concurrency_limits import UploadPlaces
 from vademecum.services.runtime.request_priority import Foreground
-from vademecum.services.search.document_search import Searcher
+from vademecum.services.search.document_search import DocumentSearch
 from vademecum.services.search.indexing import Indexer, Indexes
 from vademecum.services.sync.stream import Hub
 from vademecum.settings import Settings
@@ -47,9 +47,9 @@ class Parts:
     backstage: Backstage
     eraser: Eraser
     reembedding: Reembedding
-    searcher: Searcher
+    searcher: DocumentSearch
     recall: Recall
-    contexts: Contexts
+    contexts: ContextBuilder
     answers: Answers
     summaries: Summaries
     memories: Memories
@@ -62,5 +62,5 @@ class Parts:
     def limits(self, account: Account) -> Limits:
         return self.settings.tiers[account.tier]
 
-    def asker(self, account: Account) -> Asker:
-        return Asker(account.id, account.tier, self.limits(account))
+    def asker(self, account: Account) -> Requester:
+        return Requester(account.id, account.tier, self.limits(account))

@@ -22,14 +22,14 @@ from vademecum.model.documents.filename_match import asked_about
 from vademecum.model.schema.json_values import SearchMode
 from vademecum.model.sync.quotas import Limits
 from vademecum.model.text.ranking import DEPTH, by_turns, goes_first, same_text
-from vademecum.services.documents.documents import borrowed_by, check_session_id, filenames
+from vademecum.services.documents.documents import check_session_id, list_borrowed_ids, read_filenames
 from vademecum.services.models.active_model import OPENING_S, Inference
-from vademecum.services.search.hybrid_search import Scored, Seeker
+from vademecum.services.search.hybrid_search import HybridSearch, ScoredHits
 
 BLOCKS = "vectorEmbeddings"
 
 
-class PassagePlace(msgspec.Struct, rename="camel"):
+class PassageLocation(msgspec.Struct, rename="camel"):
     """Where a passage stands."""
 
     document_id: str
@@ -40,11 +40,11 @@ class PassagePlace(msgspec.Struct, rename="camel"):
     section: str | None
 
 
-class Repeat(PassagePlace):
+class Repeat(PassageLocation):
     """Another place where the same passage stands."""
 
 
-class Result(PassagePlace):
+class Result(PassageLocation):
     """A passage. `also` names the other places where it stands word for word; it is shown once."""
 
     text: str
@@ -84,8 +84,8 @@ class Found(msgspec.Struct):
     results: list[Result]
 
 
-class Searcher:
-    def __init__(self, users: Users, seeker: Seeker, inference: Inference) -> None:
+class DocumentSearch:
+    def __init__(self, users: Users, seeker: HybridSearch, inference: Inference) -> None:
         self._users = users
         self._seeker = seeker
         self._inference = inference
@@ -103,25 +103,25 @@ class Searcher:
         embedder = await self._inference.for_user(user_id, OPENING_S)
         possible: SearchMode = mode if embedder is not None else "words"
         async with self._users.open(user_id) as store:
-            scope = borrowed_by(store, session_id)
-            names = await filenames(store, scope)
+            scope = list_borrowed_ids(store, session_id)
+            names = await read_filenames(store, scope)
             at = store.epoch, store.latest(BLOCKS)  # other rows are not in the index
         if not scope:
             return Found(SearchScope(session_id, [], possible, True, 0), [])
         depth = max(k, DEPTH)
-        hits, read = await self._seeker.seek(user_id, query, scope, depth, possible, at)
+        hits, read = await self._seeker.search_hybrid(user_id, query, scope, depth, possible, at)
         named = await asyncio.to_thread(asked_about, query, names)
         if named.documents and named.documents < names.keys():
-            own, _ = await self._seeker.seek(user_id, query, named.documents, depth, possible, at)
+            own, _ = await self._seeker.search_hybrid(user_id, query, named.documents, depth, possible, at)
             hits = _by_turns(own, hits, surely=named.surely)
         async with self._users.open(user_id) as store:
             results = await _read_back(store, session_id, hits, k)
-            active = borrowed_by(store, session_id)
+            active = list_borrowed_ids(store, session_id)
             pending = _pending(store, active, self._inference.models(user_id))
         return Found(SearchScope(session_id, sorted(active), possible, read >= at[1], pending), results)
 
 
-def _by_turns(own: Scored, all_of_them: Scored, *, surely: bool) -> Scored:
+def _by_turns(own: ScoredHits, all_of_them: ScoredHits, *, surely: bool) -> ScoredHits:
     """Who names a document asks about it, but perhaps not about it alone: its best passages have every second place, and
     the first one, unless the name may be none and others fit far better."""
     scored = {hit.place: (hit, score) for hit, score in (*own, *all_of_them)}
@@ -147,13 +147,13 @@ async def _read_back(
 ) -> list[Result]:
     """The first `k` passages that still stand in the records; hardly more blocks are read than that takes."""
     standing: list[Result] = []
-    groups_of_hits = await asyncio.to_thread(grouped, hits)
+    groups_of_hits = await asyncio.to_thread(group_by_text, hits)
     group_of = {hit.place: number for number, group in enumerate(groups_of_hits) for hit, _ in group}
     candidates = iter(groups_of_hits)
     while (missing := k - len(_shown_once(standing, group_of))) > 0 and (
         groups := list(islice(candidates, missing))
     ):
-        active = borrowed_by(store, session_id)
+        active = list_borrowed_ids(store, session_id)
         some = [
             (hit, score)
             for group in groups
@@ -162,8 +162,10 @@ async def _read_back(
         ]
         bodies = await store.bodies(list({_block(hit) for hit, _ in some}))
         standing += await asyncio.to_thread(_standing, some, bodies)
-    names = await filenames(store, {result.document_id for result in standing})
-    active = borrowed_by(store, session_id)  # asked last: what died or was returned meanwhile is dropped
+    names = await read_filenames(store, {result.document_id for result in standing})
+    active = list_borrowed_ids(
+        store, session_id
+    )  # asked last: what died or was returned meanwhile is dropped
     return _shown_once(
         [
             msgspec.structs.replace(result, filename=names[result.document_id])
@@ -174,7 +176,7 @@ async def _read_back(
     )
 
 
-def grouped(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
+def group_by_text(hits: Iterable[tuple[Hit, float]]) -> list[list[tuple[Hit, float]]]:
     """Hits grouped by what they say, the best of a group first."""
     groups: dict[str, list[tuple[Hit, float]]] = {}
     for hit, score in hits:

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from vademecum.engines.lance import VectorIndex
 
 ATTEMPTS = 3  # the index may be replaced while it is asked, and may be damaged as well
-Scored = list[tuple[Hit, float]]
+ScoredHits = list[tuple[Hit, float]]
 
 
-class Seeker:
+class HybridSearch:
     """One kind of index. `job` brings it up to the records; a question waits for that, at most `wait_s`."""
 
     def __init__(self, indexes: Indexes, indexer: Indexer, job: UserQueue, wait_s: float) -> None:
@@ -31,7 +31,7 @@ class Seeker:
         self._job = job
         self._wait_s = wait_s
 
-    async def seek(
+    async def search_hybrid(
         self,
         user_id: str,
         query: str,
@@ -41,22 +41,22 @@ class Seeker:
         at: tuple[str, int],
         weight: float = MEANING,
         marks: str = "",
-    ) -> tuple[Scored, int]:
+    ) -> tuple[ScoredHits, int]:
         """The best hits within `ids`, and up to which seq the index had surely read: `at`, the epoch and seq of the
         question, or less if it is late. `marks`: words that are looked for beside the question's. Raises Busy."""
         return await self._ask(
             user_id, at, lambda: self._hits(user_id, query, marks, ids, depth, mode, weight)
         )
 
-    async def alike(
+    async def nearest_texts(
         self, user_id: str, text: str, ids: Collection[str], depth: int, at: tuple[str, int]
-    ) -> tuple[Scored, int]:
+    ) -> tuple[ScoredHits, int]:
         """As `seek`, by meaning alone: what says the same as `text`, as two passages are compared."""
         return await self._ask(user_id, at, lambda: self._alike(user_id, text, ids, depth))
 
     async def _ask(
-        self, user_id: str, at: tuple[str, int], work: Callable[[], Awaitable[Scored]]
-    ) -> tuple[Scored, int]:
+        self, user_id: str, at: tuple[str, int], work: Callable[[], Awaitable[ScoredHits]]
+    ) -> tuple[ScoredHits, int]:
         seq = await self._wait(user_id, *at)
         for _ in range(ATTEMPTS):
             try:
@@ -91,7 +91,7 @@ class Seeker:
         depth: int,
         mode: SearchMode,
         weight: float,
-    ) -> Scored:
+    ) -> ScoredHits:
         embedder = await self._indexes.embedder(user_id)
         meaning: list[Hit] = []
         words: list[Hit] = []
@@ -113,7 +113,7 @@ class Seeker:
         )
         return [(by_place[place], score) for place, score in fused]
 
-    async def _alike(self, user_id: str, text: str, ids: Collection[str], depth: int) -> Scored:
+    async def _alike(self, user_id: str, text: str, ids: Collection[str], depth: int) -> ScoredHits:
         embedder = await self._indexes.embedder(user_id)
         if embedder is None:
             return []

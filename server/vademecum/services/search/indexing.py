@@ -39,7 +39,7 @@ OPEN_MAX = 64
 WRITERS = 4  # threads: who writes may rest (services/runtime/request_priority), which must not take one from a request
 
 
-class Serving(Protocol):
+class EmbedderProvider(Protocol):
     """The model whose vectors an index of this user holds; None: words only. Raises Busy if it is not open in time."""
 
     async def __call__(self, user_id: str, patience_s: float | None = None, /) -> Embedder | None: ...
@@ -65,7 +65,7 @@ class Indexes:
         data: Path,
         name: str,
         cache: MatrixCache,
-        embedder: Serving,
+        embedder: EmbedderProvider,
         knows: Callable[[str], bool],
         foreground: Foreground,
     ) -> None:
@@ -115,7 +115,7 @@ class Indexes:
     async def write(self, user_id: str, work: Callable[[VectorIndex], T]) -> T:
         return await self._whole(self._write(user_id, work))
 
-    async def adopt(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
+    async def replace_index(self, user_id: str, folder: Path, then: Callable[[], None]) -> None:
         """The index in `folder` takes the place of the user's; `then` is called when no other can be opened any more
         and this one not yet."""
         await self._whole(self._adopt(user_id, folder, then))
@@ -155,9 +155,9 @@ class Indexes:
                 async with entry.writing:
                     self._check(user_id)
                     if entry.index is index:  # else another model's has taken its place
-                        return await self.in_writer(partial(work, index))
+                        return await self.run_in_writer(partial(work, index))
 
-    async def in_writer(self, work: Callable[[], T]) -> T:
+    async def run_in_writer(self, work: Callable[[], T]) -> T:
         """The work, in a thread of those that write."""
         return await asyncio.get_running_loop().run_in_executor(self._writers, work)
 
@@ -201,7 +201,7 @@ class Indexes:
         self._writers.shutdown()
 
 
-class Page(NamedTuple):
+class SourcePage(NamedTuple):
     """The next rows (key and JSON, as they are now), up to which `seq` they are, and whether there are more."""
 
     rows: list[tuple[str, bytes]]
@@ -209,10 +209,10 @@ class Page(NamedTuple):
     more: bool
 
 
-class Source(Protocol):
+class IndexSource(Protocol):
     """What an index is made of."""
 
-    async def page(self, store: UserStore, after: int) -> Page: ...
+    async def page(self, store: UserStore, after: int) -> SourcePage: ...
 
     def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
         """The blocks that these rows are now, and the ids of those that are gone. Pure; runs in a thread."""
@@ -228,7 +228,7 @@ class Indexer:
         self,
         users: Users,
         indexes: Indexes,
-        source: Source,
+        source: IndexSource,
         may_follow: Callable[[str], bool],
         foreground: Foreground,
     ) -> None:
@@ -254,7 +254,9 @@ class Indexer:
             await self.work(user_id)
             await self._indexes.write(user_id, lambda index: index.erase())
 
-    async def amend(self, user_id: str, model: str, choose: Callable[[UserStore], list[Block]]) -> None:
+    async def update_vectors(
+        self, user_id: str, model: str, choose: Callable[[UserStore], list[Block]]
+    ) -> None:
         """Replace blocks that the index has, beside the sequence. `choose` is asked while no step is under way: what is
         alive then dies, if it does, in a step that comes after."""
         async with self._turns[user_id]:
@@ -263,7 +265,7 @@ class Indexer:
             politely = self.foreground.politely
             await self._indexes.write(user_id, lambda index: _amend(index, model, epoch, blocks, politely))
 
-    async def renew(
+    async def rebuild_with_model(
         self,
         user_id: str,
         swap: Callable[[], Awaitable[bool]],
@@ -277,7 +279,7 @@ class Indexer:
             if not await swap():
                 return False
             seen = await self._build(user_id, new)
-            await self._indexes.adopt(user_id, folder, then)
+            await self._indexes.replace_index(user_id, folder, then)
             await self._note(user_id, seen)
         return True
 
@@ -291,7 +293,7 @@ class Indexer:
                 if store.epoch != epoch:
                     raise Broken("The records were restored while they were being indexed.")
                 rows, after, more = await self._source.page(store, after)
-            await self._indexes.in_writer(partial(self._apply, index, rows, (epoch, after)))
+            await self._indexes.run_in_writer(partial(self._apply, index, rows, (epoch, after)))
         index.close()
         return epoch, after
 
@@ -358,15 +360,17 @@ def _amend(index: VectorIndex, model: str, epoch: str, blocks: list[Block], pace
         index.optimise()
 
 
-class BlocksOfDocuments:
+class DocumentBlockSource:
     """The source of the document index."""
 
-    async def page(self, store: UserStore, after: int) -> Page:
+    async def page(self, store: UserStore, after: int) -> SourcePage:
         latest = store.seq
         entries = store.after(COLLECTION, after, PAGE)
         bodies = await store.bodies([key for _, key in entries])
         more = len(entries) == PAGE
-        return Page([(key, bodies[key]) for _, key in entries], entries[-1][0] if more else latest, more)
+        return SourcePage(
+            [(key, bodies[key]) for _, key in entries], entries[-1][0] if more else latest, more
+        )
 
     def blocks(self, rows: Iterable[tuple[str, bytes]], model: str | None) -> tuple[list[Block], list[str]]:
         blocks: list[Block] = []

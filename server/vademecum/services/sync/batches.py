@@ -11,22 +11,22 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 
 from vademecum.engines.duckdb.user_store import UserStore
 
-PORTION_BYTES = 2**20  # as charged; with vectors, which are not, at most five times that
-PORTION_ROWS = 500
+BATCH_BYTES = 2**20  # as charged; with vectors, which are not, at most five times that
+BATCH_ROWS = 500
 
-Portion = list[tuple[str, bytes]]
+Batch = list[tuple[str, bytes]]
 
 
-async def portions(store: UserStore, keys: Iterable[str]) -> AsyncIterator[Portion]:
+async def read_batches(store: UserStore, keys: Iterable[str]) -> AsyncIterator[Batch]:
     """Key and body of the rows `keys`, in that order, as they are when it is their turn; without the dead."""
-    for some in cut(store, keys):
+    for some in split_into_batches(store, keys):
         found = await store.bodies(some)
         yield [(key, found[key]) for key in some if key in found and _is_alive(store, key)]
 
 
-async def next_portion(store: UserStore, keys: Sequence[str]) -> tuple[Portion, Sequence[str]]:
+async def read_first_batch(store: UserStore, keys: Sequence[str]) -> tuple[Batch, Sequence[str]]:
     """Return the first portion of the rows `keys`, as `portions` yields it, and the keys that are left."""
-    some = next(cut(store, keys), [])
+    some = next(split_into_batches(store, keys), [])
     rest = keys[keys.index(some[-1]) + 1 :] if some else ()
     found = await store.bodies(some)
     return [(key, found[key]) for key in some if key in found and _is_alive(store, key)], rest
@@ -38,13 +38,13 @@ def _is_alive(store: UserStore, key: str) -> bool:
     return head is not None and not head.deleted
 
 
-def children(store: UserStore, parent: str, collection: str) -> list[str]:
+def list_live_children(store: UserStore, parent: str, collection: str) -> list[str]:
     """Keys of the live rows of a collection that name the row `parent`, in no order."""
     named = store.heads.dependents.get(parent, ())
     return [key for key in named if key.startswith(f"{collection}/") and store.live(key)]
 
 
-async def live_keys(store: UserStore, collection: str) -> list[str]:
+async def list_live_keys(store: UserStore, collection: str) -> list[str]:
     """Keys of the live rows of a collection."""
     keys = list(store.heads.rows)  # a copy: while the thread looks, a commit may change the rows
     prefix = f"{collection}/"
@@ -53,7 +53,7 @@ async def live_keys(store: UserStore, collection: str) -> list[str]:
     )
 
 
-def cut(store: UserStore, keys: Iterable[str]) -> Iterator[list[str]]:
+def split_into_batches(store: UserStore, keys: Iterable[str]) -> Iterator[list[str]]:
     """The keys that have a head, a portion at a time."""
     some: list[str] = []
     size = 0
@@ -61,7 +61,7 @@ def cut(store: UserStore, keys: Iterable[str]) -> Iterator[list[str]]:
         head = store.heads.rows.get(key)
         if head is None:
             continue
-        if some and (size + head.size > PORTION_BYTES or len(some) == PORTION_ROWS):
+        if some and (size + head.size > BATCH_BYTES or len(some) == BATCH_ROWS):
             yield some
             some, size = [], 0
         some.append(key)

@@ -11,13 +11,13 @@ import msgspec
 
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
-from vademecum.services.sync.batches import portions
+from vademecum.services.sync.batches import read_batches
 
 PAGE_BYTES = 8 * 2**20  # a thousand rows may have a gigabyte: a page of large ones is shorter than asked for
-Place = tuple[str, str]  # createdAt and id: the order of every list
+Position = tuple[str, str]  # createdAt and id: the order of every list
 
 
-class Card(msgspec.Struct, frozen=True, rename="camel"):
+class ListEntry(msgspec.Struct, frozen=True, rename="camel"):
     """What rows are sorted and picked by."""
 
     id: str
@@ -31,11 +31,11 @@ class Card(msgspec.Struct, frozen=True, rename="camel"):
     updated_at: str = ""
 
 
-class Window(msgspec.Struct, frozen=True):
+class PageRequest(msgspec.Struct, frozen=True):
     """What is asked for: at most `limit` rows that come after the place `before`, or from the newest on."""
 
     limit: int
-    before: Place | None = None
+    before: Position | None = None
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -45,53 +45,56 @@ class Page(msgspec.Struct, frozen=True):
     next: str | None
 
 
-Cards = dict[str, tuple[int, Card]]  # by key, each with the `seq` of its row when it was read
+Cards = dict[str, tuple[int, ListEntry]]  # by key, each with the `seq` of its row when it was read
 
-_card = msgspec.json.Decoder(Card)
+_card = msgspec.json.Decoder(ListEntry)
 # As long as a user's file is open. Of rows that died meanwhile it has no more than their tombstones have.
 _known: WeakKeyDictionary[UserStore, Cards] = WeakKeyDictionary()
-_place: msgspec.json.Decoder[Place] = msgspec.json.Decoder(Place)
+_place: msgspec.json.Decoder[Position] = msgspec.json.Decoder(Position)
 
 
-def window_from(limit: int, cursor: str) -> Window:
+def parse_page_request(limit: int, cursor: str) -> PageRequest:
     """Raises BadRequest."""
-    return Window(limit, _read_cursor(cursor) if cursor else None)
+    return PageRequest(limit, _read_cursor(cursor) if cursor else None)
 
 
-def _read_cursor(cursor: str) -> Place:
+def _read_cursor(cursor: str) -> Position:
     try:
         return _place.decode(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, msgspec.DecodeError) as error:
         raise BadRequest("`cursor` must be the `next` of an earlier page, or empty to begin.") from error
 
 
-def _cursor(place: Place) -> str:
+def _cursor(place: Position) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode()
 
 
-async def newest(
-    store: UserStore, keys: Iterable[str], asked: Window, fits: Callable[[Card], bool] = lambda _: True
+async def list_newest(
+    store: UserStore,
+    keys: Iterable[str],
+    asked: PageRequest,
+    fits: Callable[[ListEntry], bool] = lambda _: True,
 ) -> Page:
     """Of the rows `keys`, all of one collection, those that fit and lie in the window."""
-    cards = await cards_of(store, list(keys))
+    cards = await read_list_entries(store, list(keys))
     found = await asyncio.to_thread(_places, cards, asked, fits)
-    page = found[: fitting(store, [key for _, key in found[: asked.limit]])]
+    page = found[: count_fitting(store, [key for _, key in found[: asked.limit]])]
     bodies = await store.bodies([key for _, key in page])
     rows = [bodies[key] for _, key in page if key in bodies and store.live(key)]
     return Page(rows, _cursor(page[-1][0]) if len(page) < len(found) else None)
 
 
-async def sorted_places(store: UserStore, keys: list[str]) -> list[str]:
+async def sort_by_time(store: UserStore, keys: list[str]) -> list[str]:
     """The rows `keys` in the order of their time, the oldest first."""
-    cards = await cards_of(store, keys)
+    cards = await read_list_entries(store, keys)
     return sorted(cards, key=lambda key: (cards[key].created_at, cards[key].id))
 
 
-async def cards_of(store: UserStore, keys: list[str]) -> dict[str, Card]:
+async def read_list_entries(store: UserStore, keys: list[str]) -> dict[str, ListEntry]:
     """The cards of the rows `keys`. Only rows that have changed since they were listed last are read."""
     known = _known.setdefault(store, {})
     unknown = await asyncio.to_thread(_unknown, store, known, keys)
-    async for portion in portions(store, unknown):
+    async for portion in read_batches(store, unknown):
         cards = await asyncio.to_thread(
             lambda rows: [(key, _card.decode(body)) for key, body in rows], portion
         )
@@ -109,14 +112,16 @@ def _unknown(store: UserStore, known: Cards, keys: list[str]) -> dict[str, int]:
     return {key: seqs[key] for key in sorted(unknown, key=seqs.__getitem__)}
 
 
-def _places(cards: dict[str, Card], asked: Window, fits: Callable[[Card], bool]) -> list[tuple[Place, str]]:
+def _places(
+    cards: dict[str, ListEntry], asked: PageRequest, fits: Callable[[ListEntry], bool]
+) -> list[tuple[Position, str]]:
     placed = (((card.created_at, card.id), key) for key, card in cards.items() if fits(card))
     return sorted(
         ((place, key) for place, key in placed if asked.before is None or place < asked.before), reverse=True
     )
 
 
-def fitting(store: UserStore, keys: list[str]) -> int:
+def count_fitting(store: UserStore, keys: list[str]) -> int:
     """How many of the rows fit into a page: at least one."""
     size = 0
     for count, key in enumerate(keys):

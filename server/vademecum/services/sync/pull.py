@@ -9,7 +9,7 @@ import msgspec
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.engines.duckdb.user_stores import Users
 from vademecum.errors import BadRequest, OtherEpoch
-from vademecum.services.sync.batches import PORTION_BYTES, cut
+from vademecum.services.sync.batches import BATCH_BYTES, split_into_batches
 
 START_FROM_ZERO = (
     "Nothing on the device is lost. Keep its rows, drop the checkpoints of all collections (with RxDB: start each "
@@ -19,7 +19,7 @@ START_FROM_ZERO = (
 )
 
 
-class RolledBack(Exception):
+class RollbackDetected(Exception):
     """A checkpoint proves that the records are older than what this server gave out in `epoch`."""
 
     def __init__(self, epoch: str) -> None:
@@ -40,7 +40,7 @@ async def pull(
     async with users.open(user_id) as store:
         check_epoch(store, checkpoint_id)
         if store.proves_rollback(lwt, checkpoint_id):
-            raise RolledBack(store.epoch)
+            raise RollbackDetected(store.epoch)
         if lwt > store.seq:
             if checkpoint_id:
                 if (
@@ -50,13 +50,15 @@ async def pull(
                 raise OtherEpoch(
                     f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
                 )
-            return envelope(store, [], store.seq)
+            return encode_page(store, [], store.seq)
         entries = store.after(collection, lwt, limit)
         keys, seq = [key for _, key in entries], entries[-1][0] if entries else lwt
-        if sum(store.heads.rows[key].size for key in keys) > PORTION_BYTES:
-            return _pieces(users, user_id, list(cut(store, keys)), _closing(store, seq), store.epoch)
+        if sum(store.heads.rows[key].size for key in keys) > BATCH_BYTES:
+            return _pieces(
+                users, user_id, list(split_into_batches(store, keys)), _closing(store, seq), store.epoch
+            )
         found = await store.bodies(keys)
-        return envelope(store, [found[key] for key in keys], seq)
+        return encode_page(store, [found[key] for key in keys], seq)
 
 
 async def _pieces(
@@ -83,7 +85,7 @@ def check_epoch(store: UserStore, checkpoint_id: str) -> None:
         )
 
 
-def envelope(store: UserStore, bodies: list[bytes], seq: int, collection: str | None = None) -> bytes:
+def encode_page(store: UserStore, bodies: list[bytes], seq: int, collection: str | None = None) -> bytes:
     """{"documents": [...], "checkpoint": {...}}; bodies are stored JSON and are joined as they are.
 
     `forgottenAt` stands beside them after a "forget everything": rows that were refused have no tombstone here that

@@ -24,13 +24,13 @@ from vademecum.model.sync.conflict_rules import (
 )
 from vademecum.model.sync.quotas import Limits, has_free_tombstone, refusal
 from vademecum.model.sync.transaction import WAITING, Draft, Head
-from vademecum.services.sync.push_decoding import Incoming
+from vademecum.services.sync.push_decoding import IncomingRow
 
 ENTITIES = "entities"
 PROJECT = "projectId"
 
 
-def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Limits) -> list[Json]:
+def push(draft: Draft, collection: Collection, batch: list[IncomingRow], limits: Limits) -> list[Json]:
     """Judge the whole batch. Returns the rows that did not become what was sent, in the order sent."""
     draft.prefetch([incoming.key for incoming in batch])
     # What is here already has been looked at, or will be, for what it says here.
@@ -45,7 +45,7 @@ def push(draft: Draft, collection: Collection, batch: list[Incoming], limits: Li
     return [answer for answer in answers if answer is not None]
 
 
-def _delete(draft: Draft, deletes: list[Incoming]) -> None:
+def _delete(draft: Draft, deletes: list[IncomingRow]) -> None:
     """Always accepted. Of an unknown row it is only remembered while tombstones are free, or a client could fill the
     disk with ids it made up. What is given up then: should the row itself come later, it is taken for a new one.
     """
@@ -75,7 +75,7 @@ class _Judge:
         healed = partial(cascade.healed, draft, collection)
         self._about = Circumstances(draft.life, healed, draft.forgotten_at, draft.now)
 
-    def answer(self, sent: Incoming) -> Json | None:
+    def answer(self, sent: IncomingRow) -> Json | None:
         """What the device is told of a row; None when it became what was sent."""
         incoming = self._brought_along(sent) if self._names_projects else sent
         if incoming.key != sent.key:
@@ -85,7 +85,7 @@ class _Judge:
             return self._draft.row(sent.key)
         return answer
 
-    def _brought_along(self, sent: Incoming) -> Incoming:
+    def _brought_along(self, sent: IncomingRow) -> IncomingRow:
         """As the device would have sent it, had it known which projects are a part of others now."""
         draft = self._draft
         into = cascade.merged_into(draft, sent.row) if sent.problem is None else None
@@ -100,7 +100,7 @@ class _Judge:
         if into is not None and self._collection.name == ENTITIES:  # whose id says its project
             row["id"] = entity_id(into, row["type"], row["name"])
             key = f"{ENTITIES}/{row['id']}"
-        return Incoming(
+        return IncomingRow(
             key,
             row,
             msgspec.json.encode(row),
@@ -109,7 +109,7 @@ class _Judge:
             altered=into is not None or sent.altered,
         )
 
-    def _received_elsewhere(self, sent: Incoming, incoming: Incoming) -> Json | None:
+    def _received_elsewhere(self, sent: IncomingRow, incoming: IncomingRow) -> Json | None:
         """An entity joins the one of its name, if that was not deleted, and is gone where the device has it."""
         if repeats_mark(sent.row, sent.assumed):
             return None
@@ -122,7 +122,7 @@ class _Judge:
             before = (sent.assumed or {}).get("notes")
             row = {**known, "notes": joined_notes(known.get("notes"), incoming.row.get("notes"), before)}
             row = {name: value for name, value in row.items() if value is not None}
-            joined = Incoming(incoming.key, row, msgspec.json.encode(row), None, None)
+            joined = IncomingRow(incoming.key, row, msgspec.json.encode(row), None, None)
             named = links(self._collection, row)
             no = self._store(joined, Verdict("store", row), named, head, stored)
             if no is not None and "syncError" in no:
@@ -132,7 +132,7 @@ class _Judge:
             cascade.bereave(draft, [sent.key])
         return draft.row(sent.key)
 
-    def _judged(self, incoming: Incoming) -> Json | None:
+    def _judged(self, incoming: IncomingRow) -> Json | None:
         collection, draft = self._collection, self._draft
         head = draft.head(incoming.key)
         stored = _stored(draft, incoming.key, head)
@@ -147,7 +147,7 @@ class _Judge:
         return self._store(incoming, verdict, named, head, stored)
 
     def _store(
-        self, incoming: Incoming, verdict: Verdict, named: Links, head: Head | None, stored: Stored | None
+        self, incoming: IncomingRow, verdict: Verdict, named: Links, head: Head | None, stored: Stored | None
     ) -> Json | None:
         """`named`: what the row as it was sent names. `head` and `stored`: of the row that is here."""
         assert verdict.row is not None

@@ -40,7 +40,7 @@ class PushRow(msgspec.Struct):
     imported: bool = False
 
 
-class Incoming(msgspec.Struct):
+class IncomingRow(msgspec.Struct):
     """A row decoded, with the bytes it came in and the reason why it does not fit (None: it does). `altered`: it is not
     what was sent, and whoever sent it has to be told. `imported`: it comes out of an export, beside what was made of it."""
 
@@ -68,9 +68,9 @@ _rows = msgspec.json.Decoder(list[PushRow])
 _row = msgspec.json.Decoder(PushRow)
 
 
-def read_batch(
+def decode_batch(
     collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int] = _NO_MODELS
-) -> list[Incoming]:
+) -> list[IncomingRow]:
     """Decode a push. A row that does not fit its schema is not an error here: it is refused by itself later. `dims`: of
     the vectors of each model that is known here."""
     try:
@@ -87,14 +87,16 @@ def read_batch(
         ) from error
 
 
-def _read_rows(collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int]) -> list[Incoming]:
+def _read_rows(
+    collection: Collection, body: bytes, user_id: str, dims: Mapping[str, int]
+) -> list[IncomingRow]:
     rows, is_mended, not_json = _read(body)
     if len(rows) > ROWS_MAX:
         raise BadRequest(
             f"A push has at most {ROWS_MAX} rows, and this one has {len(rows)}. Nothing was changed and nothing is "
             "lost: send them in smaller batches."
         )
-    incoming = [read_row(collection, row, user_id, dims, is_mended=is_mended) for row in rows]
+    incoming = [decode_row(collection, row, user_id, dims, is_mended=is_mended) for row in rows]
     for number in not_json:
         if not incoming[number].deletes:
             incoming[number].problem = NOT_JSON
@@ -137,14 +139,14 @@ def _read_each(text: str) -> tuple[list[PushRow], list[int]]:
     return rows, not_json
 
 
-def read_row(
+def decode_row(
     collection: Collection,
     sent: PushRow,
     user_id: str,
     dims: Mapping[str, int] = _NO_MODELS,
     *,
     is_mended: bool = False,
-) -> Incoming:
+) -> IncomingRow:
     row, counts = _decoded(sent.newDocumentState)
     assumed, _ = _decoded(sent.assumedMasterState)
     if not isinstance(row, dict) or not isinstance(row.get(collection.primary_key), str):
@@ -157,7 +159,7 @@ def read_row(
     if row.get("_deleted") is not True:
         problem = _problem(collection, row, user_id, dims) if counts else NO_NUMBER
     altered = is_mended and HALF.encode() in body
-    return Incoming(key, row, body, assumed, problem, altered=altered, imported=sent.imported)
+    return IncomingRow(key, row, body, assumed, problem, altered=altered, imported=sent.imported)
 
 
 def _decoded(sent: msgspec.Raw) -> tuple[Any, bool]:

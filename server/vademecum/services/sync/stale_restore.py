@@ -26,7 +26,7 @@ class EpochsBegun(msgspec.Struct):
     failed: list[NotBegun]
 
 
-async def begin_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] | None = None) -> None:
+async def start_new_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] | None = None) -> None:
     """Begin a new epoch of an account, by hand or because of the epoch and `lwt` of a checkpoint (`rolled_back`)."""
     async with parts.users.open(user_id) as store:
         parts.backstage.on_new_epoch(user_id)
@@ -35,12 +35,12 @@ async def begin_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] |
     parts.backstage.on_new_epoch(user_id)
 
 
-async def begin_epochs(parts: Parts, accounts: list[Account]) -> EpochsBegun:
+async def start_new_epochs(parts: Parts, accounts: list[Account]) -> EpochsBegun:
     """Begin a new epoch of each account by hand. One that cannot be opened does not stop the others."""
     failed = []
     for account in accounts:
         try:
-            await begin_epoch(parts, account.id)
+            await start_new_epoch(parts, account.id)
         except VademecumError as error:
             failed.append(NotBegun(account.email, error.message))
     return EpochsBegun(len(accounts) - len(failed), failed)

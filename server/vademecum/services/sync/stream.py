@@ -19,7 +19,7 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import TooManyStreams
 from vademecum.model.schema.lenient_json import on_one_line
 from vademecum.model.sync.transaction import WAITING, Change
-from vademecum.services.sync.pull import envelope
+from vademecum.services.sync.pull import encode_page
 
 EVENT_BYTES: Final = 2**20  # a larger row is an event by itself
 RETRY_S: Final = 30
@@ -27,7 +27,7 @@ CLOSED: Final = None
 WAKE: Final = b""
 
 
-class StreamBounds(msgspec.Struct, frozen=True):
+class StreamLimits(msgspec.Struct, frozen=True):
     """How many streams a user may have, and how many events and bytes may wait in each."""
 
     streams: int
@@ -35,7 +35,7 @@ class StreamBounds(msgspec.Struct, frozen=True):
     bytes: int
 
 
-class Run:
+class EventBatch:
     """Neighbouring rows of a commit, all of one collection: an event, encoded once for all who want it."""
 
     def __init__(self, store: UserStore, collection: str, seq: int = WAITING) -> None:
@@ -56,15 +56,15 @@ class Run:
     @cached_property
     def plain(self) -> bytes:
         """For a stream of one collection."""
-        return frame(envelope(self._store, self._bodies, self._seq))
+        return encode_event(encode_page(self._store, self._bodies, self._seq))
 
     @cached_property
     def named(self) -> bytes:
         """For a stream of several."""
-        return frame(envelope(self._store, self._bodies, self._seq, self.collection))
+        return encode_event(encode_page(self._store, self._bodies, self._seq, self.collection))
 
 
-def frame(data: bytes, event: str = "") -> bytes:
+def encode_event(data: bytes, event: str = "") -> bytes:
     """A server-sent event. One with a name is no replication: clients that do not know the name pass over it.
 
     A row is given back as it was sent, and a program may have sent it over several lines: a line break ends the data.
@@ -72,15 +72,15 @@ def frame(data: bytes, event: str = "") -> bytes:
     return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + on_one_line(data) + b"\n\n"
 
 
-def cut(store: UserStore, changes: list[Change]) -> list[Run]:
+def group_into_batches(store: UserStore, changes: list[Change]) -> list[EventBatch]:
     """A commit as runs, so that order holds across collections; rows that wait for a parent are not shown."""
-    runs: list[Run] = []
+    runs: list[EventBatch] = []
     for change in changes:
         if change.head is None or change.head.seq == WAITING:
             continue
         collection = change.key.partition("/")[0]
         if not runs or not runs[-1].has_room(collection, change.body):
-            runs.append(Run(store, collection))
+            runs.append(EventBatch(store, collection))
         runs[-1].add(change.head.seq, change.body)
     return runs
 
@@ -88,7 +88,7 @@ def cut(store: UserStore, changes: list[Change]) -> list[Run]:
 class Subscription:
     """A bounded queue of server-sent events."""
 
-    def __init__(self, collections: frozenset[str], named: bool, bounds: StreamBounds) -> None:
+    def __init__(self, collections: frozenset[str], named: bool, bounds: StreamLimits) -> None:
         self.closed = False
         self._collections = collections
         self._named = named
@@ -96,7 +96,7 @@ class Subscription:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._bytes = 0
 
-    def offer(self, runs: list[Run]) -> None:
+    def enqueue(self, runs: list[EventBatch]) -> None:
         """Queue what is wanted of a commit: all of it, or the stream ends."""
         if self.closed:
             return
@@ -112,16 +112,16 @@ class Subscription:
             self._queue.put_nowait(event)
             self._bytes += len(event)
 
-    def mention(self, collection: str, event: bytes) -> None:
+    def publish_best_effort(self, collection: str, event: bytes) -> None:
         """Queue what may as well be missed: it is left out of a queue that is half full, and never ends the stream."""
         has_room = 2 * self._queue.qsize() < self._bounds.events
         if has_room and not self.closed and collection in self._collections:
             self._queue.put_nowait(event)
             self._bytes += len(event)
 
-    def offer_none(self, store: UserStore) -> None:
+    def enqueue_empty_page(self, store: UserStore) -> None:
         """Queue a page without rows, for what stands beside them: up to here, nothing was missed."""
-        self.offer([Run(store, min(self._collections), store.heads.seq)])
+        self.enqueue([EventBatch(store, min(self._collections), store.heads.seq)])
 
     async def next(self) -> bytes | None:
         """The next event; `WAKE` means look around, `CLOSED` that there is no more."""
@@ -149,29 +149,29 @@ class Subscription:
 class Hub:
     """Who follows whom. Lives in the event loop alone."""
 
-    def __init__(self, bounds: StreamBounds) -> None:
+    def __init__(self, bounds: StreamLimits) -> None:
         self._bounds = bounds
         self._subscriptions: dict[str, set[Subscription]] = defaultdict(set)
         self._closed = False
 
     def publish(self, store: UserStore, changes: list[Change]) -> None:
         if subscriptions := self._subscriptions.get(store.user_id):
-            runs = cut(store, changes)
+            runs = group_into_batches(store, changes)
             for subscription in subscriptions:
-                subscription.offer(runs)
+                subscription.enqueue(runs)
 
-    def tell_forgotten(self, store: UserStore) -> None:
+    def publish_forget(self, store: UserStore) -> None:
         """Each stream hears that everything was forgotten, though none of what it follows had a row: a device may hold
         what never came to the server."""
         for subscription in self._subscriptions.get(store.user_id, ()):
-            subscription.offer_none(store)
+            subscription.enqueue_empty_page(store)
 
-    def mention(self, user_id: str, collection: str, event: bytes) -> None:
+    def publish_best_effort(self, user_id: str, collection: str, event: bytes) -> None:
         """Tell the user's streams of this collection something that is no row and is kept nowhere."""
         for subscription in self._subscriptions.get(user_id, ()):
-            subscription.mention(collection, event)
+            subscription.publish_best_effort(collection, event)
 
-    def is_followed(self, user_id: str) -> bool:
+    def has_subscribers(self, user_id: str) -> bool:
         return user_id in self._subscriptions
 
     @contextmanager

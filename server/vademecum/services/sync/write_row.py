@@ -23,10 +23,10 @@ from vademecum.model.schema.collections import Collection, Json, links
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits, not_stored
 from vademecum.model.sync.transaction import Draft
-from vademecum.services.memory.scope import place_of
+from vademecum.services.memory.scope import locate_row
 from vademecum.services.runtime.ids import new_id
 from vademecum.services.sync.push import push
-from vademecum.services.sync.push_decoding import PushRow, read_row
+from vademecum.services.sync.push_decoding import PushRow, decode_row
 
 _REFUSALS: dict[str, type[VademecumError]] = {
     "INVALID": BadRequest,
@@ -52,7 +52,7 @@ def check_live(store: UserStore, collection: str, row_id: str) -> None:
         raise no_such(collection)
 
 
-def live_key(draft: Draft, collection: str, row_id: str) -> str:
+def require_live_key(draft: Draft, collection: str, row_id: str) -> str:
     """Raises NotFound."""
     key = f"{collection}/{row_id}"
     if draft.life(key) != "live":
@@ -60,20 +60,20 @@ def live_key(draft: Draft, collection: str, row_id: str) -> str:
     return key
 
 
-def live_row(draft: Draft, collection: str, row_id: str) -> Json:
+def require_live_row(draft: Draft, collection: str, row_id: str) -> Json:
     """The row inside a transaction. Raises NotFound."""
-    return draft.row(live_key(draft, collection, row_id))
+    return draft.row(require_live_key(draft, collection, row_id))
 
 
-def kill(draft: Draft, collection: str, row_id: str) -> None:
+def delete_unscoped(draft: Draft, collection: str, row_id: str) -> None:
     """With what belongs to it. For what has no place; see `delete`. Raises NotFound."""
-    cascade.kill(draft, live_key(draft, collection, row_id))
+    cascade.kill(draft, require_live_key(draft, collection, row_id))
 
 
 def check_within(draft: Draft, scope: MemoryScope, collection: str, row_id: str) -> None:
     """For what has a place: turns, summaries, entities, memories, observations. Raises NotFound for a row that is not within the scope,
     as for one that is not there."""
-    place = place_of(f"{collection}/{row_id}", draft.head)
+    place = locate_row(f"{collection}/{row_id}", draft.head)
     if place is None or not sees(scope, place.project_id):
         raise no_such(collection)
 
@@ -98,7 +98,7 @@ def add(draft: Draft, collection: str, fields: Json, limits: Limits, row_id: str
 
 def change(draft: Draft, collection: str, row_id: str, fields: Json, limits: Limits) -> Json:
     """The row with these fields; one that is None leaves it. Raises NotFound. Nothing is written if nothing changes."""
-    before = live_row(draft, collection, row_id)
+    before = require_live_row(draft, collection, row_id)
     after = _changed(before, fields)
     if after == before:
         return before
@@ -106,9 +106,11 @@ def change(draft: Draft, collection: str, row_id: str, fields: Json, limits: Lim
     return _write(draft, draft.collections[collection], after, before, limits)
 
 
-def link(draft: Draft, collection: str, row_id: str, fields: Json, limits: Limits) -> Json:
+def change_keeping_updated_at(
+    draft: Draft, collection: str, row_id: str, fields: Json, limits: Limits
+) -> Json:
     """As `change`, but `updatedAt` stays: nobody edited it, and what is old does not become fresh."""
-    before = live_row(draft, collection, row_id)
+    before = require_live_row(draft, collection, row_id)
     return _write(draft, draft.collections[collection], _changed(before, fields), before, limits)
 
 
@@ -123,7 +125,7 @@ def _given(fields: Json) -> Json:
 def _write(draft: Draft, collection: Collection, row: Json, before: Json | None, limits: Limits) -> Json:
     _check_named(draft, collection, row, before)
     sent = PushRow(msgspec.Raw(msgspec.json.encode(row)), msgspec.Raw(msgspec.json.encode(before)))
-    answers = push(draft, collection, [read_row(collection, sent, "")], limits)
+    answers = push(draft, collection, [decode_row(collection, sent, "")], limits)
     mark = answers[0].get("syncError") if answers else None
     if mark is not None:
         raise _refusal(mark["code"], mark["message"])

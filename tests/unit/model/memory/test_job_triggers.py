@@ -9,7 +9,7 @@ from vademecum.model.schema import timestamps
 from vademecum.model.schema.collections import Registry
 from vademecum.model.sync.transaction import Draft, Heads
 from vademecum.services.sync.push import push
-from vademecum.services.sync.push_decoding import read_batch
+from vademecum.services.sync.push_decoding import decode_batch
 from vademecum.settings import default_tiers
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -113,7 +113,7 @@ def test_an_imported_turn_and_that_its_text_was_worked_on_are_one_commit():
     registry = Registry()
     row = msgspec.json.encode(episode("e1", "s1")).decode()
     body = f'[{{"newDocumentState": {row}, "imported": true}}]'.encode()
-    batch = read_batch(registry["episodes"], body, "u")
+    batch = decode_batch(registry["episodes"], body, "u")
     draft = file.commit(lambda draft: push(draft, registry["episodes"], batch, default_tiers()["JIGGA"]))
     assert set(draft.changes) == {KEY} and draft.jobs[ID].state == "done"
     file.put("episodes", episode("e1", "s1"))

@@ -30,7 +30,7 @@ from vademecum.model.text.ranking import (
     same_text,
     terms,
 )
-from vademecum.services.search.document_search import grouped
+from vademecum.services.search.document_search import group_by_text
 
 CASES = Path(__file__).parents[3] / "conformance" / "ranking.json"
 Case = dict[str, Any]
@@ -119,7 +119,7 @@ def name(hit: Hit) -> str:
 
 def shown(hits: Iterable[tuple[Hit, float]], k: int) -> list[list[object]]:
     """Place, score and the other places of the first k passages."""
-    first_k = list(grouped(hits))[:k]
+    first_k = list(group_by_text(hits))[:k]
     return [[name(first), score, *(name(hit) for hit, _ in also)] for (first, score), *also in first_k]
 
 

@@ -14,7 +14,7 @@ from vademecum.http.parameters import Req
 from vademecum.model.schema.json_values import FORGET_EVERYTHING
 from vademecum.services.data.export import Export
 from vademecum.services.data.forget import Receipt, forget_everything
-from vademecum.services.memory.project_contents import belongings
+from vademecum.services.memory.project_contents import list_project_keys
 from vademecum.services.runtime.container import Parts
 from vademecum.services.sync import write_row
 
@@ -67,7 +67,7 @@ async def exported(request: Req, parts: Parts, project_id: str | None) -> Stream
             spooled = parts.spool.folders(request.user.email)
         else:
             write_row.check_live(store, "projects", project_id)
-            only = belongings(store, project_id, with_sessions=True)
+            only = list_project_keys(store, project_id, with_sessions=True)
     found = Export(parts.users, request.user.id, account, parts.registry, only, spooled)
     headers = {"Content-Disposition": 'attachment; filename="vademecum-export.zip"'}
     return Stream(found.stream(), media_type="application/zip", headers=headers)

@@ -20,7 +20,7 @@ from vademecum.services.agents import activity, project_claims
 from vademecum.services.agents.activity import ProjectWork, SessionWork
 from vademecum.services.agents.agent_scope import AgentScope, NamedProject, Scoped, named, scope_called
 from vademecum.services.agents.briefing import context
-from vademecum.services.memory.scope import asked_in_address
+from vademecum.services.memory.scope import parse_project_parameter
 from vademecum.services.runtime.container import Parts
 
 Tokens = Annotated[int, QueryParameter(ge=1, le=100_000, description="The most tokens of the text.")]
@@ -89,7 +89,7 @@ async def context_route(
     parts: Parts = state.parts
     await parts.spool.take_up_soon(request.user.email)
     async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+        scope = await scope_called(store, parse_project_parameter(project))
         told = await context(store, scope, tokens, parts.inference, parts.clock)
     return AgentContext(scope.told, told.briefing.text, told.briefing.tokens, told.notice)
 
@@ -99,7 +99,7 @@ async def _within(request: Req, state: State, project: str | None) -> AsyncItera
     """The user's store, and the scope that the address asks for."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        yield store, await scope_called(store, asked_in_address(project))
+        yield store, await scope_called(store, parse_project_parameter(project))
 
 
 @get(

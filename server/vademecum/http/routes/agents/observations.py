@@ -19,7 +19,7 @@ from vademecum.model.schema.collections import Memory, Observation, ObservationK
 from vademecum.services.agents import ingest
 from vademecum.services.agents.agent_scope import AgentScope, Scoped, scope_called
 from vademecum.services.agents.observation_search import Filter, ObservationHit, is_memory, search
-from vademecum.services.memory.scope import asked_in_address
+from vademecum.services.memory.scope import parse_project_parameter
 from vademecum.services.runtime.container import Parts
 from vademecum.services.sync import write_row
 
@@ -157,7 +157,7 @@ async def list_route(
     parts: Parts = state.parts
     asked = Filter(kind=kind, agent_session=agent_session, pinned=pinned)
     async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+        scope = await scope_called(store, parse_project_parameter(project))
         page = await ingest.listed(store, scope.asked, window, asked.fits)
     return _answer(scope, observations=_raw(page.rows), next=page.next)
 
@@ -226,7 +226,7 @@ async def timeline_route(
     """The observation among those of its project that came just before and after it, from old to new."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+        scope = await scope_called(store, parse_project_parameter(project))
         found = await ingest.timeline(store, scope.asked, observation_id, before, after)
     return _answer(scope, observations=_raw(found))
 
@@ -249,7 +249,7 @@ async def pin_route(
     parts: Parts = state.parts
     limits = parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+        scope = await scope_called(store, parse_project_parameter(project))
         row = await store.write(
             lambda draft: ingest.pin(draft, scope.asked, observation_id, data.pinned, limits)
         )
@@ -270,7 +270,7 @@ async def delete_route(
     """Its text leaves the disk soon after. Name the project that it is in, or `*`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        scope = await scope_called(store, asked_in_address(project))
+        scope = await scope_called(store, parse_project_parameter(project))
         await store.write(
             lambda draft: write_row.delete(draft, scope.asked, ingest.OBSERVATIONS, observation_id)
         )

@@ -74,7 +74,7 @@ async def of_type_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("entities", await entities.of_type(store, scope, type, window), scope)
+        return paged("entities", await entities.list_by_type(store, scope, type, window), scope)
 
 
 @get(

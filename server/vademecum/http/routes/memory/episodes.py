@@ -61,7 +61,7 @@ async def list_route(request: Req, state: State, scoped: Scoped, window: Windowe
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return paged("episodes", await episodes.within(store, scope, window), scope)
+        return paged("episodes", await episodes.list_in_scope(store, scope, window), scope)
 
 
 @get(
@@ -80,7 +80,7 @@ async def of_session_route(
     """Newest first, those of this session alone, in pages as `listSessions`. `scope` is where the session is now."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        home, page = await episodes.of_session(store, session_id, window)
+        home, page = await episodes.list_by_session(store, session_id, window)
     return paged("episodes", page, home)
 
 
@@ -96,7 +96,7 @@ async def get_route(request: Req, state: State, episode_id: FromPath[str], scope
     scope is answered as one that is not there. The header `X-Vademecum-Scope` says which scope it was."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        asked_by = scoped.session_id or episodes.session_of(store, episode_id)
+        asked_by = scoped.session_id or episodes.find_session_id(store, episode_id)
         scope = await AskedScope(asked_by, scoped.project).scope(store)
         return as_stored(await episodes.read(store, scope, episode_id), scope=scope)
 

@@ -16,7 +16,7 @@ from vademecum.model.schema.collections import Id, Memory, Text
 from vademecum.services.memory import memories
 from vademecum.services.memory.memories import Stats
 from vademecum.services.memory.remember import Statement
-from vademecum.services.memory.scope import resolve
+from vademecum.services.memory.scope import resolve_scope
 from vademecum.services.runtime.container import Parts
 
 
@@ -106,7 +106,7 @@ async def search_route(request: Req, data: JSONBody[MemoryQuestion], state: Stat
     session's own; null, all; else that one."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        scope = await resolve(store, data.session_id, data.project)
+        scope = await resolve_scope(store, data.session_id, data.project)
     search = parts.memories.search(request.user.id, scope, data.query, data.limit)
     hits = await while_connected(request, search)
     results = [
@@ -125,7 +125,7 @@ async def stats_route(request: Req, state: State) -> Stats:
     """Of the whole account: all projects, and what is in none."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return await memories.stats(store, Everything())
+        return await memories.count_memories(store, Everything())
 
 
 @post(
@@ -142,7 +142,7 @@ async def reset_route(request: Req, data: JSONBody[Confirmed], state: State) -> 
         raise BadRequest('To forget every memory, send {"confirm": true}. Nothing was changed.')
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return Deleted(await store.write(memories.reset))
+        return Deleted(await store.write(memories.delete_all_memories))
 
 
 @get(
@@ -209,7 +209,9 @@ async def undo_route(request: Req, state: State, memory_id: FromPath[str], scope
     limits = parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        memory, restored = await store.write(lambda draft: memories.undo(draft, scope, memory_id, limits))
+        memory, restored = await store.write(
+            lambda draft: memories.undo_supersession(draft, scope, memory_id, limits)
+        )
     return as_stored(msgspec.json.encode({"scope": scope, "memory": memory, "restored": restored}))
 
 
@@ -230,7 +232,7 @@ async def of_session_route(
     `listSessions`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        scope, page = await memories.of_session(store, session_id, window)
+        scope, page = await memories.list_by_session(store, session_id, window)
     return paged("memories", page, scope)
 
 

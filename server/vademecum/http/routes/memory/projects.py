@@ -83,7 +83,7 @@ async def list_route(request: Req, state: State, window: Windowed) -> Response[b
     """Newest first. Go on with `next` as `cursor` until it is null; a page may be shorter than `limit`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("projects", await projects.listed(store, window))
+        return paged("projects", await projects.list_projects(store, window))
 
 
 @get(
@@ -134,7 +134,7 @@ async def sessions_route(
     """Those that are in it now, newest first, in pages as `listProjects`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("sessions", await projects.sessions(store, project_id, window))
+        return paged("sessions", await projects.list_sessions(store, project_id, window))
 
 
 @get(
@@ -149,7 +149,7 @@ async def overview_route(request: Req, state: State, project_id: FromPath[str]) 
     The header `X-Vademecum-Scope` names the project."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        row = await summaries.overview(store, project_id) or b"null"
+        row = await summaries.read_overview(store, project_id) or b"null"
     return as_stored(row, scope=InProject(project_id))
 
 
@@ -170,7 +170,7 @@ async def summaries_route(
     summary of a session is where that session is now, whatever project it names."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        page = await summaries.of_project(store, project_id, window)
+        page = await summaries.list_by_project(store, project_id, window)
     return paged("summaries", page, InProject(project_id))
 
 

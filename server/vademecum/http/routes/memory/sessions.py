@@ -79,7 +79,7 @@ async def list_route(request: Req, state: State, window: Windowed) -> Response[b
     shorter than `limit`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        return paged("sessions", await sessions.listed(store, window))
+        return paged("sessions", await sessions.list_sessions(store, window))
 
 
 @get(
@@ -144,7 +144,7 @@ async def delete_by_id_route(request: Req, state: State, session_id: FromPath[st
     to the entities."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: write_row.kill(draft, "sessions", session_id))
+        await store.write(lambda draft: write_row.delete_unscoped(draft, "sessions", session_id))
     return Deleted(1)
 
 

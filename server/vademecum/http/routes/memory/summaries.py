@@ -64,7 +64,7 @@ async def of_session_route(
     """Newest first, in pages as `listSessions`. `scope` is where the session is now."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        home, page = await summaries.of_session(store, session_id, window)
+        home, page = await summaries.list_by_session(store, session_id, window)
     return paged("summaries", page, home)
 
 

@@ -90,10 +90,10 @@ async def project_route(
 async def _summarised(request: Req, parts: Parts, subject: str, later: bool) -> Response[Summarised | Shown]:
     """With `later` the job, 202; else the row."""
     if later:
-        job = await parts.summaries.later(request.user.id, subject)
+        job = await parts.summaries.schedule(request.user.id, subject)
         return Response(shown(job), status_code=202)
     with parts.foreground.elsewhere():
-        row = await while_connected(request, parts.summaries.now(request.user.id, subject))
+        row = await while_connected(request, parts.summaries.summarize_now(request.user.id, subject))
     return Response(msgspec.convert(row, Summarised))
 
 

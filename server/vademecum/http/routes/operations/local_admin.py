@@ -20,7 +20,7 @@ from vademecum.services.data.backup import (
 )
 from vademecum.services.data.erase import erase_due
 from vademecum.services.runtime.container import Parts
-from vademecum.services.sync.stale_restore import EpochsBegun, begin_epochs
+from vademecum.services.sync.stale_restore import EpochsBegun, start_new_epochs
 
 
 class BackupFolder(msgspec.Struct):
@@ -90,7 +90,7 @@ async def erase_route(request: Req, data: JSONBody[Whose]) -> Erased:
 @post("/v1/local/epoch", include_in_schema=False, status_code=200)
 async def epoch_route(request: Req, data: JSONBody[Whose]) -> EpochsBegun:
     parts = _parts(request)
-    return await begin_epochs(parts, listed(parts, data.email))
+    return await start_new_epochs(parts, listed(parts, data.email))
 
 
 @get("/v1/local/crowded", include_in_schema=False)
