@@ -35,7 +35,7 @@ class Mutant:
     @property
     def writes(self) -> bool:
         """Whether it is in a function of a transaction."""
-        return "draft" in self.code.co_varnames
+        return "tx" in self.code.co_varnames
 
     @contextmanager
     def planted(self) -> Iterator[None]:

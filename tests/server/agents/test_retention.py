@@ -54,7 +54,7 @@ async def known(h: House, person: Person) -> set[str]:
 async def rows(h: House, person: Person) -> list[str]:
     """Keys of all rows that devices do not have, the dead ones too."""
     async with h.parts.users.open(person.id) as store:
-        return [key for key in store.heads.rows if key.startswith(("observations/", "roots/"))]
+        return [key for key in store.row_index.rows if key.startswith(("observations/", "roots/"))]
 
 
 def test_the_id_of_an_event_is_known_for_as_long_as_it_can_come_again_and_no_longer(tmp_path):
@@ -98,7 +98,7 @@ def test_an_event_that_is_taken_up_in_the_very_commit_that_forgets_leaves_no_id(
         taking = partial(ingest.take_up, events=said, limits=limits, view=folder_check.AFAR)
         async with h.parts.users.open(ada.id) as store:
             before = store.seq
-            both = store.write(taking), store.write(lambda draft: _bury_all(draft, {}))
+            both = store.write(taking), store.write(lambda tx: _bury_all(tx, {}))
             assert (await asyncio.gather(*both))[0] == 1
             assert store.seq > before
         assert await known(h, ada) == set()
@@ -145,11 +145,11 @@ def test_of_a_row_that_no_device_is_told_of_no_tombstone_stays_and_no_backup_bri
         await swept(h, ada)
         assert await listed(ada) == [] and key in await rows(h, ada)
         async with h.parts.users.open(ada.id) as store:
-            before, seq = store.heads.tombstones, store.seq
+            before, seq = store.row_index.tombstones, store.seq
         await swept(h, ada)
         assert key not in await rows(h, ada) and await listed(ada) == []
         async with h.parts.users.open(ada.id) as store:
-            assert (store.heads.tombstones, store.seq) == (before - 1, seq)
+            assert (store.row_index.tombstones, store.seq) == (before - 1, seq)
         await h.settle(ada)
         assert scan(tmp_path / "data" / "users", [b"aubergine"]) == 0
         await backups.restore(h.parts, tmp_path / "backup")

@@ -87,7 +87,7 @@ def test_the_spool_of_before_the_start_is_the_owners_when_there_is_one(tmp_path)
             assert not list(folder.iterdir())
             owner = h.parts.accounts.by_email(OWNER)
             async with h.parts.users.open(owner.id) as store:
-                assert sum(key.startswith("observations/") for key in store.heads.rows) == 1
+                assert sum(key.startswith("observations/") for key in store.row_index.rows) == 1
 
     run(scenario)
 

@@ -200,7 +200,7 @@ def test_an_address_that_came_back_is_taken_up(tmp_path: Path) -> None:
             await h.parts.spool.take_up()
             assert not list(folder.iterdir())
             async with h.parts.users.open(again.id) as store:
-                assert sum(key.startswith("observations/") for key in store.heads.rows) == 1
+                assert sum(key.startswith("observations/") for key in store.row_index.rows) == 1
 
     run(scenario)
 

@@ -134,7 +134,7 @@ def test_a_deletion_that_is_refused_takes_no_event(tmp_path: Path, monkeypatch: 
             account = h.parts.accounts.accounts[ada.id]
             before = set((tmp_path / "spool").rglob("*.json"))
             assert len(before) == 5
-            monkeypatch.setattr(spool.project_claims, "meaning", lambda draft, said, project_id, view: said)
+            monkeypatch.setattr(spool.project_claims, "meaning", lambda tx, said, project_id, view: said)
             with pytest.raises(Broken, match=r"shut\.json"):
                 await h.parts.spool.drop(account, "p1")
             assert set((tmp_path / "spool").rglob("*.json")) == before

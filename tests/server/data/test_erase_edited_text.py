@@ -124,8 +124,8 @@ def test_the_text_of_a_row_that_is_edited_and_comes_in_within_one_commit_leaves_
             edited = episode("e1", aiResponse=NEW)
             async with h.parts.users.open(ada.id) as store:
                 works = [
-                    lambda draft: draft.put("episodes/e1", edited, json.dumps(edited).encode(), waiting=True),
-                    lambda draft: push(draft, draft.collections["sessions"], batch, Limits()),
+                    lambda tx: tx.put("episodes/e1", edited, json.dumps(edited).encode(), waiting=True),
+                    lambda tx: push(tx, tx.collections["sessions"], batch, Limits()),
                 ]
                 body = json.dumps([{"newDocumentState": session("s1")}]).encode()
                 batch = decode_batch(store.collections["sessions"], body, ada.id)

@@ -28,7 +28,7 @@ def test_what_is_forgotten_is_never_read_into_memory_as_a_whole(tmp_path, monkey
             monkeypatch.setattr(
                 forget,
                 "_bury_all",
-                lambda draft, stubs: (bury(draft, stubs), bodies.append(len(draft._bodies)))[0],
+                lambda tx, stubs: (bury(tx, stubs), bodies.append(len(tx._bodies)))[0],
             )
             receipt = (await ada.call("POST", "/v1/forget", json={"confirm": "forget everything"})).json()
             assert (receipt["rows"], receipt["leftovers"]) == (10, 0) and receipt["checked"] >= 10

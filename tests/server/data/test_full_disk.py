@@ -137,7 +137,7 @@ def test_who_holds_the_file_when_its_log_is_not_taken_is_told_so_and_the_next_ma
                     with pytest.raises(Busy, match="Nothing that was acknowledged is lost"):
                         await store.bodies(["facts/f0-0"])
                     with pytest.raises(Busy):
-                        await store.write(lambda draft: draft.row("facts/f0-1"))
+                        await store.write(lambda tx: tx.row("facts/f0-1"))
                 assert len(await waiting) == 10 * LOG
             assert await seq(h, ada) < SEQ_JUMP
 

@@ -211,8 +211,8 @@ def test_seq_goes_on_above_all_that_was_given(tmp_path):
             await backups.restore(h.parts, tmp_path / "backup")
             await send(ada, "sessions", (session("new"), None))
             async with h.parts.users.open(ada.id) as store:
-                assert store.heads.rows["sessions/new"].seq > before
-                assert store.heads.rows["sessions/erased"].seq > before
+                assert store.row_index.rows["sessions/new"].seq > before
+                assert store.row_index.rows["sessions/erased"].seq > before
 
     run(scenario)
 
@@ -342,7 +342,7 @@ def test_a_restore_from_before_all_was_forgotten_brings_no_key_back_by_which_ids
 
             async def key():
                 async with h.parts.users.open(ada.id) as store:
-                    return await store.write(lambda draft: draft.id_key)
+                    return await store.write(lambda tx: tx.id_key)
 
             first = await key()
             await backups.restore(h.parts, tmp_path / "backup")

@@ -123,8 +123,8 @@ def test_seq_does_not_go_back_when_tombstones_go_while_a_rewrite_waits_for_the_f
         async with h.parts.users.open(ada.id) as store:
             rewriting = asyncio.create_task(h.parts.users.rewrite(ada.id))
             await asyncio.sleep(0.3)
-            await store.write(lambda draft: cascade.kill(draft, "facts/f2"))
-            await store.write(lambda draft: draft.drop("facts/f2"))
+            await store.write(lambda tx: cascade.delete_with_dependents(tx, "facts/f2"))
+            await store.write(lambda tx: tx.purge_tombstone("facts/f2"))
             given = store.seq
         await rewriting
         async with h.parts.users.open(ada.id) as store:

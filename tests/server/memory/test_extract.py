@@ -73,7 +73,7 @@ def test_a_session_in_no_project_has_memories_and_no_entities(tmp_path):
         await finished(ada)
         rows = await made(ada)
         async with h.parts.users.open(ada.id) as store:
-            kinds = {key.partition("/")[0] for key in store.heads.rows}
+            kinds = {key.partition("/")[0] for key in store.row_index.rows}
             assert kinds == {"sessions", "episodes", "memories", "facts"}, (
                 "nor does anything wait for a project"
             )
@@ -424,7 +424,7 @@ def test_a_restore_brings_back_no_jobs_of_what_was_deleted_since_and_goes_on_wit
         async with h.parts.users.open(ada.id) as store:
             job = next(job for job in (await store.survey_jobs(9))[0] if job.subject == "episodes/gone")
             heard = msgspec.structs.replace(job, state="failed", found="a secret of its text")
-            await store.write(lambda draft: draft.jobs.update({job.id: heard}))
+            await store.write(lambda tx: tx.jobs.update({job.id: heard}))
         await backups.backup(h.parts, tmp_path / "backup")
         await ada.push("episodes", {**episode("gone", "s1"), "_deleted": True})
         model.rules = [Rule(say=[REPLY])]

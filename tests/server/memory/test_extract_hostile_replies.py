@@ -111,7 +111,7 @@ def test_what_does_not_fit_the_schema_is_refused_as_that_and_not_stored(tmp_path
             }
             async with h.parts.users.open(ada.id) as store:
                 with pytest.raises(BadRequest, match="confidence"):
-                    await store.write(lambda draft: keep._put(draft, "facts", "f1", said))
+                    await store.write(lambda tx: keep._put(tx, "facts", "f1", said))
             assert await ada.live("facts") == {}
 
     run(scenario)
@@ -191,7 +191,7 @@ def test_a_stop_between_storing_and_noting_it_stores_nothing_twice_and_asks_nobo
                 )
             )
             cut_off = msgspec.structs.replace(job, state="running", found=found.decode())
-            await store.write(lambda draft: draft.jobs.update({job.id: cut_off}))
+            await store.write(lambda tx: tx.jobs.update({job.id: cut_off}))
         h.parts.backstage.ask("work", ada.id, 0)
         assert (await finished(ada))["counts"]["done"] == 1
         after = await made(ada)
@@ -219,7 +219,7 @@ def test_what_was_looked_up_for_another_project_than_the_sessions_stores_nothing
             for epoch, project_id in ((store.epoch, "p2"), ("of before a restore", "p1")):
                 known = [_Entity("n-old", "Secret Mill")]
                 keep = _Keep(limits, "s1", epoch, InProject(project_id), known, {}, [])
-                assert not await store.write(lambda draft, keep=keep: keep.all(draft, job, found))
+                assert not await store.write(lambda tx, keep=keep: keep.all(tx, job, found))
         rows = await made(ada)
         assert set(rows["entities"]) == {"n-old"} and rows["relationships"] == {}
 

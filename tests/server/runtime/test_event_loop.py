@@ -16,7 +16,7 @@ from server.scripted_llm import Rule
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model import secrets
 from vademecum.model.memory import summary_input
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.agents import project_claims
 from vademecum.services.memory import extract, remember
 
@@ -122,13 +122,13 @@ def test_what_is_to_be_known_of_many_folders_of_one_name_is_gathered_in_a_thread
         async with house(tmp_path) as h:
             ada = await h.person()
             read: list[str] = []
-            row = Draft.row
+            row = Transaction.row
 
-            def counted(draft: Draft, key: str) -> Any:
+            def counted(tx: Transaction, key: str) -> Any:
                 read.append(key)
-                return row(draft, key)
+                return row(tx, key)
 
-            monkeypatch.setattr(Draft, "row", counted)
+            monkeypatch.setattr(Transaction, "row", counted)
             folders = [{"name": "app", "root": f"~/{n}/app", "source": "git"} for n in range(ROWS)]
             await take(ada, *(event(project=folder) for folder in folders))
             assert len(read) < 20 * ROWS, "what is claimed is read once, not for each folder anew"

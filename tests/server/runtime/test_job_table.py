@@ -34,7 +34,7 @@ async def in_file(h, store):
 async def agree(h, store):
     loaded = await in_file(h, store)
     assert dict(store.open_jobs) == loaded.open
-    assert store.asked_on("2026-01-01") == loaded.asked_on("2026-01-01")
+    assert store.llm_requests_on("2026-01-01") == loaded.llm_requests_on("2026-01-01")
     duplicates = f"SELECT id FROM {store.alias}.main.jobs GROUP BY id HAVING count(*) > 1"
     assert await h.parts.instance.run(lambda c: c.execute(duplicates).fetchall()) == []
 
@@ -44,15 +44,15 @@ def test_after_any_steps_memory_and_file_say_the_same(tmp_path, seed):
     chance = random.Random(seed)
     subjects = [f"episodes/e{number}" for number in range(12)]
 
-    def some_steps(draft):
-        known = draft.known_jobs(jobs.id_of(subject) for subject in subjects)
+    def some_steps(tx):
+        known = tx.find_jobs(jobs.id_of(subject) for subject in subjects)
         for subject in chance.sample(subjects, chance.choice((1, 2, 9))):
             job = known.get(jobs.id_of(subject))
             if job is None:
-                draft.jobs[jobs.id_of(subject)] = jobs.new(subject, 1, "text", NOW)
+                tx.jobs[jobs.id_of(subject)] = jobs.new(subject, 1, "text", NOW)
             else:
-                draft.jobs[job.id] = STEPS[chance.choice(list(STEPS))](job)
-        draft.asked += chance.choice((0, 0, 1, 2, -1))
+                tx.jobs[job.id] = STEPS[chance.choice(list(STEPS))](job)
+        tx.llm_request_count += chance.choice((0, 0, 1, 2, -1))
 
     async def scenario():
         async with house(tmp_path, clock=lambda: NOW) as h:

@@ -200,8 +200,8 @@ def test_the_day_counts_every_question_whatever_becomes_of_its_job(tmp_path):
         await ada.call("POST", "/v1/sessions/s1/summarize", params={"later": True})
         assert (await finished(ada))["extraction"]["today"] == len(model.asked) == 4
         async with h.parts.users.open(ada.id) as store:
-            assert store.asked_on(timestamps.day(h.parts.clock())) == 4
-            assert store.asked_on("2026-01-01") == 0, "another day begins with none"
+            assert store.llm_requests_on(timestamps.day(h.parts.clock())) == 4
+            assert store.llm_requests_on("2026-01-01") == 0, "another day begins with none"
 
     scenario_of(tmp_path, scenario, Rule(say=[REPLY]))
 
@@ -219,7 +219,7 @@ def test_trying_again_does_not_set_the_day_back_and_storing_again_asks_nothing(t
         async with h.parts.users.open(ada.id) as store:
             (job,) = store.open_jobs.values()
             heard = jobs.again(jobs.heard(job, "{}"), h.parts.clock())
-            await store.write(lambda draft: draft.jobs.update({job.id: heard}))
+            await store.write(lambda tx: tx.jobs.update({job.id: heard}))
         h.parts.backstage.ask("work", ada.id, 0)
         found = await until(ada, lambda found: found["counts"]["done"])
         assert found["extraction"]["today"] == len(model.asked) == 3
@@ -255,7 +255,7 @@ def test_what_a_model_has_answered_goes_when_a_person_deletes_what_it_may_be_abo
             (job,) = (await store.survey_jobs(1))[0]
             late = timestamps.later(h.parts.clock(), 600)
             heard = msgspec.structs.replace(job, state="waiting", due=late, found="what was said")
-            await store.write(lambda draft: draft.jobs.update({job.id: heard}))
+            await store.write(lambda tx: tx.jobs.update({job.id: heard}))
         await ada.push("facts", {**fact("f1"), "value": "another"}, assumed=fact("f1"))
         async with h.parts.users.open(ada.id) as store:
             assert (await store.survey_jobs(1))[0][0].found == "what was said"

@@ -47,15 +47,15 @@ async def stopped_at(h, person, last, busy_s):
         await store.take_up()
         (job,) = (await store.survey_jobs(1))[0]
         crashed = jobs.begun(jobs.again(jobs.heard(job, ""), NOW), NOW)
-        await store.write(lambda draft: draft.jobs.update({job.id: crashed}))
+        await store.write(lambda tx: tx.jobs.update({job.id: crashed}))
         h.parts.backstage.closing = True
-        busy = asyncio.create_task(store.write(lambda draft: time.sleep(busy_s)))
+        busy = asyncio.create_task(store.write(lambda tx: time.sleep(busy_s)))
         await asyncio.sleep(
             0.005 if busy_s else 0
         )  # so that the turn's own writes wait behind it, or come with it
         task = asyncio.create_task(Stepped(h.parts.backstage.jobs["work"]._work(person.id), last))
         await asyncio.wait([task, busy], timeout=30)
-        await store.write(lambda draft: None)  # after what the turn has left to write
+        await store.write(lambda tx: None)  # after what the turn has left to write
     return task.cancelled()
 
 
@@ -158,7 +158,7 @@ def test_a_job_that_brought_the_server_down_each_time_is_given_up(tmp_path):
         async with h.parts.users.open(ada.id) as store:
             (job,) = (await store.survey_jobs(1))[0]
             cut_off = msgspec.structs.replace(job, state="running", attempts=jobs.TRIES)
-            await store.write(lambda draft: draft.jobs.update({job.id: cut_off}))
+            await store.write(lambda tx: tx.jobs.update({job.id: cut_off}))
         h.parts.backstage.ask("work", ada.id, 0)
         found = await until(ada, lambda found: found["counts"]["failed"])
         assert "stopped" in found["jobs"][0]["error"] and len(model.asked) == 1

@@ -72,7 +72,7 @@ def test_a_restore_between_two_pieces_ends_the_page_before_its_end(tmp_path):
         async with h.parts.users.open(ada.id) as store:
             await store.checkpoint()
             shutil.copyfile(store.folder / "records.duckdb", copy)
-        await h.parts.users.replace(ada.id, copy, 0, lambda draft: None, lambda: None)
+        await h.parts.users.replace(ada.id, copy, 0, lambda tx: None, lambda: None)
         with pytest.raises(OtherEpoch):
             await rest(pieces)
 

@@ -33,7 +33,7 @@ async def usage(person):
 async def tombstones(h, person):
     """As they are counted, and as they are."""
     async with h.parts.users.open(person.id) as store:
-        return store.heads.tombstones, sum(head.deleted for head in store.heads.rows.values())
+        return store.row_index.tombstones, sum(head.deleted for head in store.row_index.rows.values())
 
 
 def test_a_push_of_too_many_rows_is_refused_whole_and_the_queue_goes_on(tmp_path):
@@ -146,12 +146,12 @@ def test_tombstones_are_counted_right_through_failures_cascades_and_a_restart(tm
             await send(ada, "facts", (fact("f"), None), *unknown("a", "b"))
             await send(ada, "sessions", (dead(rows[0]), rows[0]))
 
-            def fails(draft):
-                draft.bury("facts/f", fact("f"))
+            def fails(tx):
+                tx.put_tombstone("facts/f", fact("f"))
                 raise ValueError("halfway")
 
             async with h.parts.users.open(ada.id) as store:
-                works = store.write(fails), store.write(lambda draft: draft.tombstones)  # share a commit
+                works = store.write(fails), store.write(lambda tx: tx.tombstones)  # share a commit
                 failed, counted = await asyncio.gather(*works, return_exceptions=True)
             assert isinstance(failed, ValueError) and counted == 3
             assert await tombstones(h, ada) == (3, 3)

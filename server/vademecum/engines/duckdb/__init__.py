@@ -2,7 +2,7 @@
 
 instance   one DuckDB instance; a cursor a thread; attach and detach
 migrate    forward-only, checksummed migrations
-userfile   one user's file: create, attach, read, flush a draft, rewrite without the erased
+userfile   one user's file: create, attach, read, flush a transaction, rewrite without the erased
 userstore  one user: the write queue, reads, and the rows as they are published
 folders    where an account's rows lie on the disk
 users      all users: which are attached, pinned, evicted

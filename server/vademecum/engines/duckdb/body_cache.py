@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 
-from vademecum.model.sync.transaction import Change, Heads
+from vademecum.model.sync.transaction import Change, RowIndex
 
 MOST_BYTES = 16 * 2**10  # of a user: 256 of them may be attached
 
@@ -36,11 +36,11 @@ class Recent:
         _, body = self._bodies.pop(key, (0, b""))
         self._bytes -= len(body)
 
-    def find(self, keys: Iterable[str], heads: Heads) -> dict[str, bytes]:
+    def find(self, keys: Iterable[str], row_index: RowIndex) -> dict[str, bytes]:
         """Those of the bodies that are here, as their rows are now."""
         found: dict[str, bytes] = {}
         for key in keys:
-            kept, head = self._bodies.get(key), heads.rows.get(key)
+            kept, head = self._bodies.get(key), row_index.rows.get(key)
             if kept is not None and head is not None and kept[0] == head.seq:
                 found[key] = kept[1]
         return found

@@ -24,7 +24,7 @@ import structlog
 
 from vademecum.engines.duckdb.user_database import publish_file
 from vademecum.fsync import sync_folder
-from vademecum.model.sync.transaction import Change, Heads
+from vademecum.model.sync.transaction import Change, RowIndex
 
 ROLLBACK = ".put-back"  # ends the name of a file beside the ledger
 SEQ_MAX = 2**52  # a line above is damaged
@@ -79,7 +79,7 @@ class Ledger:
                 os.fsync(file.fileno())
             sync_folder(self.path.parent)
 
-    def catch_up(self, lines: list[LedgerLine], heads: Heads, forgotten_at: str) -> None:
+    def catch_up(self, lines: list[LedgerLine], row_index: RowIndex, forgotten_at: str) -> None:
         """Append the tombstones, the revivals, and the forgetting, that a crash or a full disk kept out of its `lines`.
 
         Each tombstone is looked for by itself: that a later one is here says nothing of those before it.
@@ -87,14 +87,14 @@ class Ledger:
         known = newest(lines)
         missing = [
             LedgerLine(head.seq, key)
-            for key, head in heads.rows.items()
+            for key, head in row_index.rows.items()
             if head.deleted and (key not in known or head.seq > known[key].seq)
         ]
         missing += [
             _revival(line.key, head.seq)
             for line in known.values()
             if not line.revived
-            and (head := heads.rows.get(line.key)) is not None
+            and (head := row_index.rows.get(line.key)) is not None
             and not head.deleted
             and head.seq > line.seq
         ]
@@ -105,7 +105,7 @@ class Ledger:
             missing.append(LedgerLine(0, forgotten_at=forgotten_at))
         with self._lock:
             self._append(missing)
-            counting = _needed(newest([*known.values(), *missing]), heads)
+            counting = _needed(newest([*known.values(), *missing]), row_index)
             self._counting, self._appended = len(counting), 0
             if len(lines) + len(missing) > 2 * self._counting:
                 self._compact(counting)
@@ -209,13 +209,15 @@ def _revival(key: str, seq: int) -> LedgerLine:
     return LedgerLine(seq, key, aged=True, revived=True)
 
 
-def _needed(lines: dict[str, LedgerLine], heads: Heads) -> dict[str, LedgerLine]:
+def _needed(lines: dict[str, LedgerLine], row_index: RowIndex) -> dict[str, LedgerLine]:
     """Without those that went by their age and left no tombstone. The last stays: it says how far `seq` had come."""
     last = max((line.seq for line in lines.values()), default=0)
     return {
         key: line
         for key, line in lines.items()
-        if not line.aged or line.seq == last or ((head := heads.rows.get(key)) is not None and head.deleted)
+        if not line.aged
+        or line.seq == last
+        or ((head := row_index.rows.get(key)) is not None and head.deleted)
     }
 
 

@@ -15,9 +15,9 @@ from msgspec.structs import astuple, replace
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.segments import Statement
 from vademecum.model.memory import job_triggers
-from vademecum.model.memory.jobs import Job, Stored
+from vademecum.model.memory.jobs import Job, StoredJobs
 from vademecum.model.schema.timestamps import day
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 
 FIELDS = Job.__struct_fields__
 COLUMNS = ", ".join(FIELDS)
@@ -30,14 +30,14 @@ WORKED = "WHERE state <> 'done' OR attempts > 0"
 FEW = 4  # jobs that are changed one by one
 
 
-def load(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> Stored:
+def load(cursor: Cursor, alias: str, meta: Mapping[str, str]) -> StoredJobs:
     """What memory holds of an attached file."""
     day_asked, _, count = meta.get(ASKED, " 0").partition(" ")
     followed = meta.get(FOLLOWED)
-    return Stored(
+    return StoredJobs(
         open={job.id: job for job in _select(cursor, alias, "WHERE state <> 'done'")},
-        followed=int(followed) if followed else None,
-        asked=(day_asked, int(count)),
+        extracted_up_to_seq=int(followed) if followed else None,
+        last_llm_requests=(day_asked, int(count)),
     )
 
 
@@ -57,26 +57,26 @@ def survey(cursor: Cursor, alias: str, most: int) -> tuple[list[Job], dict[str, 
     return newest, dict(counts)
 
 
-def meta(draft: Draft, before: Stored) -> dict[str, str]:
-    """What of `meta` the draft changes."""
+def meta(tx: Transaction, before: StoredJobs) -> dict[str, str]:
+    """What of `meta` the transaction changes."""
     changed: dict[str, str] = {}
-    if draft.followed != before.followed:
-        changed[FOLLOWED] = "" if draft.followed is None else str(draft.followed)
-    if draft.asked:
-        changed[ASKED] = " ".join(map(str, _asked(draft)))
+    if tx.extracted_up_to_seq != before.extracted_up_to_seq:
+        changed[FOLLOWED] = "" if tx.extracted_up_to_seq is None else str(tx.extracted_up_to_seq)
+    if tx.llm_request_count:
+        changed[ASKED] = " ".join(map(str, _asked(tx)))
     return changed
 
 
-def _asked(draft: Draft) -> tuple[str, int]:
-    today = day(draft.now)
-    return today, max(0, draft.asked_on(today))
+def _asked(tx: Transaction) -> tuple[str, int]:
+    today = day(tx.now)
+    return today, max(0, tx.llm_requests_on(today))
 
 
-def is_unsaid(draft: Draft, before: Stored) -> bool:
+def is_unsaid(tx: Transaction, before: StoredJobs) -> bool:
     """Is a model's answer, which is not stored yet, to be forgotten? It may say what a person has deleted."""
-    if not job_triggers.unsays(draft.changes.values()):
+    if not job_triggers.unsays(tx.changes.values()):
         return False
-    return any(job.found for job in (*before.open.values(), *filter(None, draft.jobs.values())))
+    return any(job.found for job in (*before.open.values(), *filter(None, tx.jobs.values())))
 
 
 def unsay(alias: str) -> Statement:
@@ -84,14 +84,14 @@ def unsay(alias: str) -> Statement:
     return f"UPDATE {alias}.main.jobs SET found = '' WHERE found <> ''", []
 
 
-def follow(draft: Draft, stored: Stored) -> None:
+def follow(tx: Transaction, stored: StoredJobs) -> None:
     """Memory takes over what was committed."""
-    unsaid = is_unsaid(draft, stored)
-    stored.absorb(draft.jobs)
+    unsaid = is_unsaid(tx, stored)
+    stored.apply(tx.jobs)
     if unsaid:
-        stored.absorb({i: replace(job, found="") for i, job in stored.open.items() if job.found})
-    stored.asked = _asked(draft) if draft.asked else stored.asked
-    stored.followed = draft.followed
+        stored.apply({i: replace(job, found="") for i, job in stored.open.items() if job.found})
+    stored.last_llm_requests = _asked(tx) if tx.llm_request_count else stored.last_llm_requests
+    stored.extracted_up_to_seq = tx.extracted_up_to_seq
 
 
 def statements(

@@ -25,7 +25,7 @@ import msgspec
 from vademecum.engines.duckdb.checksums import checksum, decoded, verify
 from vademecum.engines.duckdb.cursor import Cursor
 from vademecum.engines.duckdb.instance import parsed
-from vademecum.model.sync.transaction import WAITING, Change, Head, Heads
+from vademecum.model.sync.transaction import WAITING, Change, RowHead, RowIndex
 
 PACK_BYTES = 256 * 2**10  # bodies of one pack, unless a single one is larger
 RUN_MAX = 128  # packs read by one statement
@@ -57,8 +57,8 @@ class StoredHead(msgspec.Struct, array_like=True, gc=False):
     model: str
     chunks: int
 
-    def at(self, seq: int) -> Head:
-        return Head(seq, *msgspec.structs.astuple(self)[1:])
+    def at(self, seq: int) -> RowHead:
+        return RowHead(seq, *msgspec.structs.astuple(self)[1:])
 
 
 _head = msgspec.json.Decoder(StoredHead)
@@ -104,7 +104,7 @@ class Shelf:
         if start >= 0:
             yield name, self.firsts[start], self.firsts[last]
 
-    def tidy(self, heads: Heads) -> None:
+    def tidy(self, heads: RowIndex) -> None:
         """Forget stale entries when they are more than those that count."""
         if len(self.seqs) > TIDY_FROM + 2 * sum(self.live.values()):
             kept = [(s, k) for s, k in zip(self.seqs, self.keys, strict=True) if is_at(heads, k, s)]
@@ -132,7 +132,7 @@ class Shelves:
     def __getitem__(self, collection: str) -> Shelf:
         return self._of[collection]
 
-    def after(self, collection: str, seq: int, limit: int, heads: Heads) -> list[Entry]:
+    def after(self, collection: str, seq: int, limit: int, heads: RowIndex) -> list[Entry]:
         """The next rows that are not stale, at most `limit`, in the order of seq."""
         seqs, keys, rows = self._of[collection].seqs, self._of[collection].keys, heads.rows
         found: list[Entry] = []
@@ -164,7 +164,7 @@ class Shelves:
             by_name[name].append(first)
         return [run for name, firsts in by_name.items() for run in self._of[name].runs(name, firsts)]
 
-    def follow(self, plans: Mapping[str, Plan], heads: Heads) -> None:
+    def follow(self, plans: Mapping[str, Plan], heads: RowIndex) -> None:
         """Take over what was committed; `heads` have taken it over already."""
         for name, plan in plans.items():
             shelf = self._of[name]
@@ -182,7 +182,7 @@ class Shelves:
             shelf.tidy(heads)
 
 
-def is_at(heads: Heads, key: str, seq: int) -> bool:
+def is_at(heads: RowIndex, key: str, seq: int) -> bool:
     head = heads.rows.get(key)
     return head is not None and head.seq == seq
 
@@ -195,10 +195,10 @@ def _seq(change: Change) -> int:
 # -- loading and reading ------------------------------------------------------------------------------------------
 
 
-def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[Heads, Shelves]:
+def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[RowIndex, Shelves]:
     """What memory holds of an attached file."""
     statement = f"SELECT collection, first, seqs, heads, checksum FROM {alias}.main.packs ORDER BY first"
-    latest: dict[str, Head] = {}
+    latest: dict[str, RowHead] = {}
     same: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal parents are shared: a third of the memory
     shelves = Shelves()
     for name, first, seqs, heads, stored_sum in cursor.execute(statement).fetchall():
@@ -217,14 +217,14 @@ def load(cursor: Cursor, alias: str, collections: Sequence[str]) -> tuple[Heads,
     for (head,) in cursor.execute(f"SELECT head FROM {alias}.main.waiting").fetchall():
         stored = _head.decode(head)
         latest[stored.id] = stored.at(WAITING)
-    loaded = Heads()
-    loaded.absorb({key: Change(key, None, head, b"") for key, head in latest.items()})
+    loaded = RowIndex()
+    loaded.apply({key: Change(key, None, head, b"") for key, head in latest.items()})
     for name in collections:
         _count_live(shelves[name], loaded)
     return loaded, shelves
 
 
-def _count_live(shelf: Shelf, heads: Heads) -> None:
+def _count_live(shelf: Shelf, heads: RowIndex) -> None:
     shelf.live = dict.fromkeys(shelf.firsts, 0)
     for seq, key in zip(shelf.seqs, shelf.keys, strict=True):
         if is_at(heads, key, seq):
@@ -340,13 +340,13 @@ def flush(
     cursor: Cursor,
     alias: str,
     changes: Mapping[str, Change],
-    heads: Heads,
+    heads: RowIndex,
     shelves: Shelves,
     untidy: Iterable[PackName] = (),
     more: Iterable[Statement] = (),
     seals: Iterable[Seal] = (),
 ) -> dict[str, Plan]:
-    """Write a draft's changes, and `more`, in one transaction. On any error nothing of it is stored.
+    """Write the changes of a transaction, and `more`, in one transaction. On any error nothing of it is stored.
 
     `untidy`: packs that are to be written again without their stale rows. `seals`: checksums of packs that have none.
     """
@@ -431,10 +431,10 @@ def _repacked(pack: PackName, rows: list[_Row], *, is_sealed: bool) -> list[Any]
     return [*columns, checksum(*columns) if is_sealed else None]
 
 
-def _fields(row_id: str, h: Head | None) -> tuple[Any, ...]:
+def _fields(row_id: str, h: RowHead | None) -> tuple[Any, ...]:
     """Those of a `StoredHead`."""
     assert h is not None
-    return row_id, h.deleted, h.parents, h.references, h.size, h.tag, h.model, h.chunks
+    return row_id, h.deleted, h.parents, h.references, h.size, h.unique_value, h.model, h.chunks
 
 
 def _json(value: object) -> str:

@@ -23,9 +23,9 @@ from vademecum.engines.duckdb.instance import Instance
 from vademecum.engines.duckdb.segments import PackName, Places, Plan, Seal, Shelves, Statement
 from vademecum.errors import Broken
 from vademecum.fsync import sync_folder
-from vademecum.model.memory.jobs import Job, Stored
+from vademecum.model.memory.jobs import Job, StoredJobs
 from vademecum.model.schema.collections import Collection
-from vademecum.model.sync.transaction import Draft, Gaps, Heads, leaves_bytes, outdates
+from vademecum.model.sync.transaction import Gaps, RowIndex, Transaction, deletes_content, replaces_text
 
 # The first row after a start leaves a gap in `seq`, of a random multiple of this length: a file that was put back hardly
 # ever gives out the numbers that devices have seen of the rows it lost, also where the lost rows came after a start from
@@ -40,13 +40,13 @@ class Opened:
     """An attached file and what memory holds of it. `notice`: what an operator should know about the opening."""
 
     alias: str
-    heads: Heads
+    row_index: RowIndex
     shelves: Shelves
     epoch: str
     forgotten_at: str
     notice: str | None
     id_key: str
-    jobs: Stored
+    jobs: StoredJobs
     mac_key: str
     restored_seq: int = 0
     gaps: Gaps = ()
@@ -54,11 +54,13 @@ class Opened:
     erasure_due: bool = False  # since the file was rewritten, a commit deleted or replaced some text
     recent: Recent = field(default_factory=Recent)
 
-    def draft(self, cursor: Cursor, collections: Mapping[str, Collection], now: str) -> Draft:
-        """A draft of the newest state, for the one writer."""
+    def begin_transaction(
+        self, cursor: Cursor, collections: Mapping[str, Collection], now: str
+    ) -> Transaction:
+        """Return a transaction on the newest state, for the one writer."""
 
         def read(keys: list[str]) -> dict[str, bytes]:
-            recent = self.recent.find(keys, self.heads)
+            recent = self.recent.find(keys, self.row_index)
             places = self.locate(key for key in keys if key not in recent)
             return recent | segments.read(cursor, self.alias, places, self.shelves)
 
@@ -71,59 +73,65 @@ class Opened:
         told = self.epoch, self.forgotten_at, now
         stored_jobs = replace(self.jobs, read=read_jobs)
         restored = self.restored_seq, self.gaps, self.jump
-        return Draft(self.heads, read, collections, *told, stored_jobs, self.id_key, read_taken, *restored)
+        return Transaction(
+            self.row_index, read, collections, *told, stored_jobs, self.id_key, read_taken, *restored
+        )
 
     def locate(self, keys: Iterable[str]) -> Places:
         """Where the rows lie that have these keys."""
-        return segments.locate(self.shelves, [(self.heads.rows[key].seq, key) for key in keys])
+        return segments.locate(self.shelves, [(self.row_index.rows[key].seq, key) for key in keys])
 
     def flush(
         self,
         cursor: Cursor,
-        draft: Draft,
+        tx: Transaction,
         meta: Mapping[str, str],
         tidy: Set[PackName] = frozenset(),
         seals: Sequence[Seal] = (),
     ) -> dict[str, Plan] | None:
-        """Commit the draft, its jobs, `meta`, the packs of `tidy` written again without their stale rows, and `seals`.
+        """Commit the transaction, its jobs, `meta`, the packs of `tidy` written again without their stale rows, and `seals`.
 
         Returns what `follow` needs, or None when there was nothing to commit.
         """
         # Looked at again: since it was asked for, a commit may have tidied a pack, or done away with it.
         untidy = [name for name in self.shelves.untidy() if name in tidy] if tidy else []
-        forgets = draft.forgotten_at != self.forgotten_at
-        meta = {**meta, **job_table.meta(draft, self.jobs)}
-        if draft.gaps != self.gaps:
-            meta["gaps"] = msgspec.json.encode(draft.gaps).decode()
+        forgets = tx.forgotten_at != self.forgotten_at
+        meta = {**meta, **job_table.meta(tx, self.jobs)}
+        if tx.gaps != self.gaps:
+            meta["gaps"] = msgspec.json.encode(tx.gaps).decode()
         events = ingested_events.statements(
-            self.alias, draft.taken, draft.now, draft.taken_expire, forget_all=forgets
+            self.alias,
+            tx.ingested_event_ids,
+            tx.now,
+            tx.ingested_events_expire_before,
+            forget_all=forgets,
         )
-        if not (draft.changes or draft.jobs or meta or untidy or events or seals):
+        if not (tx.changes or tx.jobs or meta or untidy or events or seals):
             return None
         more = [
             *meta_statements(self.alias, meta),
-            *job_table.statements(self.alias, draft.jobs, self.jobs.open, draft.absent_jobs),
+            *job_table.statements(self.alias, tx.jobs, self.jobs.open, tx.missing_job_ids),
             *events,
         ]
-        if job_table.is_unsaid(draft, self.jobs):
+        if job_table.is_unsaid(tx, self.jobs):
             more.append(job_table.unsay(self.alias))
         return segments.flush(
-            cursor, self.alias, draft.changes, self.heads, self.shelves, untidy, more, seals
+            cursor, self.alias, tx.changes, self.row_index, self.shelves, untidy, more, seals
         )
 
-    def follow(self, draft: Draft, plans: Mapping[str, Plan]) -> None:
+    def follow(self, tx: Transaction, plans: Mapping[str, Plan]) -> None:
         """Memory takes over what was committed. In the event loop, where all look at it."""
-        self.heads.absorb(draft.changes)
-        self.heads.seq = draft.seq
-        if draft.gaps != self.gaps or draft.epoch != self.epoch:
-            self.gaps, self.jump = draft.gaps, 0
-        self.epoch, self.restored_seq = draft.epoch, draft.restored_seq
-        self.shelves.follow(plans, self.heads)
-        self.recent.absorb(draft.changes.values())
-        self.forgotten_at = draft.forgotten_at
-        self.erasure_due |= needs_erasure(draft)
-        self.id_key = draft.id_key
-        job_table.follow(draft, self.jobs)
+        self.row_index.apply(tx.changes)
+        self.row_index.seq = tx.seq
+        if tx.gaps != self.gaps or tx.epoch != self.epoch:
+            self.gaps, self.jump = tx.gaps, 0
+        self.epoch, self.restored_seq = tx.epoch, tx.restored_seq
+        self.shelves.follow(plans, self.row_index)
+        self.recent.absorb(tx.changes.values())
+        self.forgotten_at = tx.forgotten_at
+        self.erasure_due |= needs_erasure(tx)
+        self.id_key = tx.id_key
+        job_table.follow(tx, self.jobs)
 
 
 @dataclass
@@ -164,14 +172,14 @@ class Files:
             if new:
                 set_meta(cursor, alias, new)
                 meta |= new
-            heads, shelves = segments.load(cursor, alias, self.collections)
-            heads.seq = max(heads.seq, int(meta.get("seq_floor", "0")))
-            is_cut = notice is not None or (is_without_epoch and heads.seq > 0)
+            row_index, shelves = segments.load(cursor, alias, self.collections)
+            row_index.seq = max(row_index.seq, int(meta.get("seq_floor", "0")))
+            is_cut = notice is not None or (is_without_epoch and row_index.seq > 0)
             if is_cut:
                 # What the damaged log had is newer on devices, as after a restore.
-                before = {"restored_seq": str(heads.seq), "gaps": "[]"}
-                heads.seq += SEQ_JUMP
-                set_meta(cursor, alias, {"seq_floor": str(heads.seq), **before})
+                before = {"restored_seq": str(row_index.seq), "gaps": "[]"}
+                row_index.seq += SEQ_JUMP
+                set_meta(cursor, alias, {"seq_floor": str(row_index.seq), **before})
                 meta |= before
             forgotten_at = meta.get("forgotten_at", "")
             stored = job_table.load(cursor, alias, meta)
@@ -179,7 +187,7 @@ class Files:
             restored_seq, gaps = int(meta.get("restored_seq", "0")), _gaps.decode(meta.get("gaps", "[]"))
             jump = 0 if is_new or known or is_cut else SEQ_JUMP * (1 + secrets.randbelow(1024))
             due = ERASURE_DUE in meta
-            return Opened(alias, heads, shelves, *told, restored_seq, gaps, jump, due)
+            return Opened(alias, row_index, shelves, *told, restored_seq, gaps, jump, due)
         except BaseException:
             self.instance.let_go(alias)
             raise
@@ -262,9 +270,9 @@ def _unlink_all(path: Path) -> None:
         path.with_name(path.name + end).unlink(missing_ok=True)
 
 
-def needs_erasure(draft: Draft) -> bool:
-    changes = draft.changes.values()
-    return leaves_bytes(changes) or outdates(changes)
+def needs_erasure(tx: Transaction) -> bool:
+    changes = tx.changes.values()
+    return deletes_content(changes) or replaces_text(changes)
 
 
 def new_epoch() -> str:

@@ -42,7 +42,7 @@ from vademecum.model.memory import job_triggers
 from vademecum.model.memory.jobs import Job
 from vademecum.model.schema.collections import Collection
 from vademecum.model.sync.quotas import Usage
-from vademecum.model.sync.transaction import WAITING, Change, Draft, Heads, in_gap
+from vademecum.model.sync.transaction import WAITING, Change, RowIndex, Transaction, in_gap
 
 T = TypeVar("T")
 OnCommit = Callable[["UserStore", list[Change]], None]
@@ -67,13 +67,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _live_bodies(draft: Draft, keys: Sequence[str]) -> dict[str, bytes]:
+def _live_bodies(tx: Transaction, keys: Sequence[str]) -> dict[str, bytes]:
     """Return the bodies of the rows that exist in the writer's turn, in which nothing moves."""
     found = {}
     for key in keys:
-        if draft.head(key) is not None:
+        if tx.head(key) is not None:
             with suppress(KeyError):  # it is missing in the file
-                found[key] = draft.body(key)
+                found[key] = tx.body(key)
     return found
 
 
@@ -88,7 +88,7 @@ async def _attempts() -> AsyncIterator[None]:
 class _Write:
     """A queued write. Its commit also compacts the segments in `tidy` and stores the checksums in `seals`."""
 
-    work: Callable[[Draft], Any]
+    work: Callable[[Transaction], Any]
     answer: asyncio.Future[Any]
     tidy: Sequence[PackName]
     seals: Sequence[Seal] = ()
@@ -142,22 +142,22 @@ class UserStore:
         return self._opened.forgotten_at
 
     @property
-    def heads(self) -> Heads:
-        return self._opened.heads
+    def row_index(self) -> RowIndex:
+        return self._opened.row_index
 
     # -- checkpoints --------------------------------------------------------------------------------------------
 
-    def was_never_given(self, seq: int) -> bool:
+    def was_never_assigned(self, seq: int) -> bool:
         """Return whether no row of this file can have had `seq` in this epoch."""
         return seq > self.seq or in_gap(self._opened.gaps, seq)
 
     def checkpoint_id(self, lwt: int) -> str:
         """Return the `id` of a checkpoint: `{epoch}.{mac}`, or the epoch alone if `lwt` was never given out."""
-        return self.epoch if self.was_never_given(lwt) else f"{self.epoch}.{self._mac(lwt)}"
+        return self.epoch if self.was_never_assigned(lwt) else f"{self.epoch}.{self._mac(lwt)}"
 
     def proves_rollback(self, lwt: int, checkpoint_id: str) -> bool:
         """Return whether this server gave out the checkpoint in this epoch and its file knows nothing of it."""
-        if not self.was_never_given(lwt):
+        if not self.was_never_assigned(lwt):
             return False
         return hmac.compare_digest(checkpoint_id.encode(), f"{self.epoch}.{self._mac(lwt)}".encode())
 
@@ -169,19 +169,19 @@ class UserStore:
 
     @property
     def seq(self) -> int:
-        return self.heads.seq
+        return self.row_index.seq
 
     @property
     def usage(self) -> Usage:
-        return Usage(documents=self.heads.documents, bytes=self.heads.bytes)
+        return Usage(documents=self.row_index.documents, bytes=self.row_index.bytes)
 
     def live(self, key: str) -> bool:
-        head = self.heads.rows.get(key)
+        head = self.row_index.rows.get(key)
         return head is not None and not head.deleted and head.seq > 0
 
     def after(self, collection: str, seq: int, limit: int) -> list[Entry]:
         """(seq, key) of the next rows of a collection, tombstones too, at most `limit`, in the order of seq."""
-        return self._opened.shelves.after(collection, seq, limit, self.heads)
+        return self._opened.shelves.after(collection, seq, limit, self.row_index)
 
     def latest(self, collection: str) -> int:
         """Return the highest seq that a row of this collection has taken, or 0."""
@@ -196,18 +196,18 @@ class UserStore:
 
     async def bodies(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Bodies, as they are now, of the keys that have a head."""
-        found = self._opened.recent.find(keys, self.heads)
+        found = self._opened.recent.find(keys, self.row_index)
         if found:
             await asyncio.sleep(0)  # who asks in a loop leaves others their turn, as when the file is read
         async for _ in _attempts():
-            missing = [k for k in keys if k not in found and k in self.heads.rows]
+            missing = [k for k in keys if k not in found and k in self.row_index.rows]
             if not missing:
                 return found
             found |= await self._read(self._opened.locate(missing))
         # A user's calls run one after the other, so each read may have come behind a commit that moved the rows.
-        missing = [k for k in keys if k not in found and k in self.heads.rows]
-        found |= await self.write(lambda draft: _live_bodies(draft, missing))
-        if any(k not in found and k in self.heads.rows for k in missing):
+        missing = [k for k in keys if k not in found and k in self.row_index.rows]
+        found |= await self.write(lambda tx: _live_bodies(tx, missing))
+        if any(k not in found and k in self.row_index.rows for k in missing):
             raise Broken(_LOST)
         return found
 
@@ -220,15 +220,15 @@ class UserStore:
         """Ids of the live blocks that lack vectors of `model`, the oldest first."""
         blocks = [
             (head.seq, key.partition("/")[2])
-            for key, head in self.heads.rows.items()
+            for key, head in self.row_index.rows.items()
             if head.chunks and head.seq != WAITING and head.model != model
         ]
         return [block_id for _, block_id in sorted(blocks)]
 
     def chunk_count(self, document_id: str, model: str | None = None) -> int:
         """How many chunks of this document are here, or have vectors of `model`."""
-        names = self.heads.dependents.get(f"documents/{document_id}", ())
-        heads = [self.heads.rows[name] for name in names]
+        names = self.row_index.dependents.get(f"documents/{document_id}", ())
+        heads = [self.row_index.rows[name] for name in names]
         return sum(head.chunks for head in heads if model is None or head.model == model)
 
     @property
@@ -244,9 +244,9 @@ class UserStore:
         """Whether there are ids of events that were taken up."""
         return await self._run(lambda c: ingested_events.are_there(c, self.alias))
 
-    def asked_on(self, day: str) -> int:
+    def llm_requests_on(self, day: str) -> int:
         """How many questions jobs have asked a language model on this day."""
-        return self._opened.jobs.asked_on(day)
+        return self._opened.jobs.llm_requests_on(day)
 
     # -- jobs of turns ------------------------------------------------------------------------------------------
 
@@ -256,8 +256,8 @@ class UserStore:
         if extracts == (self.followed is not None):
             return
 
-        def turn(draft: Draft) -> None:
-            draft.followed = draft.seq if extracts else None
+        def turn(tx: Transaction) -> None:
+            tx.extracted_up_to_seq = tx.seq if extracts else None
 
         try:
             await self.take_up()
@@ -265,7 +265,7 @@ class UserStore:
         except Exception as error:
             _log.error("which turns are to be extracted is not noted", exc_info=error)
             if extracts:  # in memory at least: it is noted when the next turns are taken up
-                self._opened.jobs.followed = self.seq
+                self._opened.jobs.extracted_up_to_seq = self.seq
 
     async def take_up(self) -> None:
         """Write the jobs of the turns that have come since this was done last."""
@@ -275,7 +275,7 @@ class UserStore:
     @property
     def followed(self) -> int | None:
         """Up to which seq turns have been taken up; None: they cause no jobs."""
-        return self._opened.jobs.followed
+        return self._opened.jobs.extracted_up_to_seq
 
     def new_turns(self) -> list[Entry]:
         """The next of those turns, in the order of seq."""
@@ -283,8 +283,8 @@ class UserStore:
 
     # -- writing ------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Callable[[Draft], T]) -> T:
-        """Run `work` on a draft of the newest state; its changes are durable when this returns.
+    async def write(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` in a transaction on the newest state; its changes are durable when this returns.
 
         `work` runs in another thread, does no I/O, and may raise: then nothing of it is stored.
         """
@@ -294,15 +294,15 @@ class UserStore:
         """Begin a new epoch: devices start from zero and push what they hold. With `rolled_back`, the epoch and `lwt` of a
         checkpoint that proves a rollback, only if it still does."""
 
-        def work(draft: Draft) -> None:
-            epoch, lwt = rolled_back or (draft.epoch, 0)
-            if draft.epoch == epoch and (rolled_back is None or draft.was_never_given(lwt)):
-                draft.begin_epoch(new_epoch(), max(draft.seq, lwt) + SEQ_JUMP)
+        def work(tx: Transaction) -> None:
+            epoch, lwt = rolled_back or (tx.epoch, 0)
+            if tx.epoch == epoch and (rolled_back is None or tx.was_never_assigned(lwt)):
+                tx.begin_epoch(new_epoch(), max(tx.seq, lwt) + SEQ_JUMP)
 
         await self.write(work)
 
     async def _write(
-        self, work: Callable[[Draft], T], tidy: Sequence[PackName], seals: Sequence[Seal] = ()
+        self, work: Callable[[Transaction], T], tidy: Sequence[PackName], seals: Sequence[Seal] = ()
     ) -> T:
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._queue.append(_Write(work, answer, tidy, seals))
@@ -326,7 +326,7 @@ class UserStore:
 
     async def _write_group(self, group: list[_Write]) -> None:
         try:
-            draft, plans, results = await self._attempt(lambda c: self._commit(c, group))
+            tx, plans, results = await self._attempt(lambda c: self._commit(c, group))
         except BaseException as error:
             for write in group:
                 if not write.answer.done():
@@ -335,7 +335,7 @@ class UserStore:
                 raise
             return
         if plans is not None:
-            self._opened.follow(draft, plans)
+            self._opened.follow(tx, plans)
         for write, result in zip(group, results, strict=True):
             if write.answer.done():
                 continue
@@ -343,8 +343,8 @@ class UserStore:
                 write.answer.set_exception(result)
             else:
                 write.answer.set_result(result)
-        if draft.changes:
-            self._announce(list(draft.changes.values()))
+        if tx.changes:
+            self._announce(list(tx.changes.values()))
 
     def _announce(self, changes: list[Change]) -> None:
         """It is committed and answered: whatever fails from here on may be late, and takes nothing back."""
@@ -353,43 +353,45 @@ class UserStore:
         except Exception as error:
             _log.error("work behind a commit was not begun", exc_info=error)
 
-    def _commit(self, cursor: Cursor, group: list[_Write]) -> tuple[Draft, dict[str, Plan] | None, list[Any]]:
-        draft = self._opened.draft(cursor, self.collections, self._clock())
+    def _commit(
+        self, cursor: Cursor, group: list[_Write]
+    ) -> tuple[Transaction, dict[str, Plan] | None, list[Any]]:
+        tx = self._opened.begin_transaction(cursor, self.collections, self._clock())
         results: list[Any] = []
         for write in group:
-            undo = draft.savepoint()
+            undo = tx.savepoint()
             try:
-                results.append(write.work(draft))
+                results.append(write.work(tx))
             except duckdb.Error:  # no fault of this work's: the file cannot be read
                 raise
             except Exception as error:
                 undo()
                 results.append(error)
-        job_triggers.follow(draft)
-        forgotten = draft.forgotten_at if draft.forgotten_at != self._opened.forgotten_at else ""
+        job_triggers.follow(tx)
+        forgotten = tx.forgotten_at if tx.forgotten_at != self._opened.forgotten_at else ""
         if forgotten:
-            draft.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones
-        meta = {"forgotten_at": forgotten, "id_key": draft.id_key} if forgotten else {}
-        if draft.epoch != self.epoch:
-            meta |= {"epoch": draft.epoch, "restored_seq": str(draft.restored_seq)}
-        if draft.drops or draft.epoch != self.epoch:
-            meta["seq_floor"] = str(draft.seq)  # no row tells it any more, and none is given twice
-        if not self._opened.erasure_due and needs_erasure(draft):
+            tx.id_key = new_id_key()  # what was forgotten cannot be told by the ids of its tombstones
+        meta = {"forgotten_at": forgotten, "id_key": tx.id_key} if forgotten else {}
+        if tx.epoch != self.epoch:
+            meta |= {"epoch": tx.epoch, "restored_seq": str(tx.restored_seq)}
+        if tx.purges_tombstones or tx.epoch != self.epoch:
+            meta["seq_floor"] = str(tx.seq)  # no row tells it any more, and none is given twice
+        if not self._opened.erasure_due and needs_erasure(tx):
             meta[ERASURE_DUE] = "1"
         tidy = {name for write in group for name in write.tidy}
         if _identity(self.folder / RECORDS) != self._identity:
             raise ReplacedError
         seals = [seal for write in group for seal in write.seals]
-        plans = self._opened.flush(cursor, draft, meta, tidy, seals)
+        plans = self._opened.flush(cursor, tx, meta, tidy, seals)
         if plans is not None:
-            self._note(draft, forgotten)
-            self._raise_mark(draft.seq if "seq_floor" in meta else draft.highest)
-        return draft, plans, results
+            self._note(tx, forgotten)
+            self._raise_mark(tx.seq if "seq_floor" in meta else tx.highest_stored_seq)
+        return tx, plans, results
 
-    def _note(self, draft: Draft, forgotten: str) -> None:
+    def _note(self, tx: Transaction, forgotten: str) -> None:
         """The commit stands, whether or not the ledger can be written: it catches up at the next note or opening."""
         try:
-            self._ledger.note(draft.changes.values(), forgotten, draft.aged)
+            self._ledger.note(tx.changes.values(), forgotten, tx.expired_keys)
         except OSError as error:
             _log.error("the ledger is behind", exc_info=error)
 
@@ -404,7 +406,7 @@ class UserStore:
         """
         untidy = self._opened.shelves.untidy()
         for at in range(0, len(untidy), TIDY_AT_ONCE):
-            await self._write(lambda draft: None, untidy[at : at + TIDY_AT_ONCE])
+            await self._write(lambda tx: None, untidy[at : at + TIDY_AT_ONCE])
 
     async def seal(self) -> bool:
         """Add checksums to some packs of older versions whose rows are all valid. Return False if there are no more."""
@@ -419,7 +421,7 @@ class UserStore:
         for name, first in invalid:
             _log.error("a segment holds an invalid row", account=self.user_id, collection=name, segment=first)
         self._invalid.update(invalid)
-        await self._write(lambda draft: None, (), seals)
+        await self._write(lambda tx: None, (), seals)
         return True
 
     def _is_valid(self, name: str, head: StoredHead, body: bytes) -> bool:

@@ -43,7 +43,7 @@ from vademecum.engines.duckdb.user_store import MOVED_LOG, OnCommit, UserStore
 from vademecum.errors import Broken, Busy, Fenced, NotFound
 from vademecum.model.memory import job_triggers
 from vademecum.model.schema.collections import Registry
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 
 T = TypeVar("T")
 PATIENCE_S = 30
@@ -212,7 +212,7 @@ class Users:
         """Begin a new epoch of records that lack acknowledged commits, before anybody sees them."""
         self._on_new_epoch(store.user_id)
         try:
-            erased = await store.write(lambda draft: begin_again(draft, rollback))
+            erased = await store.write(lambda tx: begin_again(tx, rollback))
         except BaseException:
             await self.files.instance.run(lambda _: self.files.instance.let_go(store.alias), store.user_id)
             raise
@@ -234,10 +234,10 @@ class Users:
         opened = await self.files.instance.run(lambda _: self.files.open(path, known), user_id)
         try:
             lines, mark = await asyncio.to_thread(ledger.read), self.marks.of(user_id)
-            rollback = await asyncio.to_thread(rollback_of, opened.heads, lines, mark, self._registry)
-            await asyncio.to_thread(ledger.catch_up, lines, opened.heads, opened.forgotten_at)
+            rollback = await asyncio.to_thread(rollback_of, opened.row_index, lines, mark, self._registry)
+            await asyncio.to_thread(ledger.catch_up, lines, opened.row_index, opened.forgotten_at)
             await asyncio.to_thread(ledger.begin)
-            await asyncio.to_thread(self.marks.raise_to, user_id, opened.heads.seq)
+            await asyncio.to_thread(self.marks.raise_to, user_id, opened.row_index.seq)
         except BaseException:
             await self.files.instance.run(lambda _: self.files.instance.let_go(opened.alias), user_id)
             raise
@@ -248,7 +248,7 @@ class Users:
         it would be loaded anew for every request."""
         if len(self._entries) > self._attached_max:
             return True
-        rows = sum(len(store.heads.rows) for store in self.attached())
+        rows = sum(len(store.row_index.rows) for store in self.attached())
         return rows > self._attached_rows_max and len(self._entries) > 1
 
     async def _evict(self) -> None:
@@ -341,7 +341,7 @@ class Users:
         user_id: str,
         source: Path,
         floor: int,
-        work: Callable[[Draft], T],
+        work: Callable[[Transaction], T],
         before_opening: Callable[[], None],
     ) -> T:
         """Put a copy of another records file in the place of the user's, whole or not at all, under a new epoch.
@@ -364,7 +364,7 @@ class Users:
                 before_opening()
 
     def _replace(
-        self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Draft], T]
+        self, cursor: Cursor, folder: Path, source: Path, floor: int, work: Callable[[Transaction], T]
     ) -> T:
         folder.mkdir(parents=True, exist_ok=True)
         with staged(folder / RECORDS) as new:
@@ -379,25 +379,25 @@ class Users:
             publish_file(new, folder / RECORDS)
         return result
 
-    def _renew(self, cursor: Cursor, path: Path, floor: int, work: Callable[[Draft], T]) -> T:
+    def _renew(self, cursor: Cursor, path: Path, floor: int, work: Callable[[Transaction], T]) -> T:
         """Bring a file up to date, let `work` change it, and give it a new epoch."""
         opened = self.files.open(path)
         try:
-            opened.heads.seq = max(opened.heads.seq, floor)
+            opened.row_index.seq = max(opened.row_index.seq, floor)
             opened.jump = 0
-            draft = opened.draft(cursor, self._registry, self._clock())
-            result = work(draft)
-            job_triggers.follow(draft)
+            tx = opened.begin_transaction(cursor, self._registry, self._clock())
+            result = work(tx)
+            job_triggers.follow(tx)
             meta = {
                 "epoch": secrets.token_urlsafe(9),
-                "seq_floor": str(draft.seq),
-                "restored_seq": str(draft.seq),
+                "seq_floor": str(tx.seq),
+                "restored_seq": str(tx.seq),
                 "gaps": "[]",
-                "forgotten_at": draft.forgotten_at,
+                "forgotten_at": tx.forgotten_at,
             }
-            if draft.forgotten_at != opened.forgotten_at:
+            if tx.forgotten_at != opened.forgotten_at:
                 meta["id_key"] = new_id_key()  # as when it was forgotten: that of the backup tells what was
-            opened.flush(cursor, draft, meta, set(opened.shelves.untidy()))
+            opened.flush(cursor, tx, meta, set(opened.shelves.untidy()))
         finally:
             self.files.instance.detach(opened.alias)
         return result

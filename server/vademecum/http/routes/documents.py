@@ -185,7 +185,7 @@ async def delete_route(request: Req, state: State, document_id: FromPath[str]) -
     """Its text and vectors go from every device; facts drawn from it stay, marked `sourceRemoved`."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: write_row.delete_unscoped(draft, "documents", document_id))
+        await store.write(lambda tx: write_row.delete_unscoped(tx, "documents", document_id))
     return Deleted(1)
 
 
@@ -222,7 +222,7 @@ async def borrow_route(
     """A session searches only what it has borrowed (`activeSessions`). Borrowing twice is borrowing once."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: borrowing.borrow(draft, document_id, session_id))
+        row = await store.write(lambda tx: borrowing.borrow(tx, document_id, session_id))
     return written(row, new=False)
 
 
@@ -240,7 +240,7 @@ async def return_route(
     """The document stays in the pool, where any session can borrow it."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: borrowing.return_document(draft, document_id, session_id))
+        row = await store.write(lambda tx: borrowing.return_document(tx, document_id, session_id))
     return written(row, new=False)
 
 

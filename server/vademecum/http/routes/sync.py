@@ -18,7 +18,7 @@ from vademecum.http.parameters import PAGE, Req, RowsOfPage
 from vademecum.http.problem_details import problems
 from vademecum.http.responses import EVENTS, HEARTBEAT, stream_of
 from vademecum.model.schema.collections import Collection, Registry
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.accounts.tokens import is_valid
 from vademecum.services.models.browser_models import dimensions
 from vademecum.services.runtime.container import Parts
@@ -121,8 +121,8 @@ async def push_route(
         batch = await asyncio.to_thread(decode_batch, collection, body, request.user.id, dims)
     limits = parts.limits(request.user)
 
-    def work(draft: Draft) -> bytes:
-        return msgspec.json.encode(push(draft, collection, batch, limits))
+    def work(tx: Transaction) -> bytes:
+        return msgspec.json.encode(push(tx, collection, batch, limits))
 
     async with parts.users.open(request.user.id) as store:
         check_epoch(store, epoch)

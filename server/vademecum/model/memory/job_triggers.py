@@ -1,7 +1,7 @@
 """Which rows cause which jobs. A turn that is over is to be extracted, once for each text, whichever way it came.
 
 Its commit writes no job, for its writer waits: like every reader of the one sequence, extraction knows how far it has
-looked (`Draft.followed`), and a turn above that is a job that waits, from its own commit on and whatever dies after.
+looked (`Transaction.extracted_up_to_seq`), and a turn above that is a job that waits, from its own commit on and whatever dies after.
 `take_up` writes them down. What a commit does write is what goes: a row that dies, or a turn whose text is another,
 takes its job along; and that one was imported, which comes with what was made of it: its text counts as worked on. What a
 model has answered and is not stored yet goes when a person deletes anything of that kind: it may say the same.
@@ -15,7 +15,7 @@ import msgspec
 
 from vademecum.model.chat.answers import enters_prompts
 from vademecum.model.memory import jobs
-from vademecum.model.sync.transaction import WAITING, Change, Draft
+from vademecum.model.sync.transaction import WAITING, Change, Transaction
 
 OVER = frozenset({"done", "stopped"})
 TURNS = "episodes"
@@ -37,38 +37,38 @@ class _Turn(msgspec.Struct, rename="camel"):
 _turn = msgspec.json.Decoder(_Turn)
 
 
-def follow(draft: Draft) -> None:
-    """Take out the jobs that the draft's changes leave without a subject."""
-    for key in _dead(draft.changes.values()):
-        draft.jobs[jobs.id_of(key)] = None
+def follow(tx: Transaction) -> None:
+    """Take out the jobs that the transaction's changes leave without a subject."""
+    for key in _dead(tx.changes.values()):
+        tx.jobs[jobs.id_of(key)] = None
     # A row that was not here before has no job to look for: most turns come so.
-    edited = {jobs.id_of(c.key): turn for c in draft.changes.values() if c.before and (turn := _over(c))}
-    for job_id, job in draft.known_jobs(edited).items():
+    edited = {jobs.id_of(c.key): turn for c in tx.changes.values() if c.before and (turn := _over(c))}
+    for job_id, job in tx.find_jobs(edited).items():
         if job.text != edited[job_id].text:
-            draft.jobs[job_id] = None
+            tx.jobs[job_id] = None
 
 
-def know(draft: Draft, imported: Iterable[str]) -> None:
+def know(tx: Transaction, imported: Iterable[str]) -> None:
     """Of these rows, new here, those that would cause a job have had theirs elsewhere. One that waits for its session, too:
     it is looked at when it comes in."""
     for key in imported:
-        head = draft.head(key) if key.startswith(f"{TURNS}/") else None
-        if head is None or head.deleted or (turn := _said(draft.body(key))) is None:
+        head = tx.head(key) if key.startswith(f"{TURNS}/") else None
+        if head is None or head.deleted or (turn := _said(tx.body(key))) is None:
             continue
         job = jobs.known(key, head.seq, turn.text)
-        draft.jobs[job.id] = job
+        tx.jobs[job.id] = job
 
 
-def take_up(draft: Draft, turns: Sequence[tuple[int, str]]) -> None:
+def take_up(tx: Transaction, turns: Sequence[tuple[int, str]]) -> None:
     """Write the jobs that these rows cause, (seq, key) in order: the next that nobody has looked at."""
-    if draft.followed is None or not turns:
+    if tx.extracted_up_to_seq is None or not turns:
         return
-    new = [(seq, key) for seq, key in turns if seq > draft.followed and draft.life(key) == "live"]
-    draft.prefetch(key for _, key in new)
-    made = [jobs.new(key, seq, turn.text, draft.now) for seq, key in new if (turn := _said(draft.body(key)))]
-    known = draft.known_jobs([job.id for job in made])
-    draft.jobs.update((job.id, job) for job in made if job.id not in known or known[job.id].text != job.text)
-    draft.followed = max(draft.followed, turns[-1][0])
+    new = [(seq, key) for seq, key in turns if seq > tx.extracted_up_to_seq and tx.row_state(key) == "live"]
+    tx.prefetch(key for _, key in new)
+    made = [jobs.new(key, seq, turn.text, tx.now) for seq, key in new if (turn := _said(tx.body(key)))]
+    known = tx.find_jobs([job.id for job in made])
+    tx.jobs.update((job.id, job) for job in made if job.id not in known or known[job.id].text != job.text)
+    tx.extracted_up_to_seq = max(tx.extracted_up_to_seq, turns[-1][0])
 
 
 def may_cause(changes: Iterable[Change]) -> bool:

@@ -40,21 +40,21 @@ class Job(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredJobs:
     """What a user's file has of jobs. `open`: those that are not done, by id; `read`: the others with these ids. `followed`:
     up to which seq turns have been looked at for the jobs that they cause; None: they cause none. `asked`: the last day,
     UTC, on which the model was asked anything, and how often then."""
 
     open: dict[str, Job] = field(default_factory=dict)
     read: Callable[[list[str]], Mapping[str, Job]] = lambda ids: {}
-    followed: int | None = None
-    asked: tuple[str, int] = ("", 0)
+    extracted_up_to_seq: int | None = None
+    last_llm_requests: tuple[str, int] = ("", 0)
 
-    def asked_on(self, day: str) -> int:
-        last, count = self.asked
+    def llm_requests_on(self, day: str) -> int:
+        last, count = self.last_llm_requests
         return count if last == day else 0
 
-    def absorb(self, jobs: Mapping[str, Job | None]) -> None:
+    def apply(self, jobs: Mapping[str, Job | None]) -> None:
         """Take over what became of jobs."""
         for job_id, job in jobs.items():
             if job is not None and is_open(job):

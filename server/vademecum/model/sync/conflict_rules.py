@@ -12,13 +12,13 @@ from typing import Literal
 import msgspec
 
 from vademecum.model.schema.collections import Collection, Json, is_time
-from vademecum.model.sync.merge import can_merge, merge, unite
-from vademecum.model.sync.tombstone import blank
+from vademecum.model.sync.merge import is_valid_base, merge, merge_without_base
+from vademecum.model.sync.tombstone import make_tombstone
 
-Life = Literal["live", "dead", "missing"]
+RowState = Literal["live", "deleted", "missing"]
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredRow(msgspec.Struct, frozen=True):
     """The server's row. `base` names this very state ("epoch:seq"); a row that waits for its parent has none.
     `restored`: it is as a backup had it, and nobody has written it since."""
 
@@ -28,7 +28,7 @@ class Stored(msgspec.Struct, frozen=True):
     restored: bool = False
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True):
     """`store`: becomes the row, if limits allow. `answer`: nothing changes, the device is told `row` (None: nothing).
 
     `refuse`: the device's row comes back marked with `code` and `message`. Whether a row that is stored waits for a
@@ -45,79 +45,86 @@ class Verdict(msgspec.Struct, frozen=True):
     merged: bool = False
 
 
-class Circumstances(msgspec.Struct, frozen=True):
+class DecisionContext(msgspec.Struct, frozen=True):
     """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown; `healed`
     is a row of the collection without what it names and is dead."""
 
-    life: Callable[[str], Life]
-    healed: Callable[[Json], Json]
+    row_state: Callable[[str], RowState]
+    without_dangling_references: Callable[[Json], Json]
     forgotten_at: str
     now: str
 
 
-def without_mark(row: Json) -> Json:
+def without_sync_error(row: Json) -> Json:
     return {k: v for k, v in row.items() if k != "syncError"} if "syncError" in row else row
 
 
-def repeats_mark(new: Json, assumed: Json | None) -> bool:
+def is_repeated_rejection(new: Json, assumed: Json | None) -> bool:
     """A refused row, sent once more as RxDB does: the device has heard why, and nobody has edited it since."""
     if assumed is None or "syncError" not in new or "syncError" not in assumed:
         return False
-    return without_mark(new) == without_mark(assumed)
+    return without_sync_error(new) == without_sync_error(assumed)
 
 
-def marked(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
+def with_sync_error(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
     """A refused row, plus why. It stays on the device until it is edited."""
     mark: Json = {"code": code, "message": message, "at": at}
     if base is not None:
         mark["base"] = base
-    return {**without_mark(row), "syncError": mark}
+    return {**without_sync_error(row), "syncError": mark}
 
 
 def decide(
     collection: Collection,
     new: Json,
     assumed: Json | None,
-    stored: Stored | None,
+    stored: StoredRow | None,
     parents: tuple[str, ...],
     problem: str | None,
-    about: Circumstances,
-) -> Verdict:
+    about: DecisionContext,
+) -> Decision:
     """The verdict on a live `new`. `problem` is why it does not fit the schema or belongs to another, or None."""
     known = stored is not None and _is_assumed(collection, assumed, stored, about)
     base = stored.base if stored is not None else None
     if problem is not None:
-        return Verdict("refuse", code="INVALID", message=problem, base=base if known else None)
-    wanted = without_mark(new)
+        return Decision("refuse", code="INVALID", message=problem, base=base if known else None)
+    wanted = without_sync_error(new)
     if stored is not None and not stored.deleted and wanted == stored.row:
-        return Verdict("answer", stored.row if "syncError" in new else None)
-    if repeats_mark(new, assumed):
-        return Verdict("answer")
+        return Decision("answer", stored.row if "syncError" in new else None)
+    if is_repeated_rejection(new, assumed):
+        return Decision("answer")
     if stored is None:
         return _decide_unknown(collection, wanted, parents, about)
     if known:
         # What was brought back to life on a device before everything was forgotten comes here only now.
         forgotten = stored.deleted and _is_forgotten(wanted, about)
-        return _forgotten(base) if forgotten else Verdict("store", wanted, base=base)
+        return _forgotten(base) if forgotten else Decision("store", wanted, base=base)
     if stored.restored and not stored.deleted and stored.base is not None:
         order = _order_after_restore(wanted, assumed, stored.row, about.now)
         if order == "newer":
-            return Verdict("store", wanted, base=base)
+            return Decision("store", wanted, base=base)
         if order == "unite":
-            united = unite(collection, stored.row, wanted, about.now)
+            united = merge_without_base(collection, stored.row, wanted, about.now)
             if united == stored.row:
-                return Verdict("answer", stored.row)
-            return Verdict("store", united, base=base, merged=True)
-    if stored.deleted or assumed is None or not collection.merges or not can_merge(collection, assumed):
-        return Verdict("answer", stored.row)
+                return Decision("answer", stored.row)
+            return Decision("store", united, base=base, merged=True)
+    if stored.deleted or assumed is None or not collection.merges or not is_valid_base(collection, assumed):
+        return Decision("answer", stored.row)
     # The stored row was healed, and what the server does to all rows is nobody's change.
-    merged = merge(collection, about.healed(without_mark(assumed)), stored.row, about.healed(wanted))
+    merged = merge(
+        collection,
+        about.without_dangling_references(without_sync_error(assumed)),
+        stored.row,
+        about.without_dangling_references(wanted),
+    )
     if merged == stored.row:
-        return Verdict("answer", stored.row)
-    return Verdict("store", merged, base=base, merged=True)
+        return Decision("answer", stored.row)
+    return Decision("store", merged, base=base, merged=True)
 
 
-def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, about: Circumstances) -> bool:
+def _is_assumed(
+    collection: Collection, assumed: Json | None, stored: StoredRow, about: DecisionContext
+) -> bool:
     if assumed is None:
         return False
     mark = assumed.get("syncError")
@@ -125,8 +132,8 @@ def _is_assumed(collection: Collection, assumed: Json | None, stored: Stored, ab
         return True
     if stored.deleted:
         # A device that deleted the row itself still holds its own unblanked tombstone: blanked, it is the stored one.
-        return bool(assumed.get("_deleted")) and blank(collection, assumed, about.now) == stored.row
-    return without_mark(assumed) == stored.row
+        return bool(assumed.get("_deleted")) and make_tombstone(collection, assumed, about.now) == stored.row
+    return without_sync_error(assumed) == stored.row
 
 
 def _order_after_restore(
@@ -149,25 +156,25 @@ def _order_after_restore(
 
 
 def _decide_unknown(
-    collection: Collection, wanted: Json, parents: tuple[str, ...], about: Circumstances
-) -> Verdict:
+    collection: Collection, wanted: Json, parents: tuple[str, ...], about: DecisionContext
+) -> Decision:
     if _is_forgotten(wanted, about):
         return _forgotten(None)
     for parent in parents:
-        if about.life(parent) == "dead":
-            return Verdict("answer", blank(collection, wanted, about.now))
-    return Verdict("store", wanted)
+        if about.row_state(parent) == "deleted":
+            return Decision("answer", make_tombstone(collection, wanted, about.now))
+    return Decision("store", wanted)
 
 
-def _forgotten(base: str | None) -> Verdict:
+def _forgotten(base: str | None) -> Decision:
     message = (
         "Everything was forgotten after this was written. It is kept on this device only; "
         "to keep it everywhere, save it anew."
     )
-    return Verdict("refuse", code="FORGOTTEN", message=message, base=base)
+    return Decision("refuse", code="FORGOTTEN", message=message, base=base)
 
 
-def _is_forgotten(wanted: Json, about: Circumstances) -> bool:
+def _is_forgotten(wanted: Json, about: DecisionContext) -> bool:
     if not about.forgotten_at:
         return False
     created = wanted.get("createdAt")

@@ -40,7 +40,7 @@ def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
     return merged
 
 
-def unite(collection: Collection, stored: Json, new: Json, now: str) -> Json:
+def merge_without_base(collection: Collection, stored: Json, new: Json, now: str) -> Json:
     """Return two versions of a row without a known base as one: sets joined, the larger counts, other fields of the later
     version. `updatedAt` decides, capped at `now`; on a tie the stored row. None of the arguments is changed."""
     is_newer = min(new["updatedAt"], now) > min(stored["updatedAt"], now)
@@ -71,7 +71,7 @@ def _next_millisecond(time: str) -> str:
     return later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def can_merge(collection: Collection, base: Json) -> bool:
+def is_valid_base(collection: Collection, base: Json) -> bool:
     """Is what a device says it assumed of the right kind? It is the device's word, and no schema has looked at it."""
     sets = [base.get(name, []) for name in collection.sets]
     return (

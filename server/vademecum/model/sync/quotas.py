@@ -43,14 +43,14 @@ class Usage(msgspec.Struct, frozen=True, rename="camel"):
     bytes: int
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class QuotaExceeded(msgspec.Struct, frozen=True):
     """`message`: for who pushed the row, whose device keeps it."""
 
     code: str
     message: str
 
 
-def not_stored(message: str) -> str:
+def message_for_api_client(message: str) -> str:
     """The message of a refusal for who writes by a route: no device keeps what they sent."""
     return message.replace("stays on this device", "was not stored")
 
@@ -78,7 +78,7 @@ def charged_references(count: int) -> int:
     return max(0, count - REFERENCES_FREE) * REFERENCE_BYTES
 
 
-def refusal(
+def check_quota(
     collection: str,
     before: Json | None,
     after: Json,
@@ -86,24 +86,24 @@ def refusal(
     body_bytes: int,
     usage: Usage,
     limits: Limits,
-) -> Refusal | None:
+) -> QuotaExceeded | None:
     """Why `after` may not be stored in place of the live row `before` (None: it becomes live), or None.
 
     `growth`: bytes it adds to `usage.bytes`; `body_bytes`: its own length.
     """
     if body_bytes > limits.row_bytes and growth > 0:
-        return Refusal(
+        return QuotaExceeded(
             "TOO_LARGE", f"This entry is larger than {_size(limits.row_bytes)}. It stays on this device."
         )
     if collection == "documents":
         if before is None and usage.documents >= limits.documents:
-            return Refusal(
+            return QuotaExceeded(
                 "DOCUMENT_LIMIT",
                 f"You have {usage.documents} documents, which is the most. {short_name(after['filename'])} stays on this device. "
                 "Delete one and try again.",
             )
         if after["size"] > limits.file_bytes and (before is None or after["size"] > before["size"]):
-            return Refusal(
+            return QuotaExceeded(
                 "TOO_LARGE",
                 f"{short_name(after['filename'])} is larger than the {_size(limits.file_bytes)} a file may have. "
                 "It stays on this device.",
@@ -114,12 +114,12 @@ def refusal(
         and not limits.authoritative
         and (before is None or before["mode"] != "authoritative")
     ):
-        return Refusal(
+        return QuotaExceeded(
             "TIER", "Authoritative mode belongs to JIGGA accounts. The change stays on this device."
         )
     if collection == "documents" and before is not None and _is_borrow(before, after):
         return None  # a full account borrows, too; how large the row may get was asked above
-    return outgrown(usage.bytes, usage.bytes + growth, limits)
+    return check_storage_quota(usage.bytes, usage.bytes + growth, limits)
 
 
 def _is_borrow(before: Json, after: Json) -> bool:
@@ -127,10 +127,10 @@ def _is_borrow(before: Json, after: Json) -> bool:
     return all(before.get(field) == after.get(field) for field in fields)
 
 
-def outgrown(before: int, after: int, limits: Limits) -> Refusal | None:
+def check_storage_quota(before: int, after: int, limits: Limits) -> QuotaExceeded | None:
     """Why an account's bytes may not become `after`, or None."""
     if after > before and after > limits.storage_bytes:
-        return Refusal(
+        return QuotaExceeded(
             "STORAGE_LIMIT",
             f"Your {_size(limits.storage_bytes)} are full. This stays on this device. "
             "Delete something you no longer need and try again.",

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from vademecum.model.schema.collections import Collection, Id, Json, Row, Time
 
 
-def blank(collection: Collection, row: Json, now: str) -> Json:
+def make_tombstone(collection: Collection, row: Json, now: str) -> Json:
     """The tombstone of `row`: id, parents and times; all else is the blank of its type, optional fields gone.
 
     Required fields stay because RxDB validates tombstones too. An enum's blank is its first value.

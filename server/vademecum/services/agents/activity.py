@@ -46,7 +46,7 @@ async def in_projects(store: UserStore, scope: MemoryScope) -> list[ProjectWork]
     """Every project of the scope, also those without an agent; where work was done last comes first."""
     keys = await list_live_keys(store, "projects")
     bodies = await store.bodies([key for key in keys if sees(scope, key.removeprefix(PROJECTS))])
-    heads = store.heads.rows
+    heads = store.row_index.rows
     done = await _work(
         store, scope, lambda key, card: find_project_id(heads[key].parents) if key in heads else None
     )

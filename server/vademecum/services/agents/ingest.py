@@ -19,8 +19,8 @@ from vademecum.model.agents.observations import CONTENT_MAX, Event, fold
 from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import PATH_MAX, Json
-from vademecum.model.sync.quotas import Limits, not_stored, refusal
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.quotas import Limits, check_quota, message_for_api_client
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.agents import folder_check, project_claims
 from vademecum.services.memory.scope import is_within, list_scoped_keys
 from vademecum.services.sync import write_row
@@ -64,44 +64,44 @@ async def receive(
     clean = await asyncio.to_thread(lambda: [without_secrets(event) for event in events])
     async with users.open(user_id) as store:
         view = await project_claims.checked(store, view, (event.project for event in clean))
-        return await store.write(lambda draft: take_up(draft, clean, limits, view))
+        return await store.write(lambda tx: take_up(tx, clean, limits, view))
 
 
-def take_up(draft: Draft, events: Sequence[Event], limits: Limits, view: folder_check.View) -> int:
+def take_up(tx: Transaction, events: Sequence[Event], limits: Limits, view: folder_check.View) -> int:
     """Store what these events say. Returns how many were new. Raises LimitReached, and then none is stored."""
-    known = draft.known_taken([event.id for event in events])
+    known = tx.find_ingested_events([event.id for event in events])
     fresh: dict[str, Event] = {}
     for event in events:
         if event.id not in known:
             # Not after now: a clock that is ahead would have the last word for good.
-            fresh.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, draft.now)))
-    claimed = project_claims.Claims(draft, limits, view)
+            fresh.setdefault(event.id, msgspec.structs.replace(event, at=min(event.at, tx.now)))
+    claimed = project_claims.Claims(tx, limits, view)
     # What was forgotten does not come back from a spool; not even the id stays of what is refused whenever it comes.
-    news = [event for event in fresh.values() if event.at > draft.forgotten_at]
+    news = [event for event in fresh.values() if event.at > tx.forgotten_at]
     for event in sorted(news, key=lambda event: (event.at, event.id)):
-        _store(draft, event, claimed.project_of(event.project), limits)
-    draft.taken += [event.id for event in news]
+        _store(tx, event, claimed.project_of(event.project), limits)
+    tx.ingested_event_ids += [event.id for event in news]
     return len(news)
 
 
-def _store(draft: Draft, event: Event, project_id: str, limits: Limits) -> None:
+def _store(tx: Transaction, event: Event, project_id: str, limits: Limits) -> None:
     told_by = derived_ids.told_by(event.path, event.content)
-    row_id = derived_ids.observation_id(draft.id_key, project_id, event.session, event.kind, told_by)
-    lives = draft.life(key_of(row_id)) == "live"
-    before = draft.row(key_of(row_id)) if lives else None
-    put(draft, before, fold(before, event, row_id, project_id), limits)
+    row_id = derived_ids.observation_id(tx.id_key, project_id, event.session, event.kind, told_by)
+    lives = tx.row_state(key_of(row_id)) == "live"
+    before = tx.row(key_of(row_id)) if lives else None
+    put(tx, before, fold(before, event, row_id, project_id), limits)
 
 
-def put(draft: Draft, before: Json | None, row: Json, limits: Limits) -> None:
+def put(tx: Transaction, before: Json | None, row: Json, limits: Limits) -> None:
     """Store the row within the account's limits. Raises LimitReached."""
     key, body = key_of(row["id"]), msgspec.json.encode(row)
-    growth = draft.measure(key, row, body)
-    no = refusal(OBSERVATIONS, before, row, growth, len(body), draft.usage, limits)
+    growth = tx.measure_growth(key, row, body)
+    no = check_quota(OBSERVATIONS, before, row, growth, len(body), tx.usage, limits)
     if no is not None:
-        raise LimitReached(not_stored(no.message), code=no.code)
+        raise LimitReached(message_for_api_client(no.message), code=no.code)
     # A repeat that says nothing new leaves no other text behind, of which the disk would have to be rid.
     same = before is not None and before["content"] == row["content"]
-    draft.put(key, row, body, same_text=same)
+    tx.put(key, row, body, same_text=same)
 
 
 async def listed(
@@ -115,7 +115,7 @@ async def listed(
 
 async def read(store: UserStore, scope: MemoryScope, ids: Sequence[str]) -> ReadRows:
     """Those within the scope, in the order asked for. Another project's id is missing as an unknown one is."""
-    heads = store.heads.rows
+    heads = store.row_index.rows
     seen = [i for i in dict.fromkeys(ids) if is_within(scope, heads.get(key_of(i)))]
     bodies = await store.bodies([key_of(i) for i in seen])
     found = [i for i in seen if key_of(i) in bodies and is_within(scope, heads.get(key_of(i)))]
@@ -127,22 +127,22 @@ async def timeline(
 ) -> list[bytes]:
     """The row among those of its project that came just before and after it, from old to new. Raises NotFound."""
     key = key_of(observation_id)
-    head = store.heads.rows.get(key)
+    head = store.row_index.rows.get(key)
     if head is None or not is_within(scope, head):
         raise no_such(OBSERVATIONS)
-    beside = [k for k in store.heads.dependents.get(head.parents[0], ()) if k.startswith(f"{OBSERVATIONS}/")]
+    beside = [
+        k for k in store.row_index.dependents.get(head.parents[0], ()) if k.startswith(f"{OBSERVATIONS}/")
+    ]
     order = await sort_by_time(store, [k for k in beside if store.live(k)])
     if key not in order:
         raise no_such(OBSERVATIONS)
     at = order.index(key)
     around = order[max(0, at - before) : at + after + 1]
     bodies = await store.bodies(around)
-    return [bodies[k] for k in around if k in bodies and is_within(scope, store.heads.rows.get(k))]
+    return [bodies[k] for k in around if k in bodies and is_within(scope, store.row_index.rows.get(k))]
 
 
-def pin(draft: Draft, scope: MemoryScope, observation_id: str, pinned: bool, limits: Limits) -> Json:
+def pin(tx: Transaction, scope: MemoryScope, observation_id: str, pinned: bool, limits: Limits) -> Json:
     """Raises NotFound."""
-    write_row.check_within(draft, scope, OBSERVATIONS, observation_id)
-    return write_row.change_keeping_updated_at(
-        draft, OBSERVATIONS, observation_id, {"pinned": pinned}, limits
-    )
+    write_row.check_within(tx, scope, OBSERVATIONS, observation_id)
+    return write_row.change_keeping_updated_at(tx, OBSERVATIONS, observation_id, {"pinned": pinned}, limits)

@@ -26,7 +26,7 @@ from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json, Root
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.model.text.ranking import fold
 from vademecum.model.text.sanitize import one_line
 from vademecum.services.agents.agent_scope import NamedProject
@@ -57,18 +57,18 @@ async def checked(store: UserStore, view: View, identities: Iterable[Identity]) 
     if not view.is_here:
         return view
     wanted = set(identities)
-    places = await store.write(lambda draft: Claims(draft, Limits(), view).rival_places(wanted))
+    places = await store.write(lambda tx: Claims(tx, Limits(), view).rival_places(wanted))
     return view._replace(gone=await find_gone(places)) if places else view
 
 
-def project_of(draft: Draft, identity: Identity, limits: Limits, view: View) -> str:
+def project_of(tx: Transaction, identity: Identity, limits: Limits, view: View) -> str:
     """As `Claims.project_of`, for one folder."""
-    return Claims(draft, limits, view).project_of(identity)
+    return Claims(tx, limits, view).project_of(identity)
 
 
-def meaning(draft: Draft, identities: Iterable[Identity], project_id: str, view: View) -> set[Identity]:
+def meaning(tx: Transaction, identities: Iterable[Identity], project_id: str, view: View) -> set[Identity]:
     """Those of the folders that mean this project."""
-    claims = Claims(draft, Limits(), view)
+    claims = Claims(tx, Limits(), view)
     return {one for one in identities if claims.meant(one) == project_id}
 
 
@@ -90,8 +90,8 @@ class _Known(NamedTuple):
 class Claims:
     """Those of one transaction: what is claimed and what projects are called is read once for all its folders."""
 
-    def __init__(self, draft: Draft, limits: Limits, view: View) -> None:
-        self._draft = draft
+    def __init__(self, tx: Transaction, limits: Limits, view: View) -> None:
+        self._tx = tx
         self._limits = limits
         self._view = view
         self._means: dict[Identity, str] = {}
@@ -109,15 +109,15 @@ class Claims:
         if own is not None:
             fields["machine"] = _machine(own, identity)
             is_news = any(own.get(name) != value for name, value in fields.items())
-            if not is_news and own["updatedAt"][:10] >= self._draft.now[:10]:
+            if not is_news and own["updatedAt"][:10] >= self._tx.now[:10]:
                 return str(own["projectId"])
-            fields["updatedAt"] = max(self._draft.now, own["updatedAt"])  # by the day: see CLAIMS_MAX
+            fields["updatedAt"] = max(self._tx.now, own["updatedAt"])  # by the day: see CLAIMS_MAX
         self._means.clear()
         self._go_by(root_id, identity)
         if own is None:
             return self._add(root_id, identity, fields)
         own = self._keep(
-            write_row.change_keeping_updated_at(self._draft, "roots", root_id, fields, self._limits)
+            write_row.change_keeping_updated_at(self._tx, "roots", root_id, fields, self._limits)
         )
         return str(own["projectId"])
 
@@ -138,9 +138,9 @@ class Claims:
         return places
 
     def _own(self, identity: Identity) -> tuple[str, Json | None]:
-        root_id = derived_ids.root_id(self._draft.id_key, identity.name, identity.root)
+        root_id = derived_ids.root_id(self._tx.id_key, identity.name, identity.root)
         key = f"roots/{root_id}"
-        return root_id, self._draft.row(key) if self._draft.life(key) == "live" else None
+        return root_id, self._tx.row(key) if self._tx.row_state(key) == "live" else None
 
     def _go_by(self, root_id: str, identity: Identity) -> None:
         """On this machine the root is called what it is called now, and no more what it was."""
@@ -149,7 +149,7 @@ class Claims:
             if is_here and claim["id"] != root_id and not claim.get("former"):
                 self._keep(
                     write_row.change_keeping_updated_at(
-                        self._draft, "roots", claim["id"], {"former": True}, self._limits
+                        self._tx, "roots", claim["id"], {"former": True}, self._limits
                     )
                 )
 
@@ -161,7 +161,7 @@ class Claims:
             self._drop(min((one.row for one in self._claims.values()), key=_need))
         project_id = known.project_id or self._create(known.name)
         row = {**fields, "projectId": project_id}
-        self._keep(write_row.add(self._draft, "roots", row, self._limits, root_id))
+        self._keep(write_row.add(self._tx, "roots", row, self._limits, root_id))
         return project_id
 
     def _known(self, identity: Identity) -> _Known:
@@ -202,20 +202,20 @@ class Claims:
 
     def _read(self, collection: str) -> dict[str, _Called]:
         """All live rows, by their ids."""
-        keys = [key for key in list(self._draft.keys(collection)) if self._draft.life(key) == "live"]
-        self._draft.prefetch(keys)
-        return {row["id"]: _Called(row, _plain(row["name"])) for row in map(self._draft.row, keys)}
+        keys = [key for key in list(self._tx.keys(collection)) if self._tx.row_state(key) == "live"]
+        self._tx.prefetch(keys)
+        return {row["id"]: _Called(row, _plain(row["name"])) for row in map(self._tx.row, keys)}
 
     def _keep(self, claim: Json) -> Json:
         self._claims[claim["id"]] = _Called(claim, _plain(claim["name"]))
         return claim
 
     def _drop(self, claim: Json) -> None:
-        cascade.kill(self._draft, f"roots/{claim['id']}")
+        cascade.delete_with_dependents(self._tx, f"roots/{claim['id']}")
         del self._claims[claim["id"]]
 
     def _create(self, name: str) -> str:
-        row = projects.create(self._draft, {"name": name}, self._limits)
+        row = projects.create(self._tx, {"name": name}, self._limits)
         self._projects[row["id"]] = _Called(row, _plain(name))
         return str(row["id"])
 

@@ -17,7 +17,7 @@ from vademecum.engines.duckdb.user_stores import Users
 from vademecum.model.agents.observations import days_before, expired
 from vademecum.model.schema.collections import ObservationKind
 from vademecum.model.sync import cascade
-from vademecum.model.sync.transaction import Change, Draft, Head
+from vademecum.model.sync.transaction import Change, RowHead, Transaction
 from vademecum.services.agents.ingest import OBSERVATIONS
 from vademecum.services.agents.spool import Spool
 from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
@@ -72,7 +72,7 @@ class Retention:
             ):
                 self._again(user_id, EVERY_S)
 
-    async def _read_by_the_index(self, user_id: str) -> list[tuple[str, Head]]:
+    async def _read_by_the_index(self, user_id: str) -> list[tuple[str, RowHead]]:
         """The tombstones that no device is told of; the index of memory has read them."""
         async with self._users.open(user_id) as store:
             dead = await _tombstones(store)
@@ -80,7 +80,7 @@ class Retention:
             await self._follow(user_id)  # it opens the file itself
         return dead
 
-    async def _drop(self, store: UserStore, dead: list[tuple[str, Head]]) -> None:
+    async def _drop(self, store: UserStore, dead: list[tuple[str, RowHead]]) -> None:
         """Once the ledger holds them, and no pack an older version of theirs: without a tombstone it would live again."""
         if dead:
             await store.settle_ledger()
@@ -97,26 +97,26 @@ class Retention:
     def _of_portion(self, portion: Batch, now: str) -> list[str]:
         return [key for key, body in portion if expired(msgspec.json.decode(body), now, self._kept_days)]
 
-    def _sweep(self, keys: list[str], now: str, draft: Draft) -> None:
+    def _sweep(self, keys: list[str], now: str, tx: Transaction) -> None:
         """Looked at again: it may have been pinned, or done once more, since."""
-        draft.prefetch(keys)
-        live = [key for key in keys if draft.life(key) == "live"]
-        draft.aged |= {key for key in live if expired(draft.row(key), now, self._kept_days)}
-        cascade.kill(draft, *(key for key in live if key in draft.aged))
-        draft.taken_expire = days_before(now, TAKEN_DAYS)
+        tx.prefetch(keys)
+        live = [key for key in keys if tx.row_state(key) == "live"]
+        tx.expired_keys |= {key for key in live if expired(tx.row(key), now, self._kept_days)}
+        cascade.delete_with_dependents(tx, *(key for key in live if key in tx.expired_keys))
+        tx.ingested_events_expire_before = days_before(now, TAKEN_DAYS)
 
 
-async def _tombstones(store: UserStore) -> list[tuple[str, Head]]:
+async def _tombstones(store: UserStore) -> list[tuple[str, RowHead]]:
     """Those of the collections that devices do not have."""
-    rows = list(store.heads.rows.items())  # a copy, for the thread
+    rows = list(store.row_index.rows.items())  # a copy, for the thread
     ours = tuple(f"{one.name}/" for one in store.collections.values() if not one.synced)
     return await asyncio.to_thread(
         lambda: [(key, head) for key, head in rows if head.deleted and key.startswith(ours)]
     )
 
 
-def _drop(dead: list[tuple[str, Head]], draft: Draft) -> None:
+def _drop(dead: list[tuple[str, RowHead]], tx: Transaction) -> None:
     """Looked at again: one may have come alive, and died once more, since."""
     for key, head in dead:
-        if draft.head(key) == head:
-            draft.drop(key)
+        if tx.head(key) == head:
+            tx.purge_tombstone(key)

@@ -218,7 +218,7 @@ class Spool:
         said = {identity for _, identity in read.found}
         async with self._users.open(account.id) as store:
             view = await project_claims.checked(store, folder_check.HERE, said)
-            meant = await store.write(lambda draft: project_claims.meaning(draft, said, project_id, view))
+            meant = await store.write(lambda tx: project_claims.meaning(tx, said, project_id, view))
         stay = {path for path, identity in read.found if identity not in meant and path.suffix == ".json"}
         return [path for path in paths if path not in stay]
 

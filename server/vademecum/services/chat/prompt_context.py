@@ -168,9 +168,9 @@ class ContextBuilder:
         return context, [by_place[place] for place in made.kept.passages]
 
     async def _made(self, given: Given, budget: Budget) -> Prompt:
-        draft = await asyncio.to_thread(render, given, budget)
+        tx = await asyncio.to_thread(render, given, budget)
         try:
-            return await assemble(draft, budget, self._inference.count_tokens)
+            return await assemble(tx, budget, self._inference.count_tokens)
         except SystemPromptTooLarge as error:
             raise TooLarge(
                 f"The system prompt has {error.tokens} tokens or more, and {error.allowed} are the most that leave room "
@@ -226,7 +226,7 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
     """One that is unknown here may be on its way, as when it borrows: it has nothing to tell yet."""
     check_session_id(session_id)
     key = f"sessions/{session_id}"
-    head = store.heads.rows.get(key)
+    head = store.row_index.rows.get(key)
     if head is not None and head.deleted:
         raise no_such("sessions")
     body = (await store.bodies([key])).get(key)
@@ -235,7 +235,7 @@ async def _session_of(store: UserStore, session_id: str) -> _Session:
 
 def _home(store: UserStore, session_id: str) -> Home | None:
     """Where the session is at this moment; nowhere while it is on its way here."""
-    rows = store.heads.rows
+    rows = store.row_index.rows
     return find_session_home(rows.get, session_id) if f"sessions/{session_id}" in rows else None
 
 
@@ -313,7 +313,7 @@ def _told(turn: _Episode) -> _Episode:
 
 def _newest(store: UserStore, keys: Iterable[str]) -> list[str]:
     """Keys of live rows, the last written first."""
-    return sorted(keys, key=lambda key: -store.heads.rows[key].seq)
+    return sorted(keys, key=lambda key: -store.row_index.rows[key].seq)
 
 
 def _first(store: UserStore, keys: Iterable[str], enough: int) -> list[str]:
@@ -322,7 +322,7 @@ def _first(store: UserStore, keys: Iterable[str], enough: int) -> list[str]:
     size = 0
     for key in islice(keys, TURNS):
         some.append(key)
-        size += store.heads.rows[key].size
+        size += store.row_index.rows[key].size
         if size > enough:
             break
     return some

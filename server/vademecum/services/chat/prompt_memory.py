@@ -111,9 +111,9 @@ async def read_summaries(store: UserStore, session_id: str, home: Home) -> list[
         keys = [
             key
             for key in list_live_children(store, place, "summaries")
-            if store.heads.rows[key].parents[0] == place
+            if store.row_index.rows[key].parents[0] == place
         ]
-        newest = max(keys, key=lambda key: store.heads.rows[key].seq, default="")
+        newest = max(keys, key=lambda key: store.row_index.rows[key].seq, default="")
         body = (await store.bodies([newest])).get(newest)
         if body is not None and place in names:
             row = _summary.decode(body)
@@ -138,14 +138,14 @@ def _place(store: UserStore, home: Home, one: Recollection) -> str:
     no business of this scope."""
     if one.session_id is not None:
         return SESSIONS + one.session_id
-    head = store.heads.rows.get(f"{one.kind}/{one.id}")
+    head = store.row_index.rows.get(f"{one.kind}/{one.id}")
     named = [name for name in head.references if name.startswith(SESSIONS)] if head is not None else []
     said_in = [name for name in named if _is_within(store, home, name)]
     return said_in[-1] if said_in else PROJECTS + (one.project_id or "")
 
 
 def _is_within(store: UserStore, home: Home, session: str) -> bool:
-    return store.live(session) and sees(home, find_project_id(store.heads.rows[session].references))
+    return store.live(session) and sees(home, find_project_id(store.row_index.rows[session].references))
 
 
 async def _names(store: UserStore, places: Iterable[str]) -> Mapping[str, str]:

@@ -301,7 +301,7 @@ async def _is_empty(parts: Parts, account_id: str) -> bool:
         return not user_ledger(data, account_id).path.exists()
     try:
         async with parts.users.open(account_id) as store:
-            return not store.heads.rows
+            return not store.row_index.rows
     except Broken:
         return False
 
@@ -374,7 +374,7 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
             user_id,
             records / RECORDS,
             highest,
-            lambda draft: erase_again(draft, ledger.read(), places),
+            lambda tx: erase_again(tx, ledger.read(), places),
             # A stream that outlived it would go on in the new epoch, and its reader never learn that there is one.
             before_opening=lambda: parts.hub.close_user(user_id),
         )
@@ -385,7 +385,7 @@ async def _restore_user(parts: Parts, user_id: str, records: Path) -> int:
 
 def _places(store: UserStore) -> dict[str, str | None]:
     """In which project, if in any, the rows are by now that may change it."""
-    rows = store.heads.rows.items()
+    rows = store.row_index.rows.items()
     return {
         key: find_project_id((*head.parents, *head.references))
         for key, head in rows

@@ -28,7 +28,7 @@ from vademecum.engines.duckdb.user_stores import Users
 from vademecum.model.documents.chunking import join
 from vademecum.model.schema.collections import Json
 from vademecum.model.schema.lenient_json import on_one_line
-from vademecum.model.sync.transaction import WAITING, Head
+from vademecum.model.sync.transaction import WAITING, RowHead
 from vademecum.services.agents import spool_files
 from vademecum.services.documents.documents import read_filenames
 from vademecum.services.sync.batches import Batch, read_first_batch
@@ -116,7 +116,7 @@ class Export:
         if self.spooled is not None:
             yield SPOOL_FILE, _spooled_lines(self.spooled)
         async with self.users.open(self.user_id) as store:
-            rows = list(store.heads.rows.items())
+            rows = list(store.row_index.rows.items())
             contents = await asyncio.to_thread(self._contents, rows)
             names = await read_filenames(store, contents.blocks)
             epoch = store.epoch
@@ -128,7 +128,7 @@ class Export:
                 name = f"documents/{_safe(names[document_id])} ({document_id}).txt"
                 yield name, self._text(keys, epoch)
 
-    def _contents(self, rows: list[tuple[str, Head]]) -> Contents:
+    def _contents(self, rows: list[tuple[str, RowHead]]) -> Contents:
         return settle([(key, head) for key, head in rows if self.only is None or key in self.only])
 
     async def _portions(self, keys: Sequence[str], epoch: str) -> AsyncIterator[Batch]:
@@ -202,7 +202,7 @@ def _said(where: Sequence[str], **what: Any) -> bytes:
     return msgspec.json.encode({"file": "/".join(where)} | what) + b"\n"
 
 
-def settle(heads: list[tuple[str, Head]]) -> Contents:
+def settle(heads: list[tuple[str, RowHead]]) -> Contents:
     """What an export is made of: all but the tombstones, in the order of `seq`."""
     contents = Contents()
     for seq, key in sorted((head.seq, key) for key, head in heads if not head.deleted):

@@ -21,7 +21,7 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.engines.duckdb.user_stores import Users
 from vademecum.errors import NotYetErased
 from vademecum.model.schema.collections import Collection, Json
-from vademecum.model.sync.transaction import WAITING, Draft
+from vademecum.model.sync.transaction import WAITING, Transaction
 from vademecum.services.data.erase import Eraser, files_below, scan
 from vademecum.services.memory.delete import delete_project
 from vademecum.services.memory.project_contents import list_project_keys
@@ -72,7 +72,7 @@ async def forget_everything(
     await eraser.evict(user_id)  # unlinks before anything is written: on a full disk that makes room
     async with users.open(user_id) as store:
         seen = await _look(store)
-        rows, size, at = await store.write(lambda draft: _bury_all(draft, seen.stubs))
+        rows, size, at = await store.write(lambda tx: _bury_all(tx, seen.stubs))
         hub.publish_forget(store)
     files, note = 0, NOTE
     try:
@@ -97,10 +97,10 @@ async def forget_project(
     """As `delete_project`, and returns when the disk is rid of it and that is checked. Raises NotFound."""
     async with users.open(user_id) as store:
         keys = list_project_keys(store, project_id, with_sessions=with_sessions)
-        size = sum(store.heads.rows[key].size for key in keys if key in store.heads.rows)
+        size = sum(store.row_index.rows[key].size for key in keys if key in store.row_index.rows)
         needles = await _needles(store, keys)
         count, at = await store.write(
-            lambda draft: (delete_project(draft, project_id, with_sessions=with_sessions), draft.now)
+            lambda tx: (delete_project(tx, project_id, with_sessions=with_sessions), tx.now)
         )
         needles = await _only_there(store, needles)
     folder = user_folder(data, user_id)
@@ -133,7 +133,7 @@ def _said(portion: Batch) -> set[bytes]:
 async def _only_there(store: UserStore, needles: list[bytes]) -> list[bytes]:
     """The needles that no living row holds: what is said elsewhere, too, stays there."""
     left = needles
-    async for portion in read_batches(store, list(store.heads.rows)):
+    async for portion in read_batches(store, list(store.row_index.rows)):
         bodies = b"\n".join(body for _, body in portion)
         left = await asyncio.to_thread(_absent, left, bodies)
     return left
@@ -160,7 +160,7 @@ class _Seen:
 async def _look(store: UserStore) -> _Seen:
     """Read all rows, a portion at a time: together they may have a gigabyte, what is kept of them has little."""
     seen = _Seen()
-    seqs = {key: head.seq for key, head in store.heads.rows.items() if not head.deleted}
+    seqs = {key: head.seq for key, head in store.row_index.rows.items() if not head.deleted}
     sample = set(list(seqs)[:: max(1, len(seqs) // SAMPLE)])
     async for portion in read_batches(store, seqs):
         await asyncio.to_thread(_note, seen, portion, seqs, sample, store.collections)
@@ -184,21 +184,23 @@ def _note(
             seen.needles.update(_pieces(row, body))
 
 
-def _bury_all(draft: Draft, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
+def _bury_all(tx: Transaction, stubs: Mapping[str, _Stub]) -> tuple[int, int, str]:
     """(rows, bytes of their content, the moment). What was written since the look is read now."""
-    keys = list(draft.keys())
+    keys = list(tx.keys())
     size = 0
     for key in keys:
-        head = draft.head(key)
+        head = tx.head(key)
         stub = stubs.get(key)
         fresh = stub is not None and head is not None and head.seq == stub.seq
-        size += stub.size if stub is not None and fresh else len(draft.body(key))
+        size += stub.size if stub is not None and fresh else len(tx.body(key))
         if head is not None and head.seq == WAITING:
-            draft.take_out(key)
+            tx.purge(key)
         else:
-            draft.bury(key, msgspec.json.decode(stub.kept) if stub is not None and fresh else draft.row(key))
-    draft.forgotten_at = draft.now
-    return len(keys), size, draft.now
+            tx.put_tombstone(
+                key, msgspec.json.decode(stub.kept) if stub is not None and fresh else tx.row(key)
+            )
+    tx.forgotten_at = tx.now
+    return len(keys), size, tx.now
 
 
 def _pieces(row: Json, body: bytes) -> Iterator[bytes]:

@@ -17,7 +17,7 @@ from vademecum.errors import BadRequest
 from vademecum.model.documents.cleanup_candidates import Candidate, cleanup
 from vademecum.model.documents.filename_match import match
 from vademecum.model.schema.collections import Id, Json
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.sync.batches import Batch, list_live_keys, read_batches
 
 
@@ -58,7 +58,7 @@ def check_session_id(session_id: str) -> None:
 
 def list_borrowed_ids(store: UserStore, session_id: str) -> set[str]:
     """Ids of the documents whose `activeSessions` have this session: the only sessions a document's head refers to."""
-    named = store.heads.dependents.get(f"sessions/{session_id}", ())
+    named = store.row_index.dependents.get(f"sessions/{session_id}", ())
     return {key.partition("/")[2] for key in named if key.startswith("documents/") and store.live(key)}
 
 
@@ -66,7 +66,7 @@ async def read_filenames(store: UserStore, ids: Iterable[str]) -> dict[str, str]
     """Filename by id of those documents that are alive. Only rows that have changed since they were asked for last are
     read: every search asks."""
     known = _named.setdefault(store, {})
-    heads = store.heads.rows
+    heads = store.row_index.rows
     seqs = {key: heads[key].seq for key in _keys(ids) if store.live(key)}
     unknown = [key for key, seq in seqs.items() if known.get(key, (0, ""))[0] != seq]
     async for card, _ in read_documents(store, unknown):
@@ -98,7 +98,7 @@ async def suggest_cleanup(store: UserStore, limit: int) -> list[bytes]:
 
 
 def _candidate(store: UserStore, card: DocumentEntry) -> Candidate:
-    head = store.heads.rows.get(f"documents/{card.id}")
+    head = store.row_index.rows.get(f"documents/{card.id}")
     borrowed = head is not None and bool(head.references)  # to the sessions it is active in
     return Candidate(card.id, borrowed, card.last_accessed_at, card.access_count)
 
@@ -115,25 +115,25 @@ async def _bodies(store: UserStore, ids: Iterable[str]) -> list[bytes]:
     return [body async for portion in read_batches(store, _keys(ids)) for _, body in portion]
 
 
-def find_same_content(draft: Draft, content_hash: str) -> Json | None:
+def find_same_content(tx: Transaction, content_hash: str) -> Json | None:
     """The live document that was made from the very same file; of several, one that is whole."""
-    keys = [k for k in draft.keys("documents") if draft.life(k) == "live"]
-    draft.prefetch(keys)
-    rows: Iterable[Json] = (draft.row(k) for k in keys)
+    keys = [k for k in tx.keys("documents") if tx.row_state(k) == "live"]
+    tx.prefetch(keys)
+    rows: Iterable[Json] = (tx.row(k) for k in keys)
     return max(
         (row for row in rows if row["contentHash"] == content_hash),
-        key=lambda row: is_complete(draft, row),
+        key=lambda row: is_complete(tx, row),
         default=None,
     )
 
 
-def is_complete(draft: Draft, document: Json) -> bool:
+def is_complete(tx: Transaction, document: Json) -> bool:
     """Are all its chunks here, and has nothing of it failed?"""
-    heads = [draft.head(key) for key in list_block_keys(draft, document["id"])]
+    heads = [tx.head(key) for key in list_block_keys(tx, document["id"])]
     here = sum(head.chunks for head in heads if head is not None)
     return document["status"] != "failed" and bool(here >= document["chunkCount"] > 0)
 
 
-def list_block_keys(draft: Draft, document_id: str) -> list[str]:
+def list_block_keys(tx: Transaction, document_id: str) -> list[str]:
     """Keys of the blocks of a document that are here."""
-    return [k for k in draft.dependents(f"documents/{document_id}") if k.startswith("vectorEmbeddings/")]
+    return [k for k in tx.dependents(f"documents/{document_id}") if k.startswith("vectorEmbeddings/")]

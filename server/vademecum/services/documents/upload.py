@@ -18,9 +18,9 @@ from vademecum.engines.files.subprocess_runner import parse
 from vademecum.errors import BadRequest, Conflict, Gone, LimitReached, TooLarge, UnreadableFile
 from vademecum.model.documents.chunking import Chunk, chunk
 from vademecum.model.schema.collections import BLOCK_CHUNKS, DocumentId, Json
-from vademecum.model.sync.cascade import kill
-from vademecum.model.sync.quotas import Limits, not_stored, refusal
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.cascade import delete_with_dependents
+from vademecum.model.sync.quotas import Limits, check_quota, message_for_api_client
+from vademecum.model.sync.transaction import Transaction
 from vademecum.model.text.sanitize import short_name
 from vademecum.services.documents.borrow import borrow, check_session
 from vademecum.services.documents.documents import find_same_content, is_complete, list_block_keys
@@ -67,9 +67,9 @@ async def _upload(parts: Parts, account: Account, file: UploadedFile, data: byte
     content_hash = (await asyncio.to_thread(hashlib.sha256, data)).hexdigest()
     async with parts.users.open(account.id) as store:
         known, forgotten_at = await store.write(
-            lambda draft: (
-                _lend_known(draft, content_hash, file.session_id, file.document_id),
-                draft.forgotten_at,
+            lambda tx: (
+                _lend_known(tx, content_hash, file.session_id, file.document_id),
+                tx.forgotten_at,
             )
         )
         held = store.usage.documents
@@ -89,10 +89,10 @@ async def _upload(parts: Parts, account: Account, file: UploadedFile, data: byte
     }
     tokens = await parts.inference.count_tokens([c.text for c in chunks])
 
-    def keep(draft: Draft) -> Uploaded:
-        if draft.forgotten_at != forgotten_at:
+    def keep(tx: Transaction) -> Uploaded:
+        if tx.forgotten_at != forgotten_at:
             raise Gone(f"Everything was forgotten while {file.shown} was read. Nothing of it was stored.")
-        return _store(draft, _without_dead_session(draft, document), chunks, tokens, limits)
+        return _store(tx, _without_dead_session(tx, document), chunks, tokens, limits)
 
     async with parts.users.open(account.id) as store:
         return await store.write(keep)
@@ -121,9 +121,9 @@ def _unread(user_id: str, file: UploadedFile) -> Json:
     }
 
 
-def _without_dead_session(draft: Draft, document: Json) -> Json:
+def _without_dead_session(tx: Transaction, document: Json) -> Json:
     """A session that was deleted while the file was read takes no document along."""
-    sessions = [s for s in document["activeSessions"] if draft.life(f"sessions/{s}") != "dead"]
+    sessions = [s for s in document["activeSessions"] if tx.row_state(f"sessions/{s}") != "deleted"]
     return {**document, "activeSessions": sessions}
 
 
@@ -156,62 +156,60 @@ class _SameBytes(msgspec.Struct):
 
 
 def _lend_known(
-    draft: Draft, content_hash: str, session_id: str | None, document_id: str | None
+    tx: Transaction, content_hash: str, session_id: str | None, document_id: str | None
 ) -> _SameBytes | None:
     """Raises Conflict when `document_id` belongs to another file, or to a document that was deleted."""
     if session_id is not None:
-        check_session(draft, session_id)
+        check_session(tx, session_id)
     if document_id is not None:
-        _check_free(draft, document_id, content_hash)
-    row = find_same_content(draft, content_hash)
+        _check_free(tx, document_id, content_hash)
+    row = find_same_content(tx, content_hash)
     if row is None:
         return None
-    whole = is_complete(draft, row)
-    return _SameBytes(
-        borrow(draft, row["id"], session_id) if whole and session_id is not None else row, whole
-    )
+    whole = is_complete(tx, row)
+    return _SameBytes(borrow(tx, row["id"], session_id) if whole and session_id is not None else row, whole)
 
 
-def _check_free(draft: Draft, document_id: str, content_hash: str) -> None:
+def _check_free(tx: Transaction, document_id: str, content_hash: str) -> None:
     """Free for this file: unknown, or its own."""
     key = f"documents/{document_id}"
-    life = draft.life(key)
-    if life == "dead":
+    life = tx.row_state(key)
+    if life == "deleted":
         raise Gone("This document was deleted meanwhile. Nothing was stored.")
-    if life == "live" and draft.row(key)["contentHash"] != content_hash:
+    if life == "live" and tx.row(key)["contentHash"] != content_hash:
         raise Conflict("This id belongs to a document with another content. Nothing was stored.")
 
 
 def _store(
-    draft: Draft, document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], limits: Limits
+    tx: Transaction, document: Json, chunks: Sequence[Chunk], tokens: Sequence[int], limits: Limits
 ) -> Uploaded:
     session_id = next(iter(document["activeSessions"]), None)
-    known = _lend_known(draft, document["contentHash"], session_id, document["id"])
+    known = _lend_known(tx, document["contentHash"], session_id, document["id"])
     if known is not None and known.whole:  # another upload of the same bytes was quicker
         return Uploaded(known.row, existing=True)
-    times = {"createdAt": draft.now, "updatedAt": draft.now, "_deleted": False}
-    row = {**document, **times, "lastAccessedAt": draft.now}
+    times = {"createdAt": tx.now, "updatedAt": tx.now, "_deleted": False}
+    row = {**document, **times, "lastAccessedAt": tx.now}
     before = known.row if known is not None else None
     if before is not None:
-        row = _completed(draft, before, row)
+        row = _completed(tx, before, row)
     blocks = _blocks(row["id"], chunks, tokens, times)
-    for key in set(list_block_keys(draft, row["id"])) - {key for key, _ in blocks}:
-        kill(draft, key)
+    for key in set(list_block_keys(tx, row["id"])) - {key for key, _ in blocks}:
+        delete_with_dependents(tx, key)
     rows = [(key, r, msgspec.json.encode(r)) for key, r in [(f"documents/{row['id']}", row), *blocks]]
-    growth = sum(draft.measure(*stored) for stored in rows)
-    no = refusal("documents", before, row, growth, len(rows[0][2]), draft.usage, limits)
+    growth = sum(tx.measure_growth(*stored) for stored in rows)
+    no = check_quota("documents", before, row, growth, len(rows[0][2]), tx.usage, limits)
     if no is not None:
-        raise LimitReached(not_stored(no.message), code=no.code)
+        raise LimitReached(message_for_api_client(no.message), code=no.code)
     for key, r, body in rows:
-        draft.put(key, r, body)
+        tx.put(key, r, body)
     return Uploaded(row, existing=False)
 
 
-def _completed(draft: Draft, before: Json, read: Json) -> Json:
+def _completed(tx: Transaction, before: Json, read: Json) -> Json:
     """The document `before`, whose text was not all here, with what was `read` out of its file: it stays the document
     that it is, with its name, and the sessions that have borrowed it keep it."""
     for session_id in read["activeSessions"]:
-        before = borrow(draft, before["id"], session_id)
+        before = borrow(tx, before["id"], session_id)
     of_the_file = ("mimeType", "size", "chunkCount", "pageCount", "status", "updatedAt")
     old = {name: value for name, value in before.items() if name not in ("pageCount", "statusDetail")}
     return old | {name: read[name] for name in of_the_file if name in read}

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from vademecum.model.sync import cascade
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.sync import write_row
 
 
-def delete_all_documents(draft: Draft) -> int:
+def delete_all_documents(tx: Transaction) -> int:
     """Every document and its vectors; facts stay, marked. Returns the number of documents."""
-    keys = [key for key in draft.keys("documents") if draft.life(key) == "live"]
-    cascade.kill(draft, *keys)
+    keys = [key for key in tx.keys("documents") if tx.row_state(key) == "live"]
+    cascade.delete_with_dependents(tx, *keys)
     return len(keys)
 
 
-def delete_project(draft: Draft, project_id: str, *, with_sessions: bool) -> int:
+def delete_project(tx: Transaction, project_id: str, *, with_sessions: bool) -> int:
     """A project and what belongs to it. Its sessions return to the shared pool, or go too."""
-    key = write_row.require_live_key(draft, "projects", project_id)
-    sessions = [k for k in draft.dependents(key) if k.startswith("sessions/")] if with_sessions else []
-    return len(cascade.kill(draft, *sessions, key))
+    key = write_row.require_live_key(tx, "projects", project_id)
+    sessions = [k for k in tx.dependents(key) if k.startswith("sessions/")] if with_sessions else []
+    return len(cascade.delete_with_dependents(tx, *sessions, key))

@@ -9,23 +9,23 @@ from vademecum.model.memory.scope import InProject, MemoryScope
 from vademecum.model.schema.collections import Json
 from vademecum.model.schema.derived_ids import entity_id, normal_name
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import is_within, list_scoped_keys
 from vademecum.services.sync import write_row
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
-def upsert(draft: Draft, home: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
+def upsert(tx: Transaction, home: InProject, fields: Json, limits: Limits) -> tuple[Json, bool]:
     """The project's entity of this `type` and `name`, and whether it is new. It keeps the spelling that it came with,
     and its `notes` unless there are others. Raises NotFound for a project that is not there."""
     if not normal_name(fields["name"]):
         raise BadRequest("An entity needs a name. Nothing was changed.")
     row_id = entity_id(home.project_id, fields["type"], fields["name"])
     notes = {"notes": fields["notes"]} if (fields.get("notes") or "").strip() else {}
-    if draft.life(f"entities/{row_id}") == "live":
-        return write_row.change(draft, "entities", row_id, notes, limits), False
+    if tx.row_state(f"entities/{row_id}") == "live":
+        return write_row.change(tx, "entities", row_id, notes, limits), False
     new = {"name": fields["name"], "type": fields["type"], "projectId": home.project_id, **notes}
-    return write_row.add(draft, "entities", new, limits, row_id), True
+    return write_row.add(tx, "entities", new, limits, row_id), True
 
 
 async def list_by_type(store: UserStore, scope: MemoryScope, kind: str, asked: PageRequest) -> Page:
@@ -41,5 +41,5 @@ async def read(store: UserStore, scope: MemoryScope, entity_id: str) -> bytes:
 
 def check_within(store: UserStore, scope: MemoryScope, entity_id: str) -> None:
     """Raises NotFound."""
-    if not is_within(scope, store.heads.rows.get(f"entities/{entity_id}")):
+    if not is_within(scope, store.row_index.rows.get(f"entities/{entity_id}")):
         raise no_such("entities")

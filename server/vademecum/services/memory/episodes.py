@@ -9,27 +9,27 @@ from vademecum.errors import Conflict, no_such
 from vademecum.model.memory.scope import Home, InProject, MemoryScope, sees
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import find_project_id, find_session_home, locate_row
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import list_live_children, list_live_keys
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
-def create(draft: Draft, fields: Json, limits: Limits) -> Json:
+def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """Store a finished turn. `projectId` in `fields` is the expected project of its session and is not stored.
     Raises NotFound for a session that is not there, Conflict for one that is in another project."""
     expected = fields.pop("projectId", None)
     if expected is not None:
-        home = find_session_home(draft.head, fields["sessionId"])
+        home = find_session_home(tx.head, fields["sessionId"])
         if home != InProject(expected):
             raise Conflict("The session is not in that project. Nothing was stored.")
-    return write_row.add(draft, "episodes", {**fields, "citations": [], "status": "done"}, limits)
+    return write_row.add(tx, "episodes", {**fields, "citations": [], "status": "done"}, limits)
 
 
 def find_session_id(store: UserStore, episode_id: str) -> str | None:
     """Return the session that a turn is in. Raises NotFound."""
-    place = locate_row(f"episodes/{episode_id}", store.heads.rows.get)
+    place = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
     if place is None:
         raise no_such("episodes")
     return place.session_id
@@ -37,7 +37,7 @@ def find_session_id(store: UserStore, episode_id: str) -> str | None:
 
 async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
     """Return a turn as it is stored. Raises NotFound for one that is not within the scope, as for one that is not there."""
-    place = locate_row(f"episodes/{episode_id}", store.heads.rows.get)
+    place = locate_row(f"episodes/{episode_id}", store.row_index.rows.get)
     if place is None or not sees(scope, place.project_id):
         raise no_such("episodes")
     return await write_row.read(store, "episodes", episode_id)
@@ -46,7 +46,7 @@ async def read(store: UserStore, scope: MemoryScope, episode_id: str) -> bytes:
 async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[Home, Page]:
     """With where the session is. Raises NotFound."""
     session = f"sessions/{session_id}"
-    home = find_session_home(store.heads.rows.get, session_id)
+    home = find_session_home(store.row_index.rows.get, session_id)
     return home, await list_newest(store, list_live_children(store, session, "episodes"), asked)
 
 
@@ -61,5 +61,5 @@ async def list_keys_in_scope(store: UserStore, scope: MemoryScope) -> list[str]:
 
 
 def _is_within(store: UserStore, scope: MemoryScope, key: str) -> bool:
-    heads = store.heads.rows
+    heads = store.row_index.rows
     return any(sees(scope, find_project_id(heads[session].references)) for session in heads[key].parents)

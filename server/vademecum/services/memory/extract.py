@@ -28,7 +28,7 @@ from vademecum.model.memory.scope import Home, InProject
 from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.model.text.ranking import fold
 from vademecum.services.memory.remember import (
     Memories,
@@ -102,7 +102,7 @@ class Extraction:
             if turn is None:
                 await _drop(store, job)
                 return None
-            known = await _known(store, find_session_home(store.heads.rows.get, turn.session_id))
+            known = await _known(store, find_session_home(store.row_index.rows.get, turn.session_id))
         text = await asyncio.to_thread(extraction.turn, turn.user_message, turn.ai_response)
         return await self._found(text, [entity.name for entity in known]) if text else Believed()
 
@@ -111,7 +111,7 @@ class Extraction:
         heard = jobs.heard(job, msgspec.json.encode(found).decode())
         try:
             async with self.users.open(user_id) as store:
-                await store.write(lambda draft: advance(draft, job, heard))
+                await store.write(lambda tx: advance(tx, job, heard))
         except Exception as error:
             _log.error("the model will be asked again", kind=job.kind, exc_info=error)
 
@@ -141,13 +141,13 @@ class Extraction:
             if turn is None:
                 await _drop(store, job)
                 return True
-            epoch, home = store.epoch, find_session_home(store.heads.rows.get, turn.session_id)
+            epoch, home = store.epoch, find_session_home(store.row_index.rows.get, turn.session_id)
         memories = await self.memories.look_up(user_id, home, texts, turn.session_id)
         async with self.users.open(user_id) as store:
             entities = await _known(store, home)
             facts = await _facts(store, {fact.key for fact in found.facts})
             keep = _Keep(self.limits(user_id), turn.session_id, epoch, home, entities, facts, memories)
-            return await store.write(lambda draft: keep.all(draft, job, found))
+            return await store.write(lambda tx: keep.all(tx, job, found))
 
 
 @dataclass(frozen=True)
@@ -163,30 +163,30 @@ class _Keep:
     facts: Mapping[str, list[str]]
     memories: list[MemoryLookup]
 
-    def all(self, draft: Draft, job: Job, found: Believed) -> bool:
+    def all(self, tx: Transaction, job: Job, found: Believed) -> bool:
         """And the job is done, or it is another's by now. False if the session has left `home`. Raises LimitReached: then
         nothing of it is stored."""
-        if draft.epoch != self.epoch or find_session_home(draft.head, self.session_id) != self.home:
+        if tx.epoch != self.epoch or find_session_home(tx.head, self.session_id) != self.home:
             return False
-        if not advance(draft, job, jobs.done(job)):
+        if not advance(tx, job, jobs.done(job)):
             return True
         if isinstance(self.home, InProject):
-            self._entities(draft, self.home, found)
+            self._entities(tx, self.home, found)
         for memory in self.memories:
             said = Statement(memory.text, self.session_id, source="extracted")
-            store_extracted_memory(draft, said, memory, self.limits)
+            store_extracted_memory(tx, said, memory, self.limits)
         for fact in found.facts:
-            self._propose(draft, fact)
+            self._propose(tx, fact)
         return True
 
-    def _entities(self, draft: Draft, home: InProject, found: Believed) -> None:
+    def _entities(self, tx: Transaction, home: InProject, found: Believed) -> None:
         ids = {fold(entity.name): entity.id for entity in self.entities}
         for entity in found.entities:
             row_id = derived_ids.entity_id(home.project_id, entity.type, entity.name)
             ids[fold(entity.name)] = row_id
             fields = {"name": entity.name, "type": entity.type, "projectId": home.project_id}
             fields |= {"notes": entity.notes} if entity.notes else {}
-            self._put(draft, "entities", row_id, fields, fills="notes")
+            self._put(tx, "entities", row_id, fields, fills="notes")
         for one in found.relationships:
             ends = [ids.get(fold(name)) for name in (one.source, one.target)]
             source, target = ends
@@ -194,28 +194,28 @@ class _Keep:
                 continue
             # A device may have given the id of one entity to another one, of another project.
             keys = [f"entities/{end}" for end in ends]
-            if all(draft.life(key) == "live" and is_within(home, draft.head(key)) for key in keys):
+            if all(tx.row_state(key) == "live" and is_within(home, tx.head(key)) for key in keys):
                 row_id = derived_ids.relationship_id(source, target, one.label)
                 fields = {"fromId": source, "toId": target, "label": one.label}
-                self._put(draft, "relationships", row_id, fields)
+                self._put(tx, "relationships", row_id, fields)
 
-    def _propose(self, draft: Draft, fact: extraction.Fact) -> None:
+    def _propose(self, tx: Transaction, fact: extraction.Fact) -> None:
         """A fact for a person to confirm, unless they have confirmed one with this key. Another value is another proposal,
         under an id of its own, so that one that was deleted is not made again."""
-        known = [draft.row(key) for key in self.facts.get(fact.key, ()) if draft.life(key) == "live"]
+        known = [tx.row(key) for key in self.facts.get(fact.key, ()) if tx.row_state(key) == "live"]
         if any(row["confirmed"] or fold(row["value"]) == fold(fact.value) for row in known):
             return
-        row_id = derived_ids.fact_id(draft.id_key, fact.key, fold(fact.value))
+        row_id = derived_ids.fact_id(tx.id_key, fact.key, fold(fact.value))
         said = {"key": fact.key, "value": fact.value, "confidence": fact.confidence}
-        self._put(draft, "facts", row_id, {**said, "confirmed": False, "sourceRemoved": False})
+        self._put(tx, "facts", row_id, {**said, "confirmed": False, "sourceRemoved": False})
 
-    def _put(self, draft: Draft, collection: str, row_id: str, fields: Json, fills: str = "") -> None:
+    def _put(self, tx: Transaction, collection: str, row_id: str, fields: Json, fills: str = "") -> None:
         """A row under a derived id, if there is none; of a live one without the field `fills`, that field."""
         key = f"{collection}/{row_id}"
-        if draft.head(key) is None:
-            write_row.add(draft, collection, fields, self.limits, row_id)
-        elif fills in fields and draft.life(key) == "live" and not draft.row(key).get(fills):
-            write_row.change(draft, collection, row_id, {fills: fields[fills]}, self.limits)
+        if tx.head(key) is None:
+            write_row.add(tx, collection, fields, self.limits, row_id)
+        elif fills in fields and tx.row_state(key) == "live" and not tx.row(key).get(fills):
+            write_row.change(tx, collection, row_id, {fills: fields[fills]}, self.limits)
 
 
 def _clean(found: Believed) -> Believed:
@@ -249,15 +249,15 @@ async def _read(store: UserStore, job: Job) -> _NewTurn | None:
 
 async def _drop(store: UserStore, job: Job) -> None:
     """Its text is no more. A new one causes a job of its own when it is whole."""
-    await store.write(lambda draft: advance(draft, job, None))
+    await store.write(lambda tx: advance(tx, job, None))
 
 
 async def _known(store: UserStore, home: Home) -> list[_Entity]:
     """The latest entities of the project; the pool has none."""
     if not isinstance(home, InProject):
         return []
-    heads = store.heads.rows
-    named = store.heads.dependents.get(f"projects/{home.project_id}", ())
+    heads = store.row_index.rows
+    named = store.row_index.dependents.get(f"projects/{home.project_id}", ())
     keys = sorted((k for k in named if k.startswith("entities/")), key=lambda k: heads[k].seq, reverse=True)
     bodies = await store.bodies(keys[: extraction.KNOWN_MAX])
     return [_entity.decode(body) for body in bodies.values()]

@@ -18,7 +18,7 @@ from vademecum.model.memory.scope import MemoryScope
 from vademecum.model.schema.collections import Json, Memory
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import find_session_home, is_within, list_scoped_keys
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import Batch, list_live_children, read_batches
@@ -63,16 +63,16 @@ def _decoded(portion: Batch) -> list[tuple[Memory, bytes]]:
 
 async def read(store: UserStore, scope: MemoryScope, memory_id: str) -> bytes:
     """Raises NotFound for one that is not within the scope, as for one that is not there."""
-    if not is_within(scope, store.heads.rows.get(key_of(memory_id))):
+    if not is_within(scope, store.row_index.rows.get(key_of(memory_id))):
         raise no_such("memories")
     return await write_row.read(store, "memories", memory_id)
 
 
 async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[MemoryScope, Page]:
     """The current memories that were said in a session, within the scope that it has now. Raises NotFound."""
-    scope = find_session_home(store.heads.rows.get, session_id)
+    scope = find_session_home(store.row_index.rows.get, session_id)
     named = list_live_children(store, f"sessions/{session_id}", "memories")
-    keys = [key for key in named if is_within(scope, store.heads.rows.get(key))]
+    keys = [key for key in named if is_within(scope, store.row_index.rows.get(key))]
     return scope, await list_newest(store, keys, asked, lambda card: not card.superseded_by)
 
 
@@ -96,7 +96,7 @@ async def _chain(store: UserStore, scope: MemoryScope, start: object, link: str,
     while isinstance(at, str) and at not in seen and len(found) < HISTORY_MAX:
         key = key_of(at)
         body = (await store.bodies([key])).get(key)
-        if body is None or not is_within(scope, store.heads.rows.get(key)):
+        if body is None or not is_within(scope, store.row_index.rows.get(key)):
             break
         seen.add(at)
         found.append(at)
@@ -117,35 +117,37 @@ async def count_memories(store: UserStore, scope: MemoryScope) -> Stats:
     return counted
 
 
-def undo_supersession(draft: Draft, scope: MemoryScope, memory_id: str, limits: Limits) -> tuple[Json, Json]:
+def undo_supersession(
+    tx: Transaction, scope: MemoryScope, memory_id: str, limits: Limits
+) -> tuple[Json, Json]:
     """The memory and the one that it took the place of are two again, both current. Raises NotFound, and Conflict when
     it took no other's place."""
-    memory = _row_within(draft, scope, memory_id)
+    memory = _row_within(tx, scope, memory_id)
     old_id = memory.get("supersedes")
-    if not old_id or not is_within(scope, draft.head(key_of(old_id))):
+    if not old_id or not is_within(scope, tx.head(key_of(old_id))):
         raise Conflict("This memory took the place of no other. Nothing was changed.")
-    restored = write_row.change_keeping_updated_at(draft, "memories", old_id, {"supersededBy": None}, limits)
+    restored = write_row.change_keeping_updated_at(tx, "memories", old_id, {"supersededBy": None}, limits)
     return write_row.change_keeping_updated_at(
-        draft, "memories", memory_id, {"supersedes": None}, limits
+        tx, "memories", memory_id, {"supersedes": None}, limits
     ), restored
 
 
-def delete(draft: Draft, scope: MemoryScope, memory_id: str) -> int:
+def delete(tx: Transaction, scope: MemoryScope, memory_id: str) -> int:
     """With it go the older texts that it took the place of: what it said is to be forgotten. Returns how many went.
     Raises NotFound."""
-    at: str | None = _row_within(draft, scope, memory_id)["id"]
+    at: str | None = _row_within(tx, scope, memory_id)["id"]
     keys: list[str] = []
-    while at and key_of(at) not in keys and is_within(scope, draft.head(key_of(at))):
+    while at and key_of(at) not in keys and is_within(scope, tx.head(key_of(at))):
         keys.append(key_of(at))
-        at = draft.row(keys[-1]).get("supersedes")
-    return len(cascade.kill(draft, *keys))
+        at = tx.row(keys[-1]).get("supersedes")
+    return len(cascade.delete_with_dependents(tx, *keys))
 
 
-def delete_all_memories(draft: Draft) -> int:
+def delete_all_memories(tx: Transaction) -> int:
     """Every memory of the account, of all projects and of none. Returns how many there were."""
-    return len(cascade.kill(draft, *list(draft.keys("memories"))))
+    return len(cascade.delete_with_dependents(tx, *list(tx.keys("memories"))))
 
 
-def _row_within(draft: Draft, scope: MemoryScope, memory_id: str) -> Json:
-    write_row.check_within(draft, scope, "memories", memory_id)
-    return write_row.require_live_row(draft, "memories", memory_id)
+def _row_within(tx: Transaction, scope: MemoryScope, memory_id: str) -> Json:
+    write_row.check_within(tx, scope, "memories", memory_id)
+    return write_row.require_live_row(tx, "memories", memory_id)

@@ -172,7 +172,7 @@ class MemoryVectorizer:
             user_id, lambda index: (index.without_vectors(), index.checkpoint)
         )
         async with self._users.open(user_id) as store:
-            rows = store.heads.rows
+            rows = store.row_index.rows
             return [
                 key
                 for key in wanted
@@ -183,7 +183,7 @@ class MemoryVectorizer:
     async def _befores(self, user_id: str, keys: list[str]) -> dict[str, str]:
         """Of those of `keys` that are turns and not the first: the turn before."""
         async with self._users.open(user_id) as store:
-            heads = store.heads
+            heads = store.row_index
             sessions = {
                 name for key in keys if kind_of(key) == "episodes" for name in heads.rows[key].parents
             }
@@ -194,7 +194,7 @@ class MemoryVectorizer:
     async def _vectors(self, user_id: str, key: str, before: str | None, embedder: Embedder) -> list[_Made]:
         async with self._users.open(user_id) as store:
             names = [key] if before is None else [key, before]
-            heads = store.heads.rows
+            heads = store.row_index.rows
             seqs = {name: heads[name].seq for name in names if name in heads}
             bodies = await store.bodies(names)
         row = decode(bodies.get(key, b"{}"))
@@ -214,7 +214,7 @@ class MemoryVectorizer:
     async def _fail(self, user_id: str, key: str, error: Exception) -> bool:
         """Is another attempt worth while?"""
         async with self._users.open(user_id) as store:
-            head = store.heads.rows.get(key)
+            head = store.row_index.rows.get(key)
         place = user_id, key, head.seq if head is not None else 0
         self._failures[place] += 1
         _log.error("row of memory not embedded", exc_info=error)
@@ -230,7 +230,7 @@ class _Made(NamedTuple):
 
 def _standing(store: UserStore, made: Iterable[_Made]) -> list[Block]:
     """The blocks whose rows are still what they were made from."""
-    rows = store.heads.rows
+    rows = store.row_index.rows
     return [
         one.block
         for one in made
@@ -242,7 +242,7 @@ def _turns_before(store: UserStore, named: Iterable[str], keys: Iterable[str]) -
     """Of those of `keys` that are among the turns of a session: the one that was written last before.
 
     By `seq`, not by time: heads tell it, where times would mean reading the whole session for each turn."""
-    heads = store.heads.rows
+    heads = store.row_index.rows
     turns = sorted(
         (heads[name].seq, name) for name in named if kind_of(name) == "episodes" and store.live(name)
     )

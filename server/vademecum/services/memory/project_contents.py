@@ -8,7 +8,7 @@ from vademecum.model.memory.scope import PROJECTS, SESSIONS
 
 def list_project_keys(store: UserStore, project_id: str, *, with_sessions: bool) -> set[str]:
     """Keys of the project and of what lives by it; with its sessions, if they are asked for, and what lives by these."""
-    heads = store.heads
+    heads = store.row_index
     project = PROJECTS + project_id
     named = heads.dependents.get(project, ())
     found = {project, *(key for key in named if with_sessions and key.startswith(SESSIONS))}

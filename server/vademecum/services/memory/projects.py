@@ -7,22 +7,22 @@ from vademecum.errors import BadRequest
 from vademecum.model.schema.collections import Json
 from vademecum.model.schema.derived_ids import normal_name
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import list_live_children, list_live_keys
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
-def create(draft: Draft, fields: Json, limits: Limits) -> Json:
+def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """Raises BadRequest for a name that is none."""
     _check_name(fields)
-    return write_row.add(draft, "projects", fields, limits)
+    return write_row.add(tx, "projects", fields, limits)
 
 
-def change(draft: Draft, project_id: str, fields: Json, limits: Limits) -> Json:
+def change(tx: Transaction, project_id: str, fields: Json, limits: Limits) -> Json:
     """Raises NotFound, and BadRequest for a name that is none."""
     _check_name(fields)
-    return write_row.change(draft, "projects", project_id, fields, limits)
+    return write_row.change(tx, "projects", project_id, fields, limits)
 
 
 def _check_name(fields: Json) -> None:

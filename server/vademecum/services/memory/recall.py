@@ -148,7 +148,7 @@ class Recall:
             return []
         async with self._users.open(user_id) as store:
             ids = await _ids(store, home, {kind})
-            heads = store.heads.rows
+            heads = store.row_index.rows
             at = store.epoch, max((heads[key].seq for key in ids), default=0)
         if not ids:
             return []
@@ -176,7 +176,7 @@ def _has_vectors(index: VectorIndex, ids: Collection[str], epoch: str, seq: int)
 
 def is_row_in_scope(store: UserStore, scope: MemoryScope, key: str) -> bool:
     """Is the row alive, and where the scope sees it, now?"""
-    place = locate_row(key, store.heads.rows.get)
+    place = locate_row(key, store.row_index.rows.get)
     return place is not None and sees(scope, place.project_id)
 
 
@@ -189,7 +189,7 @@ async def _ids(store: UserStore, scope: MemoryScope, kinds: Collection[str]) -> 
 def _seen(store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple[str, ...]) -> list[str]:
     """Live rows with the same parents are in the same place, so a session is looked up once and not for each of its
     turns."""
-    heads = store.heads.rows
+    heads = store.row_index.rows
     seen: dict[tuple[str, ...], bool] = {}
     found = []
     for key in keys:
@@ -205,8 +205,8 @@ def _seen(store: UserStore, scope: MemoryScope, keys: list[str], prefixes: tuple
 def _candidates(store: UserStore, scope: MemoryScope) -> list[str]:
     """Keys of the rows that may be in scope: of a project, those that name it or one of its sessions."""
     if not isinstance(scope, InProject):
-        return list(store.heads.rows)
-    dependents = store.heads.dependents
+        return list(store.row_index.rows)
+    dependents = store.row_index.dependents
     named = list(dependents.get(PROJECTS + scope.project_id, ()))
     sessions = [key for key in named if key.startswith(SESSIONS)]
     return named + [key for session in sessions for key in dependents.get(session, ())]
@@ -226,7 +226,7 @@ async def _lifted(store: UserStore, standing: Sequence[_Standing]) -> list[_Stan
     """A turn counts by what was said around it, too: an answer seldom repeats the words of its question. Done with what
     was read back, so that nothing dead, changed or out of scope lends to what is shown."""
     found = {one.key: one.relevance for one in standing if kind_of(one.key) == "episodes"}
-    heads, dependents = store.heads.rows, store.heads.dependents
+    heads, dependents = store.row_index.rows, store.row_index.dependents
     sessions = dict.fromkeys(session for key in found for session in heads[key].parents)
     named = [list(dependents.get(session, ())) for session in sessions]  # copies, as in `_ids`
     lifted = await asyncio.to_thread(
@@ -238,7 +238,7 @@ async def _lifted(store: UserStore, standing: Sequence[_Standing]) -> list[_Stan
 
 def _conversation(store: UserStore, keys: Iterable[str]) -> list[str]:
     """The turns among these rows as they were written (by `seq`: heads know no times)."""
-    heads = ((key, store.heads.rows.get(key)) for key in keys if kind_of(key) == "episodes")
+    heads = ((key, store.row_index.rows.get(key)) for key in keys if kind_of(key) == "episodes")
     return [
         key
         for _, key in sorted(
@@ -267,7 +267,7 @@ async def _standing(
     async for portion in read_batches(store, list(fitting)):
         found += await asyncio.to_thread(_unchanged, portion, fitting)
     # Asked last: what died or moved while it was read is dropped.
-    rows = store.heads.rows
+    rows = store.row_index.rows
     found = [
         one
         for one in found
@@ -288,7 +288,7 @@ def _unchanged(portion: Batch, fitting: dict[str, list[tuple[Hit, float]]]) -> l
 
 
 def _recollection(store: UserStore, one: _Standing, score: float) -> Recollection | None:
-    place = locate_row(one.key, store.heads.rows.get)
+    place = locate_row(one.key, store.row_index.rows.get)
     if place is None:
         return None
     kind, _, row_id = one.key.partition("/")

@@ -11,7 +11,7 @@ from vademecum.model.schema.collections import Id, Json, Name
 from vademecum.model.schema.derived_ids import normal_name, relationship_id
 from vademecum.model.sync import cascade
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory import entities
 from vademecum.services.memory.scope import is_within, locate_row
 from vademecum.services.sync import write_row
@@ -25,37 +25,37 @@ class Edge(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     label: Name
 
 
-def connect(draft: Draft, scope: MemoryScope, edge: Edge, limits: Limits) -> tuple[Json, bool]:
+def connect(tx: Transaction, scope: MemoryScope, edge: Edge, limits: Limits) -> tuple[Json, bool]:
     """The row, and whether it is new. Raises NotFound for an entity that is not within the scope, and BadRequest for two
     of different projects: what one knows would be told in the other."""
     if not normal_name(edge.label):
         raise BadRequest("A relationship needs a label. Nothing was changed.")
-    _check_within(draft, scope, edge)
-    here, there = (locate_row(end, draft.head) for end in _ends(edge))
+    _check_within(tx, scope, edge)
+    here, there = (locate_row(end, tx.head) for end in _ends(edge))
     if here != there:
         raise BadRequest(
             "The two entities are in different projects, which share nothing. Nothing was changed."
         )
-    known = _known(draft, edge)
+    known = _known(tx, edge)
     if known:
-        return draft.row(known[0]), False
+        return tx.row(known[0]), False
     row_id = relationship_id(edge.from_id, edge.to_id, edge.label)
-    return write_row.add(draft, "relationships", msgspec.to_builtins(edge), limits, row_id), True
+    return write_row.add(tx, "relationships", msgspec.to_builtins(edge), limits, row_id), True
 
 
-def disconnect(draft: Draft, scope: MemoryScope, edge: Edge) -> None:
+def disconnect(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
     """Raises NotFound, also if one of the entities is not within the scope."""
-    _check_within(draft, scope, edge)
-    known = _known(draft, edge)
+    _check_within(tx, scope, edge)
+    known = _known(tx, edge)
     if not known:
         raise no_such("relationships")
-    cascade.kill(draft, *known)
+    cascade.delete_with_dependents(tx, *known)
 
 
 async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: PageRequest) -> Page:
     """The edges that leave an entity and end within the scope. Raises NotFound for an entity that is not within it."""
     entities.check_within(store, scope, entity_id)
-    heads = store.heads.rows
+    heads = store.row_index.rows
     start = f"entities/{entity_id}"
     keys = [
         key
@@ -65,21 +65,21 @@ async def outbound(store: UserStore, scope: MemoryScope, entity_id: str, asked: 
     return await list_newest(store, keys, asked)
 
 
-def _check_within(draft: Draft, scope: MemoryScope, edge: Edge) -> None:
+def _check_within(tx: Transaction, scope: MemoryScope, edge: Edge) -> None:
     """Raises NotFound."""
-    write_row.check_within(draft, scope, "entities", edge.from_id)
-    write_row.check_within(draft, scope, "entities", edge.to_id)
+    write_row.check_within(tx, scope, "entities", edge.from_id)
+    write_row.check_within(tx, scope, "entities", edge.to_id)
 
 
 def _ends(edge: Edge) -> tuple[str, str]:
     return f"entities/{edge.from_id}", f"entities/{edge.to_id}"
 
 
-def _known(draft: Draft, edge: Edge) -> list[str]:
+def _known(tx: Transaction, edge: Edge) -> list[str]:
     """Keys of the live rows that say this: those that a device pushed need not have the derived id."""
     ends = _ends(edge)
-    near = [key for key in draft.dependents(ends[0]) if key.startswith("relationships/")]
-    between = [key for key in near if (head := draft.head(key)) and head.parents == ends]
-    live = [key for key in between if draft.life(key) == "live"]
-    draft.prefetch(live)
-    return [key for key in live if draft.row(key)["label"] == edge.label]
+    near = [key for key in tx.dependents(ends[0]) if key.startswith("relationships/")]
+    between = [key for key in near if (head := tx.head(key)) and head.parents == ends]
+    live = [key for key in between if tx.row_state(key) == "live"]
+    tx.prefetch(live)
+    return [key for key in live if tx.row(key)["label"] == edge.label]

@@ -24,7 +24,7 @@ from vademecum.model.schema import derived_ids
 from vademecum.model.schema.collections import Json, Memory
 from vademecum.model.schema.timestamps import age_days
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.model.text.normalization import normalise
 from vademecum.model.text.ranking import DEPTH, Postings, best, bm25, query_terms
 from vademecum.services.memory.memories import is_current, key_of, list_keys_in_scope, read_memories
@@ -110,10 +110,10 @@ class Memories:
         (known,) = await self.look_up(user_id, home, [text])
         moves_with = said.session_id if said.project is msgspec.UNSET else None
 
-        def work(draft: Draft) -> tuple[Home, Json, str | None] | None:
-            if draft.epoch != epoch or (moves_with and find_session_home(draft.head, moves_with) != home):
+        def work(tx: Transaction) -> tuple[Home, Json, str | None] | None:
+            if tx.epoch != epoch or (moves_with and find_session_home(tx.head, moves_with) != home):
                 return None
-            return home, *store_memory(draft, said, known, limits)
+            return home, *store_memory(tx, said, known, limits)
 
         async with self._users.open(user_id) as store:
             return await store.write(work)
@@ -151,7 +151,7 @@ class Memories:
             return None
         cosines = dict(await self._recall.nearest(user_id, home, text, "memories", NEAR))
         async with self._users.open(user_id) as store:
-            keys = [key_of(one) for one in cosines if is_within(home, store.heads.rows.get(key_of(one)))]
+            keys = [key_of(one) for one in cosines if is_within(home, store.row_index.rows.get(key_of(one)))]
             found = [one async for some in read_memories(store, keys) for one, _ in some if is_current(one)]
         near = [Near(one.id, one.text, cosines[one.id]) for one in found]
         return await asyncio.to_thread(superseded, text, near, embedder.same_memory)
@@ -165,7 +165,7 @@ class Memories:
         hits = await self._recall.search(user_id, scope, query, frozenset({"memories"}), DEPTH)
         found = {one.id: one for one in hits}
         async with self._users.open(user_id) as store:
-            keys = [key_of(one) for one in found if is_within(scope, store.heads.rows.get(key_of(one)))]
+            keys = [key_of(one) for one in found if is_within(scope, store.row_index.rows.get(key_of(one)))]
             shown = [one async for some in read_memories(store, keys) for one in some if is_current(one[0])]
         hits_shown = [MemoryHit(body, found[one.id].score, found[one.id].relevance) for one, body in shown]
         return _bounded(hits_shown[:limit])
@@ -205,57 +205,57 @@ def _of_forms(some: list[tuple[Memory, bytes]], forms: list[str]) -> list[list[s
 
 
 def store_memory(
-    draft: Draft, said: Statement, known: MemoryLookup, limits: Limits
+    tx: Transaction, said: Statement, known: MemoryLookup, limits: Limits
 ) -> tuple[Json, str | None]:
     """The memory, and the id of the one that it repeats: its own if it was there to the letter."""
-    row = _refreshed(draft, said, known, limits)
+    row = _refreshed(tx, said, known, limits)
     if row is not None:
         return row, row["id"]
     # Deleted, it is known again when it is extracted; the person themselves may have it remembered anew.
-    memory_id = _derived_id(draft, known)
-    return _added(draft, said, known, limits, memory_id if draft.head(key_of(memory_id)) is None else None)
+    memory_id = _derived_id(tx, known)
+    return _added(tx, said, known, limits, memory_id if tx.head(key_of(memory_id)) is None else None)
 
 
-def store_extracted_memory(draft: Draft, said: Statement, known: MemoryLookup, limits: Limits) -> None:
+def store_extracted_memory(tx: Transaction, said: Statement, known: MemoryLookup, limits: Limits) -> None:
     """As `keep`, but what a person deleted does not come back, and one conversation has only so many memories."""
-    if _refreshed(draft, said, known, limits) is not None:
+    if _refreshed(tx, said, known, limits) is not None:
         return
-    memory_id = _derived_id(draft, known)
-    head = draft.head(key_of(memory_id))
+    memory_id = _derived_id(tx, known)
+    head = tx.head(key_of(memory_id))
     if head is not None and head.deleted:
         return
-    if _extracted_from(draft, said.session_id) < SESSION_MEMORIES_MAX:
-        _added(draft, said, known, limits, memory_id if head is None else None)
+    if _extracted_from(tx, said.session_id) < SESSION_MEMORIES_MAX:
+        _added(tx, said, known, limits, memory_id if head is None else None)
 
 
-def _derived_id(draft: Draft, known: MemoryLookup) -> str:
+def _derived_id(tx: Transaction, known: MemoryLookup) -> str:
     project_id = known.home.project_id if isinstance(known.home, InProject) else ""
-    return derived_ids.memory_id(draft.id_key, project_id, same_form(known.text))
+    return derived_ids.memory_id(tx.id_key, project_id, same_form(known.text))
 
 
-def _refreshed(draft: Draft, said: Statement, known: MemoryLookup, limits: Limits) -> Json | None:
+def _refreshed(tx: Transaction, said: Statement, known: MemoryLookup, limits: Limits) -> Json | None:
     """The memory that says the same to the letter, as said again now; None if there is none."""
     form = same_form(known.text)
-    came = [key for key in draft.keys("memories") if not _is_as_seen(draft, key, known.seq)]
+    came = [key for key in tx.keys("memories") if not _is_as_seen(tx, key, known.seq)]
     for memory_id in [*known.exact, *(key.partition("/")[2] for key in came)]:
-        row = _current(draft, known.home, memory_id)
+        row = _current(tx, known.home, memory_id)
         if row is not None and same_form(row["text"]) == form:
             fresh = {
                 "sessionIds": list(dict.fromkeys([*row["sessionIds"], *_sessions(said)])),
                 "pinned": row["pinned"] or said.pinned,
-                "updatedAt": max(draft.now, row["updatedAt"]),
+                "updatedAt": max(tx.now, row["updatedAt"]),
             }
-            return write_row.change(draft, "memories", memory_id, fresh, limits)
+            return write_row.change(tx, "memories", memory_id, fresh, limits)
     return None
 
 
 def _added(
-    draft: Draft, said: Statement, known: MemoryLookup, limits: Limits, row_id: str | None
+    tx: Transaction, said: Statement, known: MemoryLookup, limits: Limits, row_id: str | None
 ) -> tuple[Json, str | None]:
     """A new memory, and the id of the one whose place it takes: not of one that was edited since it was compared."""
     home = known.home
-    unchanged = known.near is not None and _is_as_seen(draft, key_of(known.near), known.seq)
-    old = _current(draft, home, known.near) if known.near is not None and unchanged else None
+    unchanged = known.near is not None and _is_as_seen(tx, key_of(known.near), known.seq)
+    old = _current(tx, home, known.near) if known.near is not None and unchanged else None
     fields: Json = {
         "text": known.text,
         "sessionIds": _sessions(said),
@@ -264,9 +264,9 @@ def _added(
         "projectId": home.project_id if isinstance(home, InProject) else None,
         "supersedes": old["id"] if old is not None else None,
     }
-    row = write_row.add(draft, "memories", fields, limits, row_id)
+    row = write_row.add(tx, "memories", fields, limits, row_id)
     if old is not None:
-        write_row.change_keeping_updated_at(draft, "memories", old["id"], {"supersededBy": row["id"]}, limits)
+        write_row.change_keeping_updated_at(tx, "memories", old["id"], {"supersededBy": row["id"]}, limits)
     return row, old["id"] if old is not None else None
 
 
@@ -274,24 +274,24 @@ def _sessions(said: Statement) -> list[str]:
     return [said.session_id] if said.session_id is not None else []
 
 
-def _extracted_from(draft: Draft, session_id: str | None) -> int:
+def _extracted_from(tx: Transaction, session_id: str | None) -> int:
     """How many current memories were extracted from this conversation."""
-    named = [key for key in draft.dependents(f"sessions/{session_id}") if key.startswith("memories/")]
-    found = [draft.row(key) for key in named if draft.life(key) == "live"]
+    named = [key for key in tx.dependents(f"sessions/{session_id}") if key.startswith("memories/")]
+    found = [tx.row(key) for key in named if tx.row_state(key) == "live"]
     return sum(row["source"] == "extracted" and not row.get("supersededBy") for row in found)
 
 
-def _is_as_seen(draft: Draft, key: str, seq: int) -> bool:
-    head = draft.head(key)
+def _is_as_seen(tx: Transaction, key: str, seq: int) -> bool:
+    head = tx.head(key)
     return head is not None and head.seq <= seq
 
 
-def _current(draft: Draft, home: Home, memory_id: str) -> Json | None:
+def _current(tx: Transaction, home: Home, memory_id: str) -> Json | None:
     """The row, if it is still live, in this scope and current."""
     key = key_of(memory_id)
-    if draft.life(key) != "live" or not is_within(home, draft.head(key)):
+    if tx.row_state(key) != "live" or not is_within(home, tx.head(key)):
         return None
-    row = draft.row(key)
+    row = tx.row(key)
     return None if row.get("supersededBy") else row
 
 

@@ -21,7 +21,7 @@ from vademecum.model.memory.scope import (
     home,
     sees,
 )
-from vademecum.model.sync.transaction import WAITING, Head
+from vademecum.model.sync.transaction import WAITING, RowHead
 from vademecum.model.text.ranking import fold
 from vademecum.model.text.sanitize import short_name
 from vademecum.services.sync.batches import list_live_keys, read_batches
@@ -57,7 +57,7 @@ async def resolve_scope(store: UserStore, session_id: str | None, project: Proje
         raise BadRequest(
             "Name a session or a project. For all projects at once, say so: `project` null, in an address `*`."
         )
-    return find_session_home(store.heads.rows.get, session_id)
+    return find_session_home(store.row_index.rows.get, session_id)
 
 
 def parse_project_parameter(project: str | None) -> ProjectSelector:
@@ -67,7 +67,7 @@ def parse_project_parameter(project: str | None) -> ProjectSelector:
     return None if project == "*" else project
 
 
-def find_session_home(head_of: Callable[[str], Head | None], session_id: str) -> Home:
+def find_session_home(head_of: Callable[[str], RowHead | None], session_id: str) -> Home:
     """The project that a session is in now, or the pool. Raises NotFound for one that is not here."""
     session = head_of(SESSIONS + session_id)
     if session is None or session.deleted:
@@ -80,7 +80,7 @@ def find_project_id(references: Iterable[str]) -> str | None:
     return next((name.removeprefix(PROJECTS) for name in references if name.startswith(PROJECTS)), None)
 
 
-def locate_row(key: str, head_of: Callable[[str], Head | None]) -> RowLocation | None:
+def locate_row(key: str, head_of: Callable[[str], RowHead | None]) -> RowLocation | None:
     """Where a row of memory is now: a turn, and a summary that names a session, are where that session is, whatever
     project it names; what else there is stays in its own. None for what is not alive."""
     head = head_of(key)
@@ -93,14 +93,14 @@ def locate_row(key: str, head_of: Callable[[str], Head | None]) -> RowLocation |
     return RowLocation(name.removeprefix(SESSIONS), find_project_id(session.references))
 
 
-def is_within(scope: MemoryScope, head: Head | None) -> bool:
+def is_within(scope: MemoryScope, head: RowHead | None) -> bool:
     """Whether a live row that has its own project, or none, may be seen: a memory, an entity, an observation."""
     return head is not None and not head.deleted and sees(scope, find_project_id(head.parents))
 
 
 async def list_scoped_keys(store: UserStore, scope: MemoryScope, collection: str) -> list[str]:
     """Keys of the rows of such a collection."""
-    heads = store.heads.rows
+    heads = store.row_index.rows
     return [key for key in await list_live_keys(store, collection) if is_within(scope, heads.get(key))]
 
 

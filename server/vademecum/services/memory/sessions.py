@@ -6,32 +6,32 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import no_such
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import list_live_keys
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
-def create(draft: Draft, fields: Json, limits: Limits) -> Json:
+def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """A session that is in its project from the first. Raises Duplicate for an external id that is taken, NotFound for
     a project that is not there."""
-    return write_row.add(draft, "sessions", {**fields, "mode": "analysis"}, limits)
+    return write_row.add(tx, "sessions", {**fields, "mode": "analysis"}, limits)
 
 
-def change(draft: Draft, external_id: str, fields: Json, limits: Limits) -> Json:
+def change(tx: Transaction, external_id: str, fields: Json, limits: Limits) -> Json:
     """With `projectId` None the session leaves its project. Raises NotFound."""
-    return write_row.change(draft, "sessions", _id_in(draft, external_id), fields, limits)
+    return write_row.change(tx, "sessions", _id_in(tx, external_id), fields, limits)
 
 
-def delete(draft: Draft, external_id: str) -> None:
+def delete(tx: Transaction, external_id: str) -> None:
     """Raises NotFound."""
-    write_row.delete_unscoped(draft, "sessions", _id_in(draft, external_id))
+    write_row.delete_unscoped(tx, "sessions", _id_in(tx, external_id))
 
 
 async def read(store: UserStore, external_id: str) -> bytes:
     """Raises NotFound."""
     return await write_row.read(
-        store, "sessions", _id_of(store.heads.index.holders.get(f"sessions/{external_id}"))
+        store, "sessions", _id_of(store.row_index.links.unique_owners.get(f"sessions/{external_id}"))
     )
 
 
@@ -39,8 +39,8 @@ async def list_sessions(store: UserStore, asked: PageRequest) -> Page:
     return await list_newest(store, await list_live_keys(store, "sessions"), asked)
 
 
-def _id_in(draft: Draft, external_id: str) -> str:
-    return _id_of(draft.holder("sessions", external_id))
+def _id_in(tx: Transaction, external_id: str) -> str:
+    return _id_of(tx.find_unique("sessions", external_id))
 
 
 def _id_of(key: str | None) -> str:

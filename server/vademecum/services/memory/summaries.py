@@ -7,37 +7,37 @@ from vademecum.errors import BadRequest
 from vademecum.model.memory.scope import Home, InProject, MemoryScope
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.memory.scope import find_session_home, locate_row
 from vademecum.services.sync import write_row
 from vademecum.services.sync.batches import list_live_children
 from vademecum.services.sync.pagination import Page, PageRequest, list_newest
 
 
-def create(draft: Draft, fields: Json, limits: Limits) -> Json:
+def create(tx: Transaction, fields: Json, limits: Limits) -> Json:
     """Raises NotFound for a session or project that is not there, BadRequest for a session that is not in the project."""
     _check_content(fields)
     session_id, project_id = fields.get("sessionId"), fields.get("projectId")
     if session_id is None and project_id is None:
         raise BadRequest("A summary is of a session or a project: name one. Nothing was stored.")
     if session_id is not None and project_id is not None:
-        _check_within(draft, session_id, InProject(project_id))
-    return write_row.add(draft, "summaries", fields, limits)
+        _check_within(tx, session_id, InProject(project_id))
+    return write_row.add(tx, "summaries", fields, limits)
 
 
-def _check_within(draft: Draft, session_id: str, home: InProject) -> None:
-    if find_session_home(draft.head, session_id) != home:
+def _check_within(tx: Transaction, session_id: str, home: InProject) -> None:
+    if find_session_home(tx.head, session_id) != home:
         raise BadRequest(
             "The session is not in this project. Name the session alone: its summary is where it is. "
             "Nothing was stored."
         )
 
 
-def change(draft: Draft, scope: MemoryScope, summary_id: str, fields: Json, limits: Limits) -> Json:
+def change(tx: Transaction, scope: MemoryScope, summary_id: str, fields: Json, limits: Limits) -> Json:
     """Raises NotFound for one that is not within the scope, as for one that is not there."""
     _check_content(fields)
-    write_row.check_within(draft, scope, "summaries", summary_id)
-    return write_row.change(draft, "summaries", summary_id, fields, limits)
+    write_row.check_within(tx, scope, "summaries", summary_id)
+    return write_row.change(tx, "summaries", summary_id, fields, limits)
 
 
 def _check_content(fields: Json) -> None:
@@ -48,7 +48,7 @@ def _check_content(fields: Json) -> None:
 async def list_by_session(store: UserStore, session_id: str, asked: PageRequest) -> tuple[Home, Page]:
     """With where the session is. Raises NotFound."""
     session = f"sessions/{session_id}"
-    home = find_session_home(store.heads.rows.get, session_id)
+    home = find_session_home(store.row_index.rows.get, session_id)
     return home, await list_newest(store, list_live_children(store, session, "summaries"), asked)
 
 
@@ -61,7 +61,7 @@ async def list_by_project(store: UserStore, project_id: str, asked: PageRequest)
     here = [
         key
         for key in keys
-        if (place := locate_row(key, store.heads.rows.get)) and place.project_id == project_id
+        if (place := locate_row(key, store.row_index.rows.get)) and place.project_id == project_id
     ]
     return await list_newest(store, here, asked)
 
@@ -73,7 +73,7 @@ async def read_overview(store: UserStore, project_id: str) -> bytes | None:
     keys = [
         key
         for key in list_live_children(store, project, "summaries")
-        if store.heads.rows[key].parents == (project,)
+        if store.row_index.rows[key].parents == (project,)
     ]
     page = await list_newest(store, keys, PageRequest(1))
     return page.rows[0] if page.rows else None

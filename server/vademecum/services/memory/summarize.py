@@ -22,7 +22,7 @@ from vademecum.model.memory import jobs, summary_input
 from vademecum.model.memory.jobs import Job
 from vademecum.model.schema.collections import Json
 from vademecum.model.sync.quotas import Limits
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 from vademecum.services.runtime.concurrency_limits import QuestionPlaces
 from vademecum.services.runtime.llm_worker import advance, unasked
 from vademecum.services.sync import write_row
@@ -87,14 +87,14 @@ class Summaries:
             raise
         limits = self.limits(user_id)
         async with self.users.open(user_id) as store:
-            return await store.write(lambda draft: _keep(draft, subject, content, limits))
+            return await store.write(lambda tx: _keep(tx, subject, content, limits))
 
     async def schedule(self, user_id: str, subject: str) -> Job:
         """The same as a job. One that waits already is left as it is."""
         async with self.users.open(user_id) as store:
             await self._text(store, subject)
             self._model()
-            job = await store.write(lambda draft: _asked(draft, subject))
+            job = await store.write(lambda tx: _asked(tx, subject))
         self.again(user_id, 0)
         return job
 
@@ -103,9 +103,9 @@ class Summaries:
         content = await self._written(self._model(), job.subject, text)
         limits = self.limits(user_id)
 
-        def finish(draft: Draft) -> None:
-            if advance(draft, job, jobs.done(job)):
-                _keep(draft, job.subject, content, limits)
+        def finish(tx: Transaction) -> None:
+            if advance(tx, job, jobs.done(job)):
+                _keep(tx, job.subject, content, limits)
 
         async with self.users.open(user_id) as store:
             await store.write(finish)
@@ -117,8 +117,8 @@ class Summaries:
     async def _count(self, user_id: str, questions: int) -> None:
         """So many more of the account's questions of the day."""
 
-        def count(draft: Draft) -> None:
-            draft.asked += questions
+        def count(tx: Transaction) -> None:
+            tx.llm_request_count += questions
 
         async with self.users.open(user_id) as store:
             await store.write(count)
@@ -157,14 +157,14 @@ def _shown(reply: str) -> str:
     return secrets.redact(summary_input.plain(reply))[: summary_input.CONTENT_MAX]
 
 
-def _asked(draft: Draft, subject: str) -> Job:
-    earlier = draft.known_jobs([jobs.id_of(subject)]).get(jobs.id_of(subject))
+def _asked(tx: Transaction, subject: str) -> Job:
+    earlier = tx.find_jobs([jobs.id_of(subject)]).get(jobs.id_of(subject))
     if earlier is not None and earlier.state in ("waiting", "running"):
         return earlier
-    if draft.life(subject) != "live":
+    if tx.row_state(subject) != "live":
         raise NotFound("It was deleted meanwhile.")
-    job = jobs.new(subject, draft.seq, "", draft.now)
-    draft.jobs[job.id] = job
+    job = jobs.new(subject, tx.seq, "", tx.now)
+    tx.jobs[job.id] = job
     return job
 
 
@@ -192,13 +192,13 @@ async def _turns(store: UserStore, keys: list[str]) -> list[str]:
 
 def _named_by(store: UserStore, keys: Iterable[str], prefix: str) -> list[str]:
     """Keys of the rows of a collection that name one of `keys`."""
-    named = store.heads.dependents
+    named = store.row_index.dependents
     return [key for name in keys for key in named.get(name, ()) if key.startswith(prefix) and store.live(key)]
 
 
 async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decoder[Row]) -> list[Row]:
     """As many of the latest rows as can matter, in the order of time."""
-    heads = store.heads.rows
+    heads = store.row_index.rows
     found: list[Row] = []
     size = 0
     async for portion in read_batches(store, sorted(keys, key=lambda key: heads[key].seq, reverse=True)):
@@ -209,20 +209,20 @@ async def _latest(store: UserStore, keys: list[str], decoder: msgspec.json.Decod
     return sorted(found, key=attrgetter("created_at"))
 
 
-def _keep(draft: Draft, subject: str, content: str, limits: Limits) -> Json:
+def _keep(tx: Transaction, subject: str, content: str, limits: Limits) -> Json:
     """Put the summary in the place of the one there is, and return its row."""
     collection, _, owner_id = subject.partition("/")
-    if draft.life(subject) != "live":
+    if tx.row_state(subject) != "live":
         raise NotFound("It was deleted while its summary was written. Nothing was kept.")
-    named = [key for key in draft.dependents(subject) if key.startswith("summaries/")]
-    own = [key for key in named if draft.life(key) == "live" and _names_alone(draft, key, subject)]
+    named = [key for key in tx.dependents(subject) if key.startswith("summaries/")]
+    own = [key for key in named if tx.row_state(key) == "live" and _names_alone(tx, key, subject)]
     if own:
-        shown = max((draft.row(key) for key in own), key=lambda row: (row["createdAt"], row["id"]))
-        return write_row.change(draft, "summaries", shown["id"], {"content": content}, limits)
-    return write_row.add(draft, "summaries", {"content": content, OWNER[collection]: owner_id}, limits)
+        shown = max((tx.row(key) for key in own), key=lambda row: (row["createdAt"], row["id"]))
+        return write_row.change(tx, "summaries", shown["id"], {"content": content}, limits)
+    return write_row.add(tx, "summaries", {"content": content, OWNER[collection]: owner_id}, limits)
 
 
-def _names_alone(draft: Draft, key: str, subject: str) -> bool:
+def _names_alone(tx: Transaction, key: str, subject: str) -> bool:
     """A row that names a session and a project was written by another program, for reasons of its own."""
-    head = draft.head(key)
+    head = tx.head(key)
     return head is not None and head.parents == (subject,)

@@ -21,7 +21,7 @@ from vademecum.engines.duckdb.user_stores import Users
 from vademecum.errors import Broken
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.collections import Json
-from vademecum.model.sync.transaction import WAITING, Change, Draft
+from vademecum.model.sync.transaction import WAITING, Change, Transaction
 from vademecum.services.documents.documents import read_documents
 from vademecum.services.models.active_model import Inference
 from vademecum.services.models.embed_progress import Teller
@@ -118,7 +118,7 @@ class EmbedJob:
         async with self._users.open(user_id) as store:
             if not self._inference.serves(embedder, user_id):
                 return []  # the model has just been changed; that asks for this job again
-            rows = store.heads.rows
+            rows = store.row_index.rows
             blocks = [
                 (block_id, rows[f"{COLLECTION}/{block_id}"].seq)
                 for block_id in store.unembedded(embedder.model)
@@ -131,7 +131,7 @@ class EmbedJob:
 
     def _hopeless(self, store: UserStore) -> set[str]:
         """Ids of the documents of blocks that are given up."""
-        heads = store.heads.rows
+        heads = store.row_index.rows
         return {
             _document_of(block_id)
             for (owner, block_id, seq), tries in self._failures.items()
@@ -153,7 +153,7 @@ class EmbedJob:
         key = f"{COLLECTION}/{block_id}"
         async with self._users.open(user_id) as store:
             body = (await store.bodies([key])).get(key)
-            head = store.heads.rows.get(key)
+            head = store.row_index.rows.get(key)
         if body is None or head is None or head.seq != seq or not self._inference.serves(embedder, user_id):
             return  # it has changed since it was listed, and the change has asked for this job again
         row: Json = msgspec.json.decode(body)
@@ -169,10 +169,10 @@ class EmbedJob:
         }
         encoded = msgspec.json.encode(filled)
 
-        def store_vectors(draft: Draft) -> None:
-            now = draft.head(key)
+        def store_vectors(tx: Transaction) -> None:
+            now = tx.head(key)
             if now is not None and now.seq == seq:
-                draft.put(key, filled, encoded, same_text=True)
+                tx.put(key, filled, encoded, same_text=True)
 
         async with self._users.open(user_id) as store:
             await store.write(store_vectors)
@@ -193,19 +193,21 @@ async def _settle(store: UserStore, model: str | None, hopeless: set[str]) -> No
     if waiting:
         missing = set(map(_document_of, store.unembedded(model))) if model is not None else set()
         counts = {i: store.chunk_count(i) for i in (k.partition("/")[2] for k in waiting)}
-        await store.write(lambda draft: _mark(draft, waiting, missing, counts, hopeless))
+        await store.write(lambda tx: _mark(tx, waiting, missing, counts, hopeless))
 
 
 def _document_of(block_id: str) -> str:
     return block_id.rpartition(".")[0]
 
 
-def _mark(draft: Draft, keys: list[str], missing: set[str], counts: dict[str, int], failed: set[str]) -> None:
+def _mark(
+    tx: Transaction, keys: list[str], missing: set[str], counts: dict[str, int], failed: set[str]
+) -> None:
     """`ready`: all chunks are here and, where there is a model, embedded. `updatedAt` stays: nobody edited it."""
     for key in keys:
-        if draft.life(key) != "live":
+        if tx.row_state(key) != "live":
             continue
-        row = draft.row(key)
+        row = tx.row(key)
         whole = counts.get(row["id"], 0) >= row["chunkCount"] > 0
         if row["status"] != "pending":
             continue
@@ -215,4 +217,4 @@ def _mark(draft: Draft, keys: list[str], missing: set[str], counts: dict[str, in
             settled = {**row, "status": "ready"}
         else:
             continue
-        draft.put(key, settled, msgspec.json.encode(settled), same_text=True)
+        tx.put(key, settled, msgspec.json.encode(settled), same_text=True)

@@ -24,7 +24,7 @@ from vademecum.engines.onnx.errors import ModelError
 from vademecum.errors import BadRequest, Broken, Busy, Conflict, NotFound
 from vademecum.model.schema import vector_codec
 from vademecum.model.schema.vector_codec import Vectors
-from vademecum.model.sync.transaction import WAITING, Draft
+from vademecum.model.sync.transaction import WAITING, Transaction
 from vademecum.services.models import active_model, staged_vectors
 from vademecum.services.models.active_model import Inference, ModelPlan
 from vademecum.services.models.staged_vectors import Staging
@@ -265,8 +265,8 @@ class Reembedding:
     ) -> tuple[list[tuple[str, int]], int]:
         """The blocks (id, seq) that are neither swapped nor staged, the oldest first, and how many there are in all."""
         staged = await asyncio.to_thread(stage.seqs)
-        wanted = [(i, store.heads.rows[f"{COLLECTION}/{i}"].seq) for i in store.unembedded(model)]
-        size = sum(1 for head in store.heads.rows.values() if head.chunks and head.seq != WAITING)
+        wanted = [(i, store.row_index.rows[f"{COLLECTION}/{i}"].seq) for i in store.unembedded(model)]
+        size = sum(1 for head in store.row_index.rows.values() if head.chunks and head.seq != WAITING)
         missing = [
             (i, seq)
             for i, seq in wanted
@@ -327,7 +327,7 @@ class Reembedding:
             # Noted before the rows are changed: after a stop it tells that they may have been.
             await asyncio.to_thread(stage.begin_swap)
             self._inference.swapping.add(user_id)
-            swapped = await store.write(lambda draft: _put_all(draft, wanted, made, target, skipped))
+            swapped = await store.write(lambda tx: _put_all(tx, wanted, made, target, skipped))
             if not swapped:
                 self._inference.swapping.discard(user_id)
                 await asyncio.to_thread(stage.cancel_swap)
@@ -384,19 +384,19 @@ class Reembedding:
 
 def _stands(store: UserStore, block_id: str, seq: int) -> bool:
     """Is the block as it was at that seq?"""
-    head = store.heads.rows.get(f"{COLLECTION}/{block_id}")
+    head = store.row_index.rows.get(f"{COLLECTION}/{block_id}")
     return head is not None and not head.deleted and head.seq == seq
 
 
 def _put_all(
-    draft: Draft,
+    tx: Transaction,
     staged: dict[str, int],
     made: dict[str, Vectors],
     target: Embedder,
     skipped: set[tuple[str, int]],
 ) -> bool:
     """All staged vectors into their rows, or, when a block has come or changed since the look, nothing."""
-    heads = {key: draft.head(key) for key in draft.keys(COLLECTION)}
+    heads = {key: tx.head(key) for key in tx.keys(COLLECTION)}
     todo = {
         key: head.seq
         for key, head in heads.items()
@@ -406,14 +406,14 @@ def _put_all(
     ready = [key for key, seq in todo.items() if staged.get(ids[key]) == seq]
     if any((ids[key], seq) not in skipped for key, seq in todo.items() if staged.get(ids[key]) != seq):
         return False
-    draft.prefetch(ready)
+    tx.prefetch(ready)
     for key in ready:
-        row = draft.row(key)
+        row = tx.row(key)
         filled = {
             **row,
             "model": target.model,
             "dims": target.dims,
             "embedding": vector_codec.encode(made[ids[key]]),
         }
-        draft.put(key, filled, msgspec.json.encode(filled), same_text=True)
+        tx.put(key, filled, msgspec.json.encode(filled), same_text=True)
     return True

@@ -11,7 +11,7 @@ import structlog
 from vademecum.engines.duckdb.paths import RECORDS, user_folder
 from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.model.memory import job_triggers
-from vademecum.model.sync.transaction import Change, leaves_bytes, outdates
+from vademecum.model.sync.transaction import Change, deletes_content, replaces_text
 from vademecum.services.agents import retention
 from vademecum.services.memory import memory_index
 from vademecum.services.models import embed_blocks
@@ -91,9 +91,11 @@ class Backstage:
             self.jobs["work"].ask(user_id)
         if retention.is_news(changes):
             self.jobs["retain"].ask(user_id, retention.EVERY_S)
-        if leaves_bytes(changes):
+        if deletes_content(changes):
             self.jobs["erase"].ask(user_id)
-        elif outdates(changes):  # one job for both: a delete's erasure takes away what edits have left, too
+        elif replaces_text(
+            changes
+        ):  # one job for both: a delete's erasure takes away what edits have left, too
             self.jobs["erase"].ask(user_id, self._tidy_delay_s)
 
     def on_fence(self, user_id: str) -> None:

@@ -12,7 +12,7 @@ from vademecum.errors import NotFound
 from vademecum.model.memory import jobs
 from vademecum.model.memory.jobs import Job
 from vademecum.model.schema import timestamps
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 
 _log = structlog.get_logger("vademecum.work")
 
@@ -34,13 +34,13 @@ async def survey(users: Users, user_id: str, limit: int, now: str) -> Survey:
             # A turn that was edited meanwhile has lost its job, and no other one may have been written down for it then.
             before, followed = followed, await _take_up(store)
             if followed == before:
-                return Survey(newest, counts, store.asked_on(timestamps.day(now)))
+                return Survey(newest, counts, store.llm_requests_on(timestamps.day(now)))
 
 
 async def _take_up(store: UserStore) -> int | None:
     """Take up all turns that any reader may have seen. Returns up to which seq that is."""
     try:
-        await store.write(lambda draft: None)  # done after every commit that has begun
+        await store.write(lambda tx: None)  # done after every commit that has begun
         await store.take_up()
     except Exception as error:  # a full disk: what is written down can be looked at all the same
         _log.error("jobs of turns are not written down yet", exc_info=error)
@@ -50,12 +50,12 @@ async def _take_up(store: UserStore) -> int | None:
 async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:
     """Raises NotFound."""
 
-    def again(draft: Draft) -> Job:
-        job = draft.known_jobs([job_id]).get(job_id)
+    def again(tx: Transaction) -> Job:
+        job = tx.find_jobs([job_id]).get(job_id)
         if job is None:
             raise NotFound("There is no such job.")
         if job.state in ("failed", "waiting"):
-            job = draft.jobs[job_id] = jobs.again(job, now)
+            job = tx.jobs[job_id] = jobs.again(job, now)
         return job
 
     async with users.open(user_id) as store:
@@ -66,9 +66,9 @@ async def retry_one(users: Users, user_id: str, job_id: str, now: str) -> Job:
 async def retry_all(users: Users, user_id: str, now: str) -> int:
     """All that have failed. Returns how many."""
 
-    def again(draft: Draft) -> int:
-        failed = {job.id: jobs.again(job, now) for job in draft.open_jobs() if job.state == "failed"}
-        draft.jobs.update(failed)
+    def again(tx: Transaction) -> int:
+        failed = {job.id: jobs.again(job, now) for job in tx.open_jobs() if job.state == "failed"}
+        tx.jobs.update(failed)
         return len(failed)
 
     async with users.open(user_id) as store:

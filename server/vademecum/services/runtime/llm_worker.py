@@ -26,7 +26,7 @@ from vademecum.errors import (
 from vademecum.model.memory import job_triggers, jobs
 from vademecum.model.memory.jobs import Job, Kind
 from vademecum.model.schema import timestamps
-from vademecum.model.sync.transaction import Draft
+from vademecum.model.sync.transaction import Transaction
 
 Doer = Callable[[str, Job], Awaitable[None]]
 DEFECT = "The server failed at this. It is tried again."
@@ -42,11 +42,11 @@ def unasked(error: VademecumError) -> bool:
     return isinstance(error, OUT) and not isinstance(error, AssistantSilent)
 
 
-def advance(draft: Draft, job: Job, after: Job | None) -> bool:
+def advance(tx: Transaction, job: Job, after: Job | None) -> bool:
     """Put `after` in the place of `job`, if that is what there still is. Says whether it was."""
-    if draft.known_jobs([job.id]).get(job.id) != job:
+    if tx.find_jobs([job.id]).get(job.id) != job:
         return False
-    draft.jobs[job.id] = after
+    tx.jobs[job.id] = after
     return True
 
 
@@ -95,35 +95,35 @@ class Worker:
         if wait is not None:
             self._again(user_id, wait)
 
-    def _begin(self, draft: Draft, turns: Sequence[tuple[int, str]], begun: list[Job]) -> float | None:
+    def _begin(self, tx: Transaction, turns: Sequence[tuple[int, str]], begun: list[Job]) -> float | None:
         """Begins the job that is due, if one is: then it is in `begun`. Else in how many seconds there is something to do."""
-        job_triggers.take_up(draft, turns)
-        job, wait = self._next(draft)
+        job_triggers.take_up(tx, turns)
+        job, wait = self._next(tx)
         if job is None:
             return wait
-        after: Job | None = jobs.begun(job, draft.now)
+        after: Job | None = jobs.begun(job, tx.now)
         if job.attempts >= jobs.TRIES:
-            after = jobs.put_off(job, draft.now, CUT_OFF)
-        if draft.life(job.subject) != "live":
+            after = jobs.put_off(job, tx.now, CUT_OFF)
+        if tx.row_state(job.subject) != "live":
             after = None
-        draft.jobs[job.id] = after
+        tx.jobs[job.id] = after
         if after is None or after.state != "running":
             return 0
-        draft.asked += not job.found
+        tx.llm_request_count += not job.found
         begun.append(after)
         return None
 
-    def _next(self, draft: Draft) -> tuple[Job | None, float | None]:
+    def _next(self, tx: Transaction) -> tuple[Job | None, float | None]:
         """The job that is due; else in how many seconds one will be."""
-        tried = draft.open_jobs()
+        tried = tx.open_jobs()
         waits: list[float] = []
-        if draft.asked_on(timestamps.day(draft.now)) >= self._daily:
+        if tx.llm_requests_on(timestamps.day(tx.now)) >= self._daily:
             held = [job for job in tried if job.kind == "extract" and job.state != "failed"]
-            waits += [timestamps.until_midnight_s(draft.now)] * bool(held)
+            waits += [timestamps.until_midnight_s(tx.now)] * bool(held)
             tried = [job for job in tried if job.kind == "summarise"]
         job = jobs.first_due(tried)
         if job is not None:
-            due = timestamps.seconds_until(job.due, draft.now)
+            due = timestamps.seconds_until(job.due, tx.now)
             if due <= 0:
                 return job, None
             waits.append(due)
@@ -133,12 +133,12 @@ class Worker:
         """`begun` is known when the write that may have begun it is over, as it is when the next one comes. Whatever fails
         here must not take the place of the cancelling, or the stop would wait for the next attempt."""
 
-        def take_back(draft: Draft) -> None:
+        def take_back(tx: Transaction) -> None:
             for attempt in begun:
-                current = draft.known_jobs([attempt.id]).get(attempt.id)
+                current = tx.find_jobs([attempt.id]).get(attempt.id)
                 if current is not None and jobs.same_attempt(current, attempt):
-                    draft.jobs[attempt.id] = jobs.unheard(current, draft.now, current.error, 0)
-                    draft.asked -= not asked and not attempt.found
+                    tx.jobs[attempt.id] = jobs.unheard(current, tx.now, current.error, 0)
+                    tx.llm_request_count -= not asked and not attempt.found
 
         try:
             async with self._users.open(user_id) as store:
@@ -179,11 +179,11 @@ class Worker:
         """What the model has answered stays with the job. `unheard`: its question was not asked after all."""
         now = self._clock()
 
-        def put_off(draft: Draft) -> None:
-            draft.asked -= unheard
-            current = draft.known_jobs([job.id]).get(job.id)
+        def put_off(tx: Transaction) -> None:
+            tx.llm_request_count -= unheard
+            current = tx.find_jobs([job.id]).get(job.id)
             if current is not None and jobs.same_attempt(current, job):
-                draft.jobs[job.id] = how(current, now)
+                tx.jobs[job.id] = how(current, now)
 
         async with self._users.open(user_id) as store:
             await store.write(put_off)

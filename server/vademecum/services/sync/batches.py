@@ -34,19 +34,19 @@ async def read_first_batch(store: UserStore, keys: Sequence[str]) -> tuple[Batch
 
 def _is_alive(store: UserStore, key: str) -> bool:
     """Live, or waiting for its parent."""
-    head = store.heads.rows.get(key)
+    head = store.row_index.rows.get(key)
     return head is not None and not head.deleted
 
 
 def list_live_children(store: UserStore, parent: str, collection: str) -> list[str]:
     """Keys of the live rows of a collection that name the row `parent`, in no order."""
-    named = store.heads.dependents.get(parent, ())
+    named = store.row_index.dependents.get(parent, ())
     return [key for key in named if key.startswith(f"{collection}/") and store.live(key)]
 
 
 async def list_live_keys(store: UserStore, collection: str) -> list[str]:
     """Keys of the live rows of a collection."""
-    keys = list(store.heads.rows)  # a copy: while the thread looks, a commit may change the rows
+    keys = list(store.row_index.rows)  # a copy: while the thread looks, a commit may change the rows
     prefix = f"{collection}/"
     return await asyncio.to_thread(
         lambda: [key for key in keys if key.startswith(prefix) and store.live(key)]
@@ -58,7 +58,7 @@ def split_into_batches(store: UserStore, keys: Iterable[str]) -> Iterator[list[s
     some: list[str] = []
     size = 0
     for key in keys:
-        head = store.heads.rows.get(key)
+        head = store.row_index.rows.get(key)
         if head is None:
             continue
         if some and (size + head.size > BATCH_BYTES or len(some) == BATCH_ROWS):

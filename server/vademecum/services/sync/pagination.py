@@ -106,7 +106,7 @@ async def read_list_entries(store: UserStore, keys: list[str]) -> dict[str, List
 def _unknown(store: UserStore, known: Cards, keys: list[str]) -> dict[str, int]:
     """The rows whose cards must be read, with their `seq`, in its order: what was written together is read together,
     and each pack once, not once a portion."""
-    heads = store.heads.rows
+    heads = store.row_index.rows
     seqs = {key: heads[key].seq for key in keys if key in heads}
     unknown = [key for key, seq in seqs.items() if key not in known or known[key][0] != seq]
     return {key: seqs[key] for key in sorted(unknown, key=seqs.__getitem__)}
@@ -125,7 +125,7 @@ def count_fitting(store: UserStore, keys: list[str]) -> int:
     """How many of the rows fit into a page: at least one."""
     size = 0
     for count, key in enumerate(keys):
-        head = store.heads.rows.get(key)
+        head = store.row_index.rows.get(key)
         size += head.size if head is not None else 0
         if count and size > PAGE_BYTES:
             return count

@@ -53,7 +53,7 @@ async def pull(
             return encode_page(store, [], store.seq)
         entries = store.after(collection, lwt, limit)
         keys, seq = [key for _, key in entries], entries[-1][0] if entries else lwt
-        if sum(store.heads.rows[key].size for key in keys) > BATCH_BYTES:
+        if sum(store.row_index.rows[key].size for key in keys) > BATCH_BYTES:
             return _pieces(
                 users, user_id, list(split_into_batches(store, keys)), _closing(store, seq), store.epoch
             )

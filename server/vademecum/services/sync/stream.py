@@ -121,7 +121,7 @@ class Subscription:
 
     def enqueue_empty_page(self, store: UserStore) -> None:
         """Queue a page without rows, for what stands beside them: up to here, nothing was missed."""
-        self.enqueue([EventBatch(store, min(self._collections), store.heads.seq)])
+        self.enqueue([EventBatch(store, min(self._collections), store.row_index.seq)])
 
     async def next(self) -> bytes | None:
         """The next event; `WAKE` means look around, `CLOSED` that there is no more."""

@@ -1,25 +1,27 @@
 """Bodies that were written last: given only for a row as it is now, gone with it, and never more than the bound."""
 
 from vademecum.engines.duckdb.body_cache import MOST_BYTES, Recent
-from vademecum.model.sync.transaction import Change, Head, Heads
+from vademecum.model.sync.transaction import Change, RowHead, RowIndex
 
 
 class File:
     def __init__(self):
-        self.heads, self.recent, self.seq = Heads(), Recent(), 0
+        self.row_index, self.recent, self.seq = RowIndex(), Recent(), 0
 
     def commit(self, *rows, deleted=False, followed=True):
         """`followed`: whether it hears of the commit."""
         changes = {}
         for key, body in rows:
             self.seq += 1
-            changes[key] = Change(key, self.heads.rows.get(key), Head(self.seq, deleted, (), (), 0), body)
-        self.heads.absorb(changes)
+            changes[key] = Change(
+                key, self.row_index.rows.get(key), RowHead(self.seq, deleted, (), (), 0), body
+            )
+        self.row_index.apply(changes)
         if followed:
             self.recent.absorb(changes.values())
 
     def find(self, *keys):
-        return self.recent.find(keys, self.heads)
+        return self.recent.find(keys, self.row_index)
 
 
 def test_a_body_is_that_of_the_row_as_it_is_now():
@@ -38,7 +40,7 @@ def test_what_dies_is_not_kept():
     file.commit(("facts/a", b"a tombstone"), deleted=True)
     assert file.find("facts/a") == {} and not file.recent._bodies
     file.commit(("facts/b", b"waits"))
-    file.recent.absorb([Change("facts/b", file.heads.rows["facts/b"], None, b"")])
+    file.recent.absorb([Change("facts/b", file.row_index.rows["facts/b"], None, b"")])
     assert not file.recent._bodies
 
 

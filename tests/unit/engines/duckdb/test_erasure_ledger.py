@@ -7,17 +7,17 @@ import pytest
 
 from vademecum.cli.doctor import _examine_ledgers
 from vademecum.engines.duckdb.erasure_ledger import SPARE, Ledger, LedgerLine, newest
-from vademecum.model.sync.transaction import Change, Head, Heads
+from vademecum.model.sync.transaction import Change, RowHead, RowIndex
 
 
 def died(name, seq):
-    return Change(f"facts/{name}", None, Head(seq, True, (), (), 0), b"")
+    return Change(f"facts/{name}", None, RowHead(seq, True, (), (), 0), b"")
 
 
-def heads(*changes, alive=()):
-    found = Heads()
-    found.absorb({change.key: change for change in changes})
-    found.rows.update({f"facts/{name}": Head(seq, False, (), (), 0) for name, seq in alive})
+def row_index(*changes, alive=()):
+    found = RowIndex()
+    found.apply({change.key: change for change in changes})
+    found.rows.update({f"facts/{name}": RowHead(seq, False, (), (), 0) for name, seq in alive})
     return found
 
 
@@ -30,7 +30,7 @@ def noted(path, *changes, forgotten_at="", aged=()):
 def opened(path, *changes, alive=(), forgotten_at=""):
     """The ledger as opening the records leaves it."""
     ledger = Ledger(path / "ada.jsonl")
-    ledger.catch_up(ledger.read(), heads(*changes, alive=alive), forgotten_at)
+    ledger.catch_up(ledger.read(), row_index(*changes, alive=alive), forgotten_at)
     return ledger
 
 
@@ -65,7 +65,7 @@ def revived(ledger):
 
 
 def came_alive(name, seq, died_at):
-    return Change(f"facts/{name}", died(name, died_at).head, Head(seq, False, (), (), 0), b"")
+    return Change(f"facts/{name}", died(name, died_at).head, RowHead(seq, False, (), (), 0), b"")
 
 
 def test_of_a_row_that_came_alive_it_is_noted(tmp_path):
@@ -165,10 +165,10 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from vademecum.engines.duckdb import erasure_ledger as ledger
-from vademecum.model.sync.transaction import Heads
+from vademecum.model.sync.transaction import RowIndex
 ledger.publish_file = lambda new, path: os._exit(9)
 one = ledger.Ledger(Path(sys.argv[1]))
-one.catch_up(one.read(), Heads(), "")
+one.catch_up(one.read(), RowIndex(), "")
 """
 
 

@@ -7,7 +7,7 @@ from property.rows import episode, project, session
 from vademecum.model.memory import job_triggers, jobs
 from vademecum.model.schema import timestamps
 from vademecum.model.schema.collections import Registry
-from vademecum.model.sync.transaction import Draft, Heads
+from vademecum.model.sync.transaction import RowIndex, Transaction
 from vademecum.services.sync.push import push
 from vademecum.services.sync.push_decoding import decode_batch
 from vademecum.settings import default_tiers
@@ -20,36 +20,36 @@ class File:
     """The heads and jobs of a user, and commits upon them."""
 
     def __init__(self):
-        self.heads = Heads()
+        self.row_index = RowIndex()
         self.bodies = {}
         self.jobs = {}  # done ones, too
-        self.stored = jobs.Stored(followed=0)
+        self.stored = jobs.StoredJobs(extracted_up_to_seq=0)
 
     def commit(self, work):
         def read(keys):
             return {key: self.bodies[key] for key in keys}
 
         self.stored.read = lambda ids: {i: self.jobs[i] for i in ids if i in self.jobs}
-        draft = Draft(self.heads, read, Registry(), "epoch", "", NOW, self.stored)
-        work(draft)
-        job_triggers.follow(draft)
-        self.stored.followed = draft.followed
-        self.stored.absorb(draft.jobs)
-        self.heads.absorb(draft.changes)
-        self.bodies |= {key: change.body for key, change in draft.changes.items()}
-        self.jobs = {i: job for i, job in (self.jobs | draft.jobs).items() if job is not None}
-        return draft
+        tx = Transaction(self.row_index, read, Registry(), "epoch", "", NOW, self.stored)
+        work(tx)
+        job_triggers.follow(tx)
+        self.stored.extracted_up_to_seq = tx.extracted_up_to_seq
+        self.stored.apply(tx.jobs)
+        self.row_index.apply(tx.changes)
+        self.bodies |= {key: change.body for key, change in tx.changes.items()}
+        self.jobs = {i: job for i, job in (self.jobs | tx.jobs).items() if job is not None}
+        return tx
 
     def put(self, collection, row, *, waiting=False):
         body = msgspec.json.encode(row)
         key = f"{collection}/{row['id']}"
-        return self.commit(lambda draft: draft.put(key, row, body, waiting=waiting))
+        return self.commit(lambda tx: tx.put(key, row, body, waiting=waiting))
 
     def take_up(self):
         turns = sorted(
-            (head.seq, key) for key, head in self.heads.rows.items() if key.startswith("episodes/")
+            (head.seq, key) for key, head in self.row_index.rows.items() if key.startswith("episodes/")
         )
-        self.commit(lambda draft: job_triggers.take_up(draft, turns))
+        self.commit(lambda tx: job_triggers.take_up(tx, turns))
 
     def say(self, *rows, **more):
         for row in rows:
@@ -58,7 +58,7 @@ class File:
 
     def finish(self):
         self.jobs = {i: jobs.done(job) for i, job in self.jobs.items()}
-        self.stored.absorb(self.jobs)
+        self.stored.apply(self.jobs)
 
 
 @pytest.mark.parametrize("status", ["queued", "streaming", "done", "stopped", "failed"])
@@ -93,19 +93,19 @@ def test_a_turn_without_a_word_and_one_that_waits_for_its_session_cause_none():
 
 def test_without_a_model_no_jobs_pile_up():
     file = File()
-    file.stored.followed = None
+    file.stored.extracted_up_to_seq = None
     file.say(episode("e1", "s1"))
-    assert (file.jobs, file.stored.followed) == ({}, None)
+    assert (file.jobs, file.stored.extracted_up_to_seq) == ({}, None)
 
 
 def test_two_that_look_at_once_make_one_job_of_a_turn():
     file = File()
     file.put("episodes", episode("e1", "s1"))
     file.put("episodes", episode("e2", "s1"))
-    file.commit(lambda draft: job_triggers.take_up(draft, [(1, KEY), (2, "episodes/e2")]))
+    file.commit(lambda tx: job_triggers.take_up(tx, [(1, KEY), (2, "episodes/e2")]))
     made = dict(file.jobs)
-    file.commit(lambda draft: job_triggers.take_up(draft, [(1, KEY)]))
-    assert (file.jobs, file.stored.followed) == (made, 2) and len(made) == 2
+    file.commit(lambda tx: job_triggers.take_up(tx, [(1, KEY)]))
+    assert (file.jobs, file.stored.extracted_up_to_seq) == (made, 2) and len(made) == 2
 
 
 def test_an_imported_turn_and_that_its_text_was_worked_on_are_one_commit():
@@ -114,8 +114,8 @@ def test_an_imported_turn_and_that_its_text_was_worked_on_are_one_commit():
     row = msgspec.json.encode(episode("e1", "s1")).decode()
     body = f'[{{"newDocumentState": {row}, "imported": true}}]'.encode()
     batch = decode_batch(registry["episodes"], body, "u")
-    draft = file.commit(lambda draft: push(draft, registry["episodes"], batch, default_tiers()["JIGGA"]))
-    assert set(draft.changes) == {KEY} and draft.jobs[ID].state == "done"
+    tx = file.commit(lambda tx: push(tx, registry["episodes"], batch, default_tiers()["JIGGA"]))
+    assert set(tx.changes) == {KEY} and tx.jobs[ID].state == "done"
     file.put("episodes", episode("e1", "s1"))
     file.take_up()
     assert file.jobs[ID].state == "done"
@@ -125,15 +125,15 @@ def test_a_turn_that_has_died_since_causes_none():
     file = File()
     turn = episode("e1", "s1")
     file.put("episodes", turn)
-    file.commit(lambda draft: draft.bury(KEY, turn))
-    file.commit(lambda draft: job_triggers.take_up(draft, [(1, KEY)]))
+    file.commit(lambda tx: tx.put_tombstone(KEY, turn))
+    file.commit(lambda tx: job_triggers.take_up(tx, [(1, KEY)]))
     assert file.jobs == {}
 
 
 @pytest.mark.parametrize("followed", [0, None])
 def test_a_row_that_dies_takes_its_job_along(followed):
     file = File()
-    file.stored.followed = followed
+    file.stored.extracted_up_to_seq = followed
     for collection, row in {
         "episodes": episode("x", "s1"),
         "sessions": session("x"),
@@ -142,21 +142,21 @@ def test_a_row_that_dies_takes_its_job_along(followed):
         file.put(collection, row)
         key = f"{collection}/x"
         asked = jobs.new(key, 1, "", NOW)
-        file.commit(lambda draft, asked=asked: draft.jobs.update({asked.id: asked}))
+        file.commit(lambda tx, asked=asked: tx.jobs.update({asked.id: asked}))
         assert asked.id in file.jobs
-        file.commit(lambda draft, key=key, row=row: draft.bury(key, row))
+        file.commit(lambda tx, key=key, row=row: tx.put_tombstone(key, row))
         assert file.jobs == {}
 
 
 def test_what_is_undone_takes_its_jobs_back():
-    def work(draft):
-        undo = draft.savepoint()
-        draft.jobs[ID] = jobs.new(KEY, 1, "", NOW)
-        draft.followed = 7
+    def work(tx):
+        undo = tx.savepoint()
+        tx.jobs[ID] = jobs.new(KEY, 1, "", NOW)
+        tx.extracted_up_to_seq = 7
         undo()
 
-    draft = File().commit(work)
-    assert (draft.jobs, draft.followed) == ({}, 0)
+    tx = File().commit(work)
+    assert (tx.jobs, tx.extracted_up_to_seq) == ({}, 0)
 
 
 def test_a_job_waits_longer_after_each_attempt_and_has_failed_after_the_last():

@@ -9,7 +9,7 @@ import pytest
 from vademecum.cli.generate_schemas import rendered
 from vademecum.model.schema.collections import COLLECTIONS, Registry
 from vademecum.model.schema.json_schema import json_schema
-from vademecum.model.sync.tombstone import blank
+from vademecum.model.sync.tombstone import make_tombstone
 
 REPOSITORY = Path(__file__).parents[4]
 
@@ -31,7 +31,7 @@ def test_the_wire_is_the_pinned_one():
 def test_a_tombstone_has_every_required_field_and_no_content():
     for collection in COLLECTIONS:
         schema = json_schema(collection)
-        tombstone = blank(
+        tombstone = make_tombstone(
             collection, {"id": "a", "name": "secret", "text": "secret"}, "2026-01-01T00:00:00.000Z"
         )
         assert set(schema["required"]) <= set(tombstone)
@@ -39,7 +39,7 @@ def test_a_tombstone_has_every_required_field_and_no_content():
 
 
 def test_an_enum_is_blanked_to_its_first_value():
-    tombstones = {c.name: blank(c, {"id": "a"}, "2026-01-01T00:00:00.000Z") for c in COLLECTIONS}
+    tombstones = {c.name: make_tombstone(c, {"id": "a"}, "2026-01-01T00:00:00.000Z") for c in COLLECTIONS}
     assert tombstones["documents"]["status"] == "pending"
     assert tombstones["sessions"]["mode"] == "analysis"
 

@@ -4,19 +4,19 @@ import json
 
 from property.rows import document, memory, session
 from vademecum.model.schema.collections import Registry
-from vademecum.model.sync.cascade import kill
-from vademecum.model.sync.transaction import Draft, Heads
+from vademecum.model.sync.cascade import delete_with_dependents
+from vademecum.model.sync.transaction import RowIndex, Transaction
 
 NOW = "2026-01-01T00:00:00.000Z"
 
 
-def draft_upon(heads):
-    return Draft(heads, lambda keys: {}, Registry(), "epoch", "", NOW)
+def transaction_on(row_index):
+    return Transaction(row_index, lambda keys: {}, Registry(), "epoch", "", NOW)
 
 
-def put(draft, collection, *rows):
+def put(tx, collection, *rows):
     for row in rows:
-        draft.put(f"{collection}/{row['id']}", row, b"{}")
+        tx.put(f"{collection}/{row['id']}", row, b"{}")
 
 
 class Unwalked(dict):
@@ -29,51 +29,51 @@ class Unwalked(dict):
 
 
 def test_who_has_a_unique_value_or_names_a_row_is_found_without_looking_through_the_commit():
-    draft = draft_upon(Heads())
-    put(draft, "sessions", session("a", externalId="x"))
-    put(draft, "documents", document("ada", "d", activeSessions=["a"]))
-    draft.changes = Unwalked(draft.changes)
-    assert draft.holder("sessions", "x") == "sessions/a"
-    assert draft.holder("sessions", "y") is None
-    assert draft.dependents("sessions/a") == ["documents/d"]
+    tx = transaction_on(RowIndex())
+    put(tx, "sessions", session("a", externalId="x"))
+    put(tx, "documents", document("ada", "d", activeSessions=["a"]))
+    tx.changes = Unwalked(tx.changes)
+    assert tx.find_unique("sessions", "x") == "sessions/a"
+    assert tx.find_unique("sessions", "y") is None
+    assert tx.dependents("sessions/a") == ["documents/d"]
 
 
 def test_a_value_that_one_row_gave_up_and_another_took_stays_with_the_other():
-    heads = Heads()
-    first = draft_upon(heads)
+    row_index = RowIndex()
+    first = transaction_on(row_index)
     put(first, "sessions", session("a", externalId="x"))
-    heads.absorb(first.changes)
-    second = draft_upon(heads)
+    row_index.apply(first.changes)
+    second = transaction_on(row_index)
     for row in [("a", "y"), ("b", "x"), ("a", "z")]:
         put(second, "sessions", session(row[0], externalId=row[1]))
     for _ in ("before the commit", "after it"):
-        assert second.holder("sessions", "x") == "sessions/b"
-        assert second.holder("sessions", "y") is None
-        assert second.holder("sessions", "z") == "sessions/a"
-        heads.absorb(second.changes)
-        second = draft_upon(heads)
+        assert second.find_unique("sessions", "x") == "sessions/b"
+        assert second.find_unique("sessions", "y") is None
+        assert second.find_unique("sessions", "z") == "sessions/a"
+        row_index.apply(second.changes)
+        second = transaction_on(row_index)
 
 
 def test_what_is_undone_gives_back_unique_values_and_references():
-    draft = draft_upon(Heads())
-    put(draft, "sessions", session("a", externalId="x"))
-    put(draft, "memories", memory("m", sessionIds=["a"]))
-    undo = draft.savepoint()
-    put(draft, "sessions", session("a", externalId="y"), session("b", externalId="x"))
-    put(draft, "memories", memory("m", sessionIds=["b"]), memory("n", sessionIds=["a"]))
-    draft.bury("memories/n", memory("n"))
+    tx = transaction_on(RowIndex())
+    put(tx, "sessions", session("a", externalId="x"))
+    put(tx, "memories", memory("m", sessionIds=["a"]))
+    undo = tx.savepoint()
+    put(tx, "sessions", session("a", externalId="y"), session("b", externalId="x"))
+    put(tx, "memories", memory("m", sessionIds=["b"]), memory("n", sessionIds=["a"]))
+    tx.put_tombstone("memories/n", memory("n"))
     undo()
-    assert [draft.holder("sessions", tag) for tag in "xy"] == ["sessions/a", None]
-    assert [draft.dependents(f"sessions/{i}") for i in "ab"] == [["memories/m"], []]
+    assert [tx.find_unique("sessions", tag) for tag in "xy"] == ["sessions/a", None]
+    assert [tx.dependents(f"sessions/{i}") for i in "ab"] == [["memories/m"], []]
 
 
 def test_questions_of_what_is_undone_are_not_counted():
-    draft = draft_upon(Heads())
-    draft.asked += 1
-    undo = draft.savepoint()
-    draft.asked += 1
+    tx = transaction_on(RowIndex())
+    tx.llm_request_count += 1
+    undo = tx.savepoint()
+    tx.llm_request_count += 1
     undo()
-    assert draft.asked == 1
+    assert tx.llm_request_count == 1
 
 
 def test_a_memory_s_history_goes_with_it_in_as_few_readings_however_long_it_is():
@@ -81,19 +81,19 @@ def test_a_memory_s_history_goes_with_it_in_as_few_readings_however_long_it_is()
     readings = []
 
     def death_of_the_newest(length):
-        heads = Heads()
+        row_index = RowIndex()
         rows = {f"memories/m{n}": memory(f"m{n}", supersededBy=f"m{n + 1}") for n in range(length)}
-        first = draft_upon(heads)
+        first = transaction_on(row_index)
         put(first, "memories", *rows.values(), memory(f"m{length}"))
-        heads.absorb(first.changes)
+        row_index.apply(first.changes)
 
         def read(keys):
             readings.append(keys)
             return {key: json.dumps(rows.get(key, memory(key.partition("/")[2]))).encode() for key in keys}
 
         readings.clear()
-        draft = Draft(heads, read, Registry(), "epoch", "", NOW)
-        assert len(kill(draft, f"memories/m{length}")) == length + 1
+        tx = Transaction(row_index, read, Registry(), "epoch", "", NOW)
+        assert len(delete_with_dependents(tx, f"memories/m{length}")) == length + 1
         return len(readings)
 
     assert death_of_the_newest(300) == death_of_the_newest(3)

@@ -68,7 +68,7 @@ async def identify_route(request: Req, data: JSONBody[Identity], state: State) -
     limits = parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         view = await project_claims.checked(store, view_of(request), [data])
-        project_id = await store.write(lambda draft: project_claims.project_of(draft, data, limits, view))
+        project_id = await store.write(lambda tx: project_claims.project_of(tx, data, limits, view))
         project = await named(store, project_id)
         return Identified(AgentScope(project), project, await project_claims.notice_of(store, project_id))
 

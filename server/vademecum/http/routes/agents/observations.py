@@ -250,9 +250,7 @@ async def pin_route(
     limits = parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, parse_project_parameter(project))
-        row = await store.write(
-            lambda draft: ingest.pin(draft, scope.asked, observation_id, data.pinned, limits)
-        )
+        row = await store.write(lambda tx: ingest.pin(tx, scope.asked, observation_id, data.pinned, limits))
     return _answer(scope, observation=row)
 
 
@@ -271,9 +269,7 @@ async def delete_route(
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scope_called(store, parse_project_parameter(project))
-        await store.write(
-            lambda draft: write_row.delete(draft, scope.asked, ingest.OBSERVATIONS, observation_id)
-        )
+        await store.write(lambda tx: write_row.delete(tx, scope.asked, ingest.OBSERVATIONS, observation_id))
     return ScopedDeletion(scope.told, 1)
 
 

@@ -51,7 +51,7 @@ async def keep_route(request: Req, data: JSONBody[NewEntity], state: State) -> R
     parts: Parts = state.parts
     home, fields, limits = InProject(data.project_id), msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        row, new = await store.write(lambda draft: entities.upsert(draft, home, fields, limits))
+        row, new = await store.write(lambda tx: entities.upsert(tx, home, fields, limits))
     return written(row, new=new, scope=home)
 
 
@@ -106,7 +106,7 @@ async def delete_route(request: Req, state: State, entity_id: FromPath[str], sco
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        await store.write(lambda draft: write_row.delete(draft, scope, "entities", entity_id))
+        await store.write(lambda tx: write_row.delete(tx, scope, "entities", entity_id))
     return Deleted(1)
 
 
@@ -148,7 +148,7 @@ async def connect_route(request: Req, data: JSONBody[Edge], state: State, scoped
     limits = parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        row, new = await store.write(lambda draft: relationships.connect(draft, scope, data, limits))
+        row, new = await store.write(lambda tx: relationships.connect(tx, scope, data, limits))
     return written(row, new=new, scope=scope)
 
 
@@ -177,7 +177,7 @@ async def disconnect_route(
         raise BadRequest("Say which relationship: `fromId`, `toId` and `label`. Nothing was changed.")
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        await store.write(lambda draft: relationships.disconnect(draft, scope, edge))
+        await store.write(lambda tx: relationships.disconnect(tx, scope, edge))
     return Deleted(1)
 
 

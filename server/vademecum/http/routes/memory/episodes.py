@@ -44,7 +44,7 @@ async def create_route(request: Req, data: JSONBody[NewEpisode], state: State) -
     parts: Parts = state.parts
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: episodes.create(draft, fields, limits))
+        row = await store.write(lambda tx: episodes.create(tx, fields, limits))
     return written(row, new=True)
 
 
@@ -115,7 +115,7 @@ async def delete_route(request: Req, state: State, episode_id: FromPath[str], sc
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        await store.write(lambda draft: write_row.delete(draft, scope, "episodes", episode_id))
+        await store.write(lambda tx: write_row.delete(tx, scope, "episodes", episode_id))
     return Deleted(1)
 
 

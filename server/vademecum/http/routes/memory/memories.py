@@ -174,7 +174,7 @@ async def delete_route(request: Req, state: State, memory_id: FromPath[str], sco
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        return Deleted(await store.write(lambda draft: memories.delete(draft, scope, memory_id)))
+        return Deleted(await store.write(lambda tx: memories.delete(tx, scope, memory_id)))
 
 
 @get(
@@ -210,7 +210,7 @@ async def undo_route(request: Req, state: State, memory_id: FromPath[str], scope
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
         memory, restored = await store.write(
-            lambda draft: memories.undo_supersession(draft, scope, memory_id, limits)
+            lambda tx: memories.undo_supersession(tx, scope, memory_id, limits)
         )
     return as_stored(msgspec.json.encode({"scope": scope, "memory": memory, "restored": restored}))
 

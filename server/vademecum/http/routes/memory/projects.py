@@ -68,7 +68,7 @@ async def create_route(request: Req, data: JSONBody[NewProject], state: State) -
     parts: Parts = state.parts
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: projects.create(draft, fields, limits))
+        row = await store.write(lambda tx: projects.create(tx, fields, limits))
     return written(row, new=True)
 
 
@@ -114,7 +114,7 @@ async def change_route(
     parts: Parts = state.parts
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: projects.change(draft, project_id, fields, limits))
+        row = await store.write(lambda tx: projects.change(tx, project_id, fields, limits))
     return written(row, new=False)
 
 
@@ -190,7 +190,7 @@ async def merge_route(
     parts: Parts = state.parts
     limits = parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        moved = await store.write(lambda draft: merge(draft, project_id, data.into, limits))
+        moved = await store.write(lambda tx: merge(tx, project_id, data.into, limits))
         return Merged(AgentScope(await named(store, data.into)), moved)
 
 
@@ -238,7 +238,7 @@ async def delete_route(
         return await forget_project(*where, project_id, spooled, with_sessions=sessions == "delete")
     async with parts.users.open(request.user.id) as store:
         await store.write(
-            lambda draft: deleting.delete_project(draft, project_id, with_sessions=sessions == "delete")
+            lambda tx: deleting.delete_project(tx, project_id, with_sessions=sessions == "delete")
         )
     return Deleted(1)
 

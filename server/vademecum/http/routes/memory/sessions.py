@@ -63,7 +63,7 @@ async def create_route(request: Req, data: JSONBody[NewSession], state: State) -
     name = fields.pop("name")
     fields["title"] = fields["title"] or name or ""
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: sessions.create(draft, fields, limits))
+        row = await store.write(lambda tx: sessions.create(tx, fields, limits))
     return written(row, new=True)
 
 
@@ -109,7 +109,7 @@ async def change_route(request: Req, data: JSONBody[SessionChange], state: State
     parts: Parts = state.parts
     known_by, fields, limits = external_id(request), msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: sessions.change(draft, known_by, fields, limits))
+        row = await store.write(lambda tx: sessions.change(tx, known_by, fields, limits))
     return written(row, new=False)
 
 
@@ -127,7 +127,7 @@ async def delete_route(request: Req, state: State) -> Deleted:
     parts: Parts = state.parts
     known_by = external_id(request)
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: sessions.delete(draft, known_by))
+        await store.write(lambda tx: sessions.delete(tx, known_by))
     return Deleted(1)
 
 
@@ -144,7 +144,7 @@ async def delete_by_id_route(request: Req, state: State, session_id: FromPath[st
     to the entities."""
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
-        await store.write(lambda draft: write_row.delete_unscoped(draft, "sessions", session_id))
+        await store.write(lambda tx: write_row.delete_unscoped(tx, "sessions", session_id))
     return Deleted(1)
 
 

@@ -44,7 +44,7 @@ async def create_route(request: Req, data: JSONBody[NewSummary], state: State) -
     parts: Parts = state.parts
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
-        row = await store.write(lambda draft: summaries.create(draft, fields, limits))
+        row = await store.write(lambda tx: summaries.create(tx, fields, limits))
     return written(row, new=True)
 
 
@@ -84,7 +84,7 @@ async def change_route(
     fields, limits = msgspec.to_builtins(data), parts.limits(request.user)
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        row = await store.write(lambda draft: summaries.change(draft, scope, summary_id, fields, limits))
+        row = await store.write(lambda tx: summaries.change(tx, scope, summary_id, fields, limits))
     return written(row, new=False, scope=scope)
 
 
@@ -101,7 +101,7 @@ async def delete_route(request: Req, state: State, summary_id: FromPath[str], sc
     parts: Parts = state.parts
     async with parts.users.open(request.user.id) as store:
         scope = await scoped.scope(store)
-        await store.write(lambda draft: write_row.delete(draft, scope, "summaries", summary_id))
+        await store.write(lambda tx: write_row.delete(tx, scope, "summaries", summary_id))
     return Deleted(1)
 
 
