@@ -121,7 +121,7 @@ async def question_p99(embedder: Embedder) -> float:
     waits = []
     for number in range(QUESTIONS):
         start = time.perf_counter()
-        await embedder.query(f"What does clause {number} of the lease say about the deposit?")
+        await embedder.embed_query(f"What does clause {number} of the lease say about the deposit?")
         waits.append(time.perf_counter() - start)
         await asyncio.sleep(0.002)
     return percentile(waits, 0.99)
@@ -144,7 +144,9 @@ async def beside_a_document(embedder: Embedder, passages: Sequence[str], figures
 
     async def document() -> None:
         while True:
-            await asyncio.gather(embedder.passages(passages[:16]), embedder.passages(passages[16:32]))
+            await asyncio.gather(
+                embedder.embed_passages(passages[:16]), embedder.embed_passages(passages[16:32])
+            )
 
     task = asyncio.create_task(document())
     await asyncio.sleep(0.1)
@@ -160,14 +162,14 @@ async def beside_a_document(embedder: Embedder, passages: Sequence[str], figures
 async def measure(
     embedder: Embedder, peer: SentenceTransformers | None, passages: list[str], rounds: int
 ) -> Figures:
-    lengths = [len(embedder.tokens(text)) for text in passages]
+    lengths = [len(embedder.token_ids(text)) for text in passages]
     total, work = sum(lengths), flops(lengths, embedder.manifest.layers)
     products, figures = product_session(), Figures()
-    expected = await embedder.passages(passages)
+    expected = await embedder.embed_passages(passages)
     with ThreadPoolExecutor(CORES) as pool:
         for number in range(rounds):
             start = time.perf_counter()
-            await embedder.passages(passages)
+            await embedder.embed_passages(passages)
             ours = time.perf_counter() - start
             rate = product_rate(products, total // len(lengths), pool)
             figures.setdefault("ours, tokens a second", []).append(total / ours)

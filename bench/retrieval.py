@@ -133,10 +133,10 @@ def embed(embedder: Embedder, texts: Sequence[str], *, queries: bool) -> dict[st
 
 async def _embedded(embedder: Embedder, texts: Sequence[str], queries: bool) -> Iterable[np.ndarray]:
     if not queries:
-        return await embedder.passages(texts)
+        return await embedder.embed_passages(texts)
     # More of them at once than wait in the questions' lane are refused.
     parts = [texts[begin : begin + QUESTIONS] for begin in range(0, len(texts), QUESTIONS)]
-    return [vector for part in parts for vector in await asyncio.gather(*map(embedder.query, part))]
+    return [vector for part in parts for vector in await asyncio.gather(*map(embedder.embed_query, part))]
 
 
 Hits = list[tuple[int, float]]

@@ -26,7 +26,7 @@ Scored = tuple[float, str, str, float]  # cosine, both texts, what people gave
 
 async def vectors(folder: Path, texts: list[str]) -> dict[str, np.ndarray]:
     embedder = Embedder(folder)
-    found = [await embedder.passages(texts[at : at + 200]) for at in range(0, len(texts), 200)]
+    found = [await embedder.embed_passages(texts[at : at + 200]) for at in range(0, len(texts), 200)]
     await embedder.aclose()
     return dict(zip(texts, np.concatenate(found), strict=True))
 

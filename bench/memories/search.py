@@ -153,11 +153,11 @@ class Lance:
         self._table = lancedb.connect(self._folder).open_table("turns")
 
     async def meaning(self, question: str, scope: str) -> int:
-        vector = await self._embedder.query(question)
+        vector = await self._embedder.embed_query(question)
         return await asyncio.to_thread(self._read, self._table.search(vector).distance_type("cosine"), scope)
 
     async def hybrid(self, question: str, scope: str) -> int:
-        vector = await self._embedder.query(question)
+        vector = await self._embedder.embed_query(question)
         query = self._table.search(query_type="hybrid").vector(vector).text(question)
         return await asyncio.to_thread(self._read, query, scope)
 
@@ -199,7 +199,7 @@ async def _measure(folder: Path, turns: Turns, rounds: int) -> Figures:
         async with open_parts(settings, Registry()) as parts:
             embedder = await parts.inference.get()
             assert embedder is not None
-            await embedder.query("warm")
+            await embedder.embed_query("warm")
             lance = Lance(folder / "lance", embedder)
             asks = {"ours": _ours(parts, user_id), "meaning": lance.meaning, "hybrid": lance.hybrid}
             for scope in SCOPES if number % 2 == 0 else reversed(SCOPES):

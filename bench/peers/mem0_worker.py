@@ -34,11 +34,11 @@ class Adapter:
         self._embedder = Embedder(folder)
 
     def embed(self, text: str, memory_action: str | None = None) -> list[float]:
-        vector: list[float] = self._runner.run(self._embedder.statement(text)).tolist()
+        vector: list[float] = self._runner.run(self._embedder.embed_statement(text)).tolist()
         return vector
 
     def embed_batch(self, texts: list[str], memory_action: str = "add") -> list[list[float]]:
-        vectors: list[list[float]] = self._runner.run(self._embedder.passages(texts)).tolist()
+        vectors: list[list[float]] = self._runner.run(self._embedder.embed_passages(texts)).tolist()
         return vectors
 
 

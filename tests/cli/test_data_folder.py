@@ -57,7 +57,7 @@ def test_records_whose_accounts_are_gone_are_begun_anew_by_no_command(tmp_path):
 
 
 def test_the_advice_for_a_folder_without_a_model_brings_that_folder_one_without_a_network(tmp_path):
-    assert download.offline_folder() is not None, "the package belongs to the test environment"
+    assert download.find_offline_weights() is not None, "the package belongs to the test environment"
     home = Home(tmp_path / "a folder", {"models": str(tmp_path / "a folder" / "models")})
     with home.serving() as server:
         server.end()

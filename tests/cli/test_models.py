@@ -22,7 +22,7 @@ def installed(tmp_path_factory):
     """Two models under the names of the known ones: a quick one, and one that is slow enough to be interrupted."""
     folder = tmp_path_factory.mktemp("models")
     for name, shape in SHAPES.items():
-        source, real = tmp_path_factory.mktemp(name), pinned_models.get(name)
+        source, real = tmp_path_factory.mktemp(name), pinned_models.find_model(name)
         made = write_source(source, name, **shape)
         named = msgspec.structs.replace(made, revision=real.revision, prefixes=real.prefixes)
         download.prepare_from_folder(named, source, folder)

@@ -43,12 +43,12 @@ def home(tmp_path):
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     source = tmp_path_factory.mktemp("source")
-    return random_e5.write_source(source, download.offline_folder()), source
+    return random_e5.write_source(source, download.find_offline_weights()), source
 
 
 def pull_by_command(home, published, monkeypatch):
     """In this process, where the hashes can be those of the file that there is."""
-    monkeypatch.setattr(pinned_models, "KNOWN", pinned_models.KNOWN | {E5: published[0]})
+    monkeypatch.setattr(pinned_models, "PINNED_MODELS", pinned_models.PINNED_MODELS | {E5: published[0]})
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     monkeypatch.setenv("VADEMECUM_MODELS", home.settings["models"])
     with running(*published) as hub:
@@ -123,7 +123,7 @@ def check_against_reference(home, rows):
     weights = random_e5.weights()
     for row in list(rows)[:2]:
         text, vector = row["chunks"][-1]["text"], vector_codec.decode(row["embedding"], row["dims"])[-1]
-        expected = numpy_bert.forward(random_e5.SHAPE, weights, embedder.tokens(f"passage: {text}"))
+        expected = numpy_bert.forward(random_e5.SHAPE, weights, embedder.token_ids(f"passage: {text}"))
         assert float(vector @ expected) >= 0.9999
 
 

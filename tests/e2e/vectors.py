@@ -22,11 +22,11 @@ async def main(model: Path, every: int) -> None:
     cases: list[dict[str, Any]] = json.loads(TEXTS.read_text())
     texts = [spelled(case["text"]) for case in cases]
     embedder = Embedder(model)
-    vectors = (await embedder.passages(texts[every - 1 :: every])).tolist()
+    vectors = (await embedder.embed_passages(texts[every - 1 :: every])).tolist()
     prefix = embedder.manifest.prefixes.passage
     answer = {
         case["name"]: {
-            "ids": embedder.tokens(prefix + text),
+            "ids": embedder.token_ids(prefix + text),
             "count": embedder.count_tokens(text),
             **({"vector": vectors[n // every]} if n % every == every - 1 else {}),
         }

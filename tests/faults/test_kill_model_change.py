@@ -76,9 +76,9 @@ class Reader:
 
     async def cosine(self, text: str) -> float:
         if QUESTION not in self.known:
-            self.known[QUESTION] = await self.embedder.query(QUESTION)
+            self.known[QUESTION] = await self.embedder.embed_query(QUESTION)
         if text not in self.known:
-            self.known[text] = (await self.embedder.passages([text]))[0]
+            self.known[text] = (await self.embedder.embed_passages([text]))[0]
         return float(self.known[text] @ self.known[QUESTION])
 
 

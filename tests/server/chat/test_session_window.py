@@ -81,13 +81,13 @@ def test_after_a_restart_the_vectors_are_there_and_nothing_is_embedded_again(tmp
             embedder = await h.parts.inference.get(30)
             assert embedder is not None
             embedded: list[list[str]] = []
-            passages = embedder.passages
+            passages = embedder.embed_passages
 
             async def counted(texts: list[str]) -> Any:
                 embedded.append(texts)
                 return await passages(texts)
 
-            embedder.passages = counted  # type: ignore[method-assign]
+            embedder.embed_passages = counted  # type: ignore[method-assign]
             await h.settle(ada)
             found = await ada.search("What does an animal cost?", mode="meaning")
             assert found["results"][0]["filename"] == "lease.txt"

@@ -43,7 +43,7 @@ async def talked(h: House, count: int, start: int = 0) -> Person:
 
 def held_up(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
     """The model takes so many texts of passages, and the next when the event is set."""
-    passages, taken, go_on = Embedder.passages, [0], asyncio.Event()
+    passages, taken, go_on = Embedder.embed_passages, [0], asyncio.Event()
 
     async def gated(embedder: Embedder, texts: list[str]) -> Any:
         taken[0] += len(texts)
@@ -51,7 +51,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch, after: int) -> asyncio.Event:
             await go_on.wait()
         return await passages(embedder, texts)
 
-    monkeypatch.setattr(Embedder, "passages", gated)
+    monkeypatch.setattr(Embedder, "embed_passages", gated)
     return go_on
 
 
@@ -84,13 +84,13 @@ def test_a_stop_half_way_costs_a_turn_of_the_vectors_and_no_more(
                     while len(await lacking(h, ada)) != 5:
                         await asyncio.sleep(0.02)
         made: list[str] = []
-        passages = Embedder.passages
+        passages = Embedder.embed_passages
 
         async def counted(embedder: Embedder, texts: list[str]) -> Any:
             made.extend(texts)
             return await passages(embedder, texts)
 
-        monkeypatch.setattr(Embedder, "passages", counted)
+        monkeypatch.setattr(Embedder, "embed_passages", counted)
         async with opened(tmp_path, installed) as h:
             ada = again(h, ada)
             await h.settle(ada)
@@ -239,13 +239,13 @@ def test_a_deleted_turn_costs_the_vectors_of_the_one_that_followed_it_and_no_oth
             ada = await talked(h, 9)
             await h.settle(ada)
             made: list[str] = []
-            passages = Embedder.passages
+            passages = Embedder.embed_passages
 
             async def counted(embedder: Embedder, texts: list[str]) -> Any:
                 made.extend(texts)
                 return await passages(embedder, texts)
 
-            monkeypatch.setattr(Embedder, "passages", counted)
+            monkeypatch.setattr(Embedder, "embed_passages", counted)
             assert await ada.push("episodes", dead(episode("e3", "s1"))) == []
             await h.settle(ada)
             (text,) = made
@@ -307,7 +307,7 @@ def test_a_question_for_a_model_that_is_overloaded_is_told_when_to_come_again(
             async def full(*_: Any) -> Any:
                 raise Busy("Too much.", retry_after_s=7)
 
-            monkeypatch.setattr(Embedder, "query", full)
+            monkeypatch.setattr(Embedder, "embed_query", full)
             answer = await ada.call("GET", "/v1/episodes/search", params={"q": WORD, "sessionId": "s1"})
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "7")
             assert set(await recalled(h, ada, Pool(), " ")) == set()

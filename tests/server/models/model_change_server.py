@@ -28,7 +28,7 @@ class Gate:
         self.after = after
         self.seen: list[tuple[str, ...]] = []
         self.open = asyncio.Event()
-        passages = Embedder.passages
+        passages = Embedder.embed_passages
 
         async def gated(embedder: Embedder, texts: list[str]) -> vector_codec.Vectors:
             if embedder.manifest.id == "new":
@@ -37,7 +37,7 @@ class Gate:
                 self.seen.append(tuple(texts))
             return await passages(embedder, texts)
 
-        monkeypatch.setattr(Embedder, "passages", gated)
+        monkeypatch.setattr(Embedder, "embed_passages", gated)
 
     async def reached(self) -> None:
         await soon(lambda: len(self.seen) >= self.after)
@@ -82,9 +82,9 @@ async def check_meaning(h: House, person: Person, name: str) -> None:
     embedder = await h.parts.inference.for_user(person.id)
     assert embedder is not None and embedder.manifest.id == name
     found = (await person.search("a letter about the boiler", mode="meaning"))["results"]
-    asked = await embedder.query("a letter about the boiler")
+    asked = await embedder.embed_query("a letter about the boiler")
     text = found[0]["text"]
-    cosine = float((await embedder.passages([text]))[0] @ asked)
+    cosine = float((await embedder.embed_passages([text]))[0] @ asked)
     assert found[0]["score"] == pytest.approx(cosine, abs=1e-4)
 
 

@@ -16,14 +16,14 @@ from wait_until import soon
 
 def test_a_block_that_the_model_cannot_take_holds_up_no_other(tmp_path, monkeypatch):
     """The real model, but for one text that breaks it."""
-    whole = Embedder.passages
+    whole = Embedder.embed_passages
 
     async def fragile(self, texts):
         if any("poison" in text for text in texts):
             raise RuntimeError("the runtime gave up")
         return await whole(self, texts)
 
-    monkeypatch.setattr(Embedder, "passages", fragile)
+    monkeypatch.setattr(Embedder, "embed_passages", fragile)
     monkeypatch.setattr("vademecum.services.runtime.job_queue.RETRY_S", (0.0,))
 
     async def scenario():
@@ -83,14 +83,14 @@ def test_a_block_without_vectors_is_embedded_however_its_json_is_spaced(tmp_path
 
 
 def test_a_block_that_could_not_be_embedded_is_tried_anew_when_it_was_edited(tmp_path, monkeypatch):
-    whole = Embedder.passages
+    whole = Embedder.embed_passages
 
     async def fragile(self, texts):
         if "poison" in texts:
             raise RuntimeError("the runtime gave up")
         return await whole(self, texts)
 
-    monkeypatch.setattr(Embedder, "passages", fragile)
+    monkeypatch.setattr(Embedder, "embed_passages", fragile)
     monkeypatch.setattr("vademecum.services.runtime.job_queue.RETRY_S", (0.0,))
 
     async def scenario():

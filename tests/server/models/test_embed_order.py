@@ -25,14 +25,14 @@ async def write(person, name, count):
 def observed(monkeypatch):
     """The names of the documents whose blocks have been given to the model, in that order."""
     names = []
-    passages = Embedder.passages
+    passages = Embedder.embed_passages
 
     async def noted(embedder, texts):
         names.append(texts[0].split()[0])
         await asyncio.sleep(0.02)
         return await passages(embedder, texts)
 
-    monkeypatch.setattr(Embedder, "passages", noted)
+    monkeypatch.setattr(Embedder, "embed_passages", noted)
     return names
 
 
@@ -68,7 +68,7 @@ def test_a_large_document_gives_way_to_a_small_one_that_comes_later(tmp_path, in
 def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(tmp_path, installed, monkeypatch):  # noqa: F811
     names = observed(monkeypatch)
     both_here, seen = asyncio.Event(), asyncio.Event()
-    noted = Embedder.passages
+    noted = Embedder.embed_passages
 
     async def held(embedder, texts):
         vectors = await noted(embedder, texts)
@@ -77,7 +77,7 @@ def test_a_small_document_is_ready_while_a_large_one_is_still_embedded(tmp_path,
             await seen.wait()
         return vectors
 
-    monkeypatch.setattr(Embedder, "passages", held)
+    monkeypatch.setattr(Embedder, "embed_passages", held)
 
     async def scenario():
         async with house(tmp_path, model=installed) as h:
@@ -123,14 +123,14 @@ def test_users_with_large_documents_let_a_third_one_have_a_turn(tmp_path, instal
 
 def test_a_search_says_how_many_of_its_documents_still_wait_for_vectors(tmp_path, installed, monkeypatch):  # noqa: F811
     go_on = asyncio.Event()
-    passages = Embedder.passages
+    passages = Embedder.embed_passages
 
     async def held(embedder, texts):
         if texts[0].startswith("large 1"):
             await go_on.wait()
         return await passages(embedder, texts)
 
-    monkeypatch.setattr(Embedder, "passages", held)
+    monkeypatch.setattr(Embedder, "embed_passages", held)
 
     async def scenario():
         async with house(tmp_path, model=installed) as h:

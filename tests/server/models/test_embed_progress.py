@@ -52,13 +52,13 @@ def told(text: str) -> list[dict]:
 def test_streams_of_documents_are_told_how_far_one_is_at_most_twice_a_second(
     tmp_path, installed, monkeypatch
 ):
-    passages = Embedder.passages
+    passages = Embedder.embed_passages
 
     async def slow(embedder, texts):
         await asyncio.sleep(0.2)
         return await passages(embedder, texts)
 
-    monkeypatch.setattr(Embedder, "passages", slow)
+    monkeypatch.setattr(Embedder, "embed_passages", slow)
 
     async def scenario():
         async with house(tmp_path, model=installed) as h, listening(h.app) as url:
@@ -108,10 +108,12 @@ def test_a_document_that_is_deleted_leaves_the_embedders_queue_at_once(tmp_path,
             assert await send(ada, "vectorEmbeddings", *blocks("d", 16)) == []
             await asyncio.to_thread(running.wait, 20)
             embedder = await h.parts.inference.get()
-            assert embedder.waiting, "the texts of a block wait for the few that run"
+            assert embedder.queue_length, "the texts of a block wait for the few that run"
             assert (await ada.call("DELETE", "/v1/documents/d")).status_code == 200
             try:
-                await soon(lambda: not (embedder.waiting or h.parts.backstage.jobs["embed"].is_asked(ada.id)))
+                await soon(
+                    lambda: not (embedder.queue_length or h.parts.backstage.jobs["embed"].is_asked(ada.id))
+                )
             finally:
                 go_on.set()
 
@@ -122,7 +124,7 @@ def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
     tmp_path, installed, monkeypatch
 ):
     tellers = set()
-    tell, passages = Teller.tell, Embedder.passages
+    tell, passages = Teller.tell, Embedder.embed_passages
     go_on = asyncio.Event()
 
     async def held(embedder, texts):
@@ -134,7 +136,7 @@ def test_who_leaves_while_a_document_is_embedded_is_forgotten_by_the_teller_too(
         tellers.add(teller)
         tell(teller, *more)
 
-    monkeypatch.setattr(Embedder, "passages", held)
+    monkeypatch.setattr(Embedder, "embed_passages", held)
     monkeypatch.setattr(Teller, "tell", noted)
 
     async def scenario():

@@ -52,7 +52,7 @@ async def at_work(tmp_path, models):
     choose(Settings(data=tmp_path), "slow")
     async with house(tmp_path, model=models) as h:
         embedder = await h.parts.inference.get()
-        embedder._patience_s = 600  # only the test of patience is about time, on a busy machine too
+        embedder._query_timeout_s = 600  # only the test of patience is about time, on a busy machine too
         local = await h.person()
         async with listening(h.app) as url, httpx.AsyncClient(base_url=url, timeout=120) as client:
             client.headers["Authorization"] = local.client.headers["Authorization"]
@@ -85,12 +85,12 @@ def test_questions_are_answered_while_a_large_document_is_embedded(tmp_path, slo
     async def scenario():
         async with at_work(tmp_path, slow_model) as (h, embedder, ada):
             await write_document(ada, 6)
-            await soon(lambda: embedder.waiting > 8)
+            await soon(lambda: embedder.queue_length > 8)
             for number in range(20):
                 answer = await ask(ada, f"{number} x")
                 assert answer.status_code == 200, answer.text
                 assert answer.json()["scope"]["mode"] == "hybrid"
-            assert embedder.waiting > 0
+            assert embedder.queue_length > 0
             assert (await ada.live("documents"))["d"]["status"] == "pending", (
                 "behind the passages, twenty questions would have taken longer than the document"
             )
@@ -126,12 +126,12 @@ def test_a_question_that_has_waited_too_long_is_refused_and_leaves_the_queue(tmp
         async with at_work(tmp_path, slow_model) as (h, embedder, ada):
             await write_document(ada, 1, chunks=1, text="x")
             await h.settle(ada)
-            embedder._patience_s = 0.02
+            embedder._query_timeout_s = 0.02
             for answer in await asyncio.gather(*asking(ada, 8)):
                 refused(answer, 503, "EMBEDDER_BUSY")
                 assert int(answer.headers["Retry-After"]) >= 1
-            assert embedder.waiting == 0
-            embedder._patience_s = 600
+            assert embedder.queue_length == 0
+            embedder._query_timeout_s = 600
             assert (await ask(ada, "x")).status_code == 200
 
     run(scenario)
@@ -147,11 +147,11 @@ def test_a_question_whose_client_has_gone_leaves_the_queue(tmp_path, slow_model,
             real = embedder._run
             embedder._run = lambda text: ran.append(text) or real(text)
             tasks = asking(ada, 40, path)
-            await soon(lambda: embedder.waiting > 25)
+            await soon(lambda: embedder.queue_length > 25)
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await soon(lambda: embedder.waiting == 0)
+            await soon(lambda: embedder.queue_length == 0)
             assert len(ran) < 30, "who went away was not worked for"
             assert (await ask(ada, "x")).status_code == 200
 
@@ -192,8 +192,8 @@ def test_a_full_queue_is_no_fault_of_the_document_that_waits_for_it(tmp_path, sl
             run_one, busy = embedder._run, embedder._busy
             embedder._run = lambda text: go_on.wait(60) and run_one(text)
             embedder._busy = lambda lane: refusals.append(lane) or busy(lane)
-            others = asyncio.create_task(embedder.passages(["x"] * 24))
-            await soon(lambda: embedder.waiting > 1)
+            others = asyncio.create_task(embedder.embed_passages(["x"] * 24))
+            await soon(lambda: embedder.queue_length > 1)
             await write_document(ada, 1, chunks=2, text="x")
             await soon(lambda: len(refusals) >= ATTEMPTS)
             go_on.set()

@@ -116,14 +116,14 @@ def test_going_back_half_way_embeds_only_who_had_been_swapped(tmp_path, installe
             assert len(changed) == 1
             begun = asyncio.Event()
             given: list[str] = []
-            passages = Embedder.passages
+            passages = Embedder.embed_passages
 
             async def counted(embedder, texts):
                 given.append(embedder.manifest.id)
                 begun.set()
                 return await passages(embedder, texts)
 
-            monkeypatch.setattr(Embedder, "passages", counted)
+            monkeypatch.setattr(Embedder, "embed_passages", counted)
             await use(h, "old")
             for person in (ada, bob):  # who still has old vectors is served by them from this moment on
                 serving = await h.parts.inference.for_user(person.id)

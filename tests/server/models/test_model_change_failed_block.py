@@ -23,7 +23,7 @@ def test_a_block_that_the_new_model_cannot_take_is_given_up_after_some_attempts_
         async with opened(tmp_path, installed) as h:
             ada = await with_document(h)
             (old,) = await used_by(ada)
-            passages = Embedder.passages
+            passages = Embedder.embed_passages
 
             async def picky(embedder: Embedder, texts: list[str]) -> vector_codec.Vectors:
                 if embedder.manifest.id == "new" and texts[0].startswith("0 "):
@@ -31,7 +31,7 @@ def test_a_block_that_the_new_model_cannot_take_is_given_up_after_some_attempts_
                     raise ModelError("A text could not be embedded.")
                 return await passages(embedder, texts)
 
-            monkeypatch.setattr(Embedder, "passages", picky)
+            monkeypatch.setattr(Embedder, "embed_passages", picky)
             await use(h, "new")
             await soon(lambda: h.parts.reembedding.status().before is None)
             await h.settle(ada)

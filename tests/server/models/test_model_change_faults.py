@@ -134,7 +134,7 @@ def test_a_staged_file_that_the_disk_has_damaged_is_made_again(tmp_path, install
             embedder = await h.parts.inference.get()
             for block_id in (path.name.partition("@")[0], shorter.name.partition("@")[0]):
                 row = rows[block_id]
-                made = await embedder.passages([chunk["text"] for chunk in row["chunks"]])
+                made = await embedder.embed_passages([chunk["text"] for chunk in row["chunks"]])
                 assert vector_codec.decode(row["embedding"], row["dims"]) == pytest.approx(made, abs=1e-6)
 
     run(scenario)

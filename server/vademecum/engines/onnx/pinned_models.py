@@ -20,7 +20,7 @@ class SourceFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class PinnedModel(msgspec.Struct, frozen=True, kw_only=True):
     """A published BERT sentence encoder, and how to ask it."""
 
     id: str
@@ -44,7 +44,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
         return self.config, self.tokenizer, self.weights
 
 
-E5_SMALL = Known(
+E5_SMALL = PinnedModel(
     id="e5-small-v2",
     repo="intfloat/e5-small-v2",
     revision="ffb93f3bd4047442299a41ebb6fa998a38507c52",
@@ -58,7 +58,7 @@ E5_SMALL = Known(
     ),
     prefixes=Prefixes(query="query: ", passage="passage: "),
 )
-ALL_MINILM = Known(
+ALL_MINILM = PinnedModel(
     id="all-minilm-l6-v2",
     repo="sentence-transformers/all-MiniLM-L6-v2",
     revision="1110a243fdf4706b3f48f1d95db1a4f5529b4d41",
@@ -76,20 +76,20 @@ ALL_MINILM = Known(
         fitted_on="bench/supersede.py: LoCoMo statements read by hand, STS-B train and dev", same_memory=0.92
     ),
 )
-KNOWN = {known.id: known for known in (E5_SMALL, ALL_MINILM)}
+PINNED_MODELS = {known.id: known for known in (E5_SMALL, ALL_MINILM)}
 
 
-def get(name: str) -> Known:
+def find_model(name: str) -> PinnedModel:
     try:
-        return KNOWN[name]
+        return PINNED_MODELS[name]
     except KeyError:
         raise ModelError(
-            f"There is no model {name!r}. Known: {', '.join(KNOWN)}.", code="MODEL_UNKNOWN"
+            f"There is no model {name!r}. Known: {', '.join(PINNED_MODELS)}.", code="MODEL_UNKNOWN"
         ) from None
 
 
-def thresholds(manifest: Manifest) -> Thresholds | None:
+def fitted_thresholds(manifest: Manifest) -> Thresholds | None:
     """Those of the manifest, or, of a model that was prepared before they were fitted, those known by now."""
-    known = KNOWN.get(manifest.id)
+    known = PINNED_MODELS.get(manifest.id)
     same = known is not None and known.revision == manifest.revision
     return manifest.thresholds or (known.thresholds if known is not None and same else None)

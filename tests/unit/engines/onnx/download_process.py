@@ -8,13 +8,15 @@ from pathlib import Path
 
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 
 SPAWN = multiprocessing.get_context("spawn")
 DONE_S = 60
 
 
-def pull(known: Known, models: Path, hub: str, answers: multiprocessing.Queue[str], largest: int = 0) -> None:
+def pull(
+    known: PinnedModel, models: Path, hub: str, answers: multiprocessing.Queue[str], largest: int = 0
+) -> None:
     """What the other process does. `largest`: bytes of a file that its system lets it write."""
     if largest:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))

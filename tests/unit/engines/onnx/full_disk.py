@@ -18,7 +18,7 @@ import msgspec
 
 from vademecum.engines.onnx import download
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.pinned_models import E5_SMALL, Known
+from vademecum.engines.onnx.pinned_models import E5_SMALL, PinnedModel
 
 SIZE = 24 << 20  # the room that is asked for in advance, and a little
 
@@ -33,7 +33,7 @@ def fill(disk: Path) -> None:
                 assert error.errno == errno.ENOSPC, error
 
 
-def pull(known: Known, models: Path, hub: str, full_when: Callable[[int, int], bool]) -> str:
+def pull(known: PinnedModel, models: Path, hub: str, full_when: Callable[[int, int], bool]) -> str:
     """The words of a pull during which the disk becomes full at some moment. Then there is room again."""
     filled: list[bool] = []
 
@@ -53,7 +53,7 @@ def pull(known: Known, models: Path, hub: str, full_when: Callable[[int, int], b
 
 def main() -> None:
     models, hub = Path(sys.argv[1]), sys.argv[2]
-    known = msgspec.json.decode(sys.argv[3], type=Known)
+    known = msgspec.json.decode(sys.argv[3], type=PinnedModel)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "none", models], check=True)
     whole = models / f".{known.id}.download" / "model.safetensors"
     empty = {f".{E5_SMALL.id}.download", f".{E5_SMALL.id}.lock", f".{known.id}.lock"}
@@ -66,7 +66,7 @@ def main() -> None:
     ):
         said.append(pull(one, models, hub, full_when))
         left.append(sorted({path.name for path in models.iterdir()} - empty))
-    print(json.dumps({"said": said, "left": left, "installed": download.installed(known, models)}))
+    print(json.dumps({"said": said, "left": left, "installed": download.is_installed(known, models)}))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 
 
 class Hub(ThreadingHTTPServer):
@@ -20,7 +20,7 @@ class Hub(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, known: Known, folder: Path) -> None:
+    def __init__(self, known: PinnedModel, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.prefix = f"/{known.repo}/resolve/{known.revision}/"
         self.files = {file.path: (folder / file.path).read_bytes() for file in known.files}
@@ -115,7 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running(known: Known, folder: Path) -> Iterator[Hub]:
+def running(known: PinnedModel, folder: Path) -> Iterator[Hub]:
     with Hub(known, folder) as hub:
         thread = threading.Thread(target=hub.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

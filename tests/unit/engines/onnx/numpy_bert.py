@@ -15,7 +15,7 @@ from tokenizers.models import WordPiece
 
 from vademecum.engines.onnx.bert_graph import BertConfig
 from vademecum.engines.onnx.manifest import Prefixes
-from vademecum.engines.onnx.pinned_models import Known, SourceFile
+from vademecum.engines.onnx.pinned_models import PinnedModel, SourceFile
 
 Float = NDArray[np.float64]
 # Between places so close together a straight line is right to nine digits, and it is a hundred times quicker.
@@ -131,7 +131,7 @@ def small_tokenizer(length: int = 128) -> bytes:
     return tokenizer.to_str().encode()
 
 
-def write_source(folder: Path, name: str = "tiny-e5", seed: int = 0, **changes: object) -> Known:
+def write_source(folder: Path, name: str = "tiny-e5", seed: int = 0, **changes: object) -> PinnedModel:
     """A published model that does not exist: its three files in `folder`, and what is known of them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(config(**changes)))
@@ -143,7 +143,7 @@ def write_source(folder: Path, name: str = "tiny-e5", seed: int = 0, **changes: 
         data = (folder / path).read_bytes()
         return SourceFile(path, len(data), hashlib.sha256(data).hexdigest())
 
-    return Known(
+    return PinnedModel(
         id=name,
         repo="someone/tiny-e5",
         revision="0123456789abcdef",

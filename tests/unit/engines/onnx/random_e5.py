@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from unit.engines.onnx.numpy_bert import random_weights
 from vademecum.engines.onnx.bert_graph import BertConfig
-from vademecum.engines.onnx.pinned_models import E5_SMALL, Known, SourceFile
+from vademecum.engines.onnx.pinned_models import E5_SMALL, PinnedModel, SourceFile
 
 SHAPE = BertConfig(
     model_type="bert",
@@ -52,7 +52,7 @@ def weights() -> dict[str, NDArray[np.float32]]:
     return random_weights(SHAPE, seed=12, spread=SPREAD)
 
 
-def write_source(folder: Path, minilm: Path) -> Known:
+def write_source(folder: Path, minilm: Path) -> PinnedModel:
     """The three files in `folder`. `minilm`: a folder with all-MiniLM's tokenizer, which has the same words."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(CONFIG, indent=2) + "\n")

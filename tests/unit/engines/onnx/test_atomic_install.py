@@ -13,7 +13,7 @@ import msgspec
 
 from vademecum.engines.onnx import atomic_install, download
 from vademecum.engines.onnx import manifest as manifests
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def before_every_line_of(file: str, look: Callable[[], None]) -> Iterator[None]:
 
 
 def test_a_crash_at_any_moment_leaves_the_old_model_or_the_new_one(
-    tiny: tuple[Known, Path], tmp_path: Path
+    tiny: tuple[PinnedModel, Path], tmp_path: Path
 ) -> None:
     known, source = tiny
     newer = msgspec.structs.replace(known, revision="another revision")
@@ -51,8 +51,8 @@ def test_a_crash_at_any_moment_leaves_the_old_model_or_the_new_one(
     assert [path.name for path in tmp_path.iterdir()] == [known.id], "the old one is gone in the end"
 
 
-def test_what_stands_in_the_way_is_no_matter(tiny: tuple[Known, Path], tmp_path: Path) -> None:
+def test_what_stands_in_the_way_is_no_matter(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     target = tmp_path / tiny[0].id
     target.write_text("not even a folder")
     download.prepare_from_folder(*tiny, tmp_path)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)

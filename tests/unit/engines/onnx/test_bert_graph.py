@@ -13,10 +13,16 @@ from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
 from unit.engines.onnx import numpy_bert
-from vademecum.engines.onnx.bert_graph import BertConfig, build, plain, read_config, read_weights
+from vademecum.engines.onnx.bert_graph import (
+    BertConfig,
+    build_float32_graph,
+    build_graph,
+    read_config,
+    read_weights,
+)
 from vademecum.engines.onnx.errors import ModelError
 from vademecum.engines.onnx.manifest import GRAPH, load, sha256
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 
 MINILM_GRAPH = "6a179ce4fbfa3869528442a455b650aa3b04b60f5d5daf0b664f3acbd333385b"
 MINILM_SPACE = "33b0b6e870a765bbff23177a623d487a2c55bc1575787ff13770a4aece4a02cf"
@@ -36,15 +42,15 @@ def some_ids(shape: BertConfig, *lengths: int) -> list[list[int]]:
 
 
 @pytest.fixture(scope="module")
-def tiny_graph(tiny: tuple[Known, Path]) -> tuple[BertConfig, dict[str, NDArray[np.float32]], bytes]:
+def tiny_graph(tiny: tuple[PinnedModel, Path]) -> tuple[BertConfig, dict[str, NDArray[np.float32]], bytes]:
     shape = read_config(tiny[1] / "config.json")
     weights = read_weights(tiny[1] / "model.safetensors")
-    return shape, weights, build(shape, weights)
+    return shape, weights, build_graph(shape, weights)
 
 
 def test_equals_the_reference(tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes]) -> None:
     shape, weights, graph = tiny_graph
-    published = ort.InferenceSession(plain(shape, weights).SerializeToString())
+    published = ort.InferenceSession(build_float32_graph(shape, weights).SerializeToString())
     stored = ort.InferenceSession(graph)
     for ids in some_ids(shape, 1, 2, 3, 17, 64):
         expected = numpy_bert.forward(shape, weights, ids)
@@ -66,7 +72,7 @@ def test_does_not_depend_on_company(
 def test_twelve_layers_of_384_dimensions() -> None:
     shape = BertConfig("bert", 384, 12, 12, 1536, vocab_size=200, max_position_embeddings=512)
     weights = {name: value * np.float32(0.3) for name, value in numpy_bert.random_weights(shape).items()}
-    session = ort.InferenceSession(build(shape, weights))
+    session = ort.InferenceSession(build_graph(shape, weights))
     for ids in some_ids(shape, 5, 40):
         assert run(session, [ids])[0] @ numpy_bert.forward(shape, weights, ids) > 0.9999
 
@@ -83,9 +89,9 @@ def test_same_weights_same_bytes(
     tiny_graph: tuple[BertConfig, dict[str, NDArray[np.float32]], bytes],
 ) -> None:
     shape, weights, graph = tiny_graph
-    assert build(shape, dict(reversed(weights.items()))) == graph
+    assert build_graph(shape, dict(reversed(weights.items()))) == graph
     prefixed = {name: weight + 0 for name, weight in weights.items()}
-    assert build(shape, prefixed) == graph
+    assert build_graph(shape, prefixed) == graph
 
 
 def test_all_minilm_equals_the_reference(minilm: Path, minilm_source: Path) -> None:
@@ -129,15 +135,15 @@ def test_says_which_weight_is_wrong(
     shape, weights, _ = tiny_graph
     name = "encoder.layer.1.output.dense.bias"
     with pytest.raises(ModelError, match=f"no {name}"):
-        build(shape, {key: value for key, value in weights.items() if key != name})
+        build_graph(shape, {key: value for key, value in weights.items() if key != name})
     with pytest.raises(ModelError, match="configuration wants"):
-        build(shape, weights | {name: np.zeros(3, dtype=np.float32)})
+        build_graph(shape, weights | {name: np.zeros(3, dtype=np.float32)})
     (tmp_path / "model.safetensors").write_bytes(b"not tensors")
     with pytest.raises(ModelError, match="not a readable safetensors"):
         read_weights(tmp_path / "model.safetensors")
 
 
-def test_prefixed_names_are_the_same_model(tiny: tuple[Known, Path], tmp_path: Path) -> None:
+def test_prefixed_names_are_the_same_model(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     weights = read_weights(tiny[1] / "model.safetensors")
     save_file({f"bert.{name}": value for name, value in weights.items()}, tmp_path / "model.safetensors")
     again = read_weights(tmp_path / "model.safetensors")

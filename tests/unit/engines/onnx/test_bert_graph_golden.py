@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 from unit.engines.onnx import numpy_bert
-from vademecum.engines.onnx.bert_graph import BertConfig, build, plain
+from vademecum.engines.onnx.bert_graph import BertConfig, build_float32_graph, build_graph
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -25,12 +25,12 @@ def test_the_graph_computes_what_torch_computes(name: str) -> None:
     }
     shape = BertConfig(**fields)  # type: ignore[arg-type]
     weights = numpy_bert.random_weights(shape, golden["seed"])
-    exact = ort.InferenceSession(plain(shape, weights).SerializeToString())
-    stored = ort.InferenceSession(build(shape, weights))
+    exact = ort.InferenceSession(build_float32_graph(shape, weights).SerializeToString())
+    stored = ort.InferenceSession(build_graph(shape, weights))
     for ids, expected in zip(golden["ids"], golden["vectors"], strict=True):
         row = np.array([ids], dtype=np.int64)
         feed = {"input_ids": row, "attention_mask": np.ones_like(row)}
-        vector, halved = (session.run(None, feed)[0][0] for session in (exact, stored))
-        assert len(vector) == len(halved) == shape.hidden_size
+        vector, narrow = (session.run(None, feed)[0][0] for session in (exact, stored))
+        assert len(vector) == len(narrow) == shape.hidden_size
         assert np.abs(vector - np.array(expected)).max() < 1e-5
-        assert float(halved @ np.array(expected)) > 0.9999, "as far as float16 may be off"
+        assert float(narrow @ np.array(expected)) > 0.9999, "as far as float16 may be off"

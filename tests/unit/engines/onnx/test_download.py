@@ -19,9 +19,9 @@ from unit.engines.onnx.local_hub import Hub, running
 from vademecum.cli import install_model
 from vademecum.engines.onnx import atomic_install, download, pinned_models
 from vademecum.engines.onnx import manifest as manifests
-from vademecum.engines.onnx.bert_graph import plain, read_config, read_weights
+from vademecum.engines.onnx.bert_graph import build_float32_graph, read_config, read_weights
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 
 
 @pytest.fixture(autouse=True)
@@ -31,12 +31,12 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def hub(tiny: tuple[Known, Path]) -> Iterator[Hub]:
+def hub(tiny: tuple[PinnedModel, Path]) -> Iterator[Hub]:
     with running(*tiny) as server:
         yield server
 
 
-def pull(tiny: tuple[Known, Path], models: Path, hub: Hub, **options: Any) -> Path:
+def pull(tiny: tuple[PinnedModel, Path], models: Path, hub: Hub, **options: Any) -> Path:
     return download.pull(tiny[0], models, hub=hub.url, pause=lambda _: None, **options)
 
 
@@ -48,7 +48,7 @@ def left(models: Path) -> set[str]:
     )
 
 
-def test_from_a_folder(tiny: tuple[Known, Path], tmp_path: Path) -> None:
+def test_from_a_folder(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     folder = download.prepare_from_folder(
         *tiny, tmp_path / "models", lambda done, total: seen.append((done, total))
@@ -63,7 +63,7 @@ def test_from_a_folder(tiny: tuple[Known, Path], tmp_path: Path) -> None:
     assert tokenizer["padding"] is None is tokenizer["truncation"]
 
 
-def test_twice_is_once_and_the_same_bytes_elsewhere(tiny: tuple[Known, Path], tmp_path: Path) -> None:
+def test_twice_is_once_and_the_same_bytes_elsewhere(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     first = download.prepare_from_folder(*tiny, tmp_path / "a")
     before = (first / "model.onnx").stat().st_mtime_ns
     download.prepare_from_folder(*tiny, tmp_path / "a")
@@ -77,7 +77,9 @@ def made_older(folder: Path, source: Path) -> None:
     """As an older program has left it: the same model, its weights in float32."""
     weights = read_weights(source / "model.safetensors")
     (folder / "model.onnx").write_bytes(
-        plain(read_config(source / "config.json"), weights).SerializeToString(deterministic=True)
+        build_float32_graph(read_config(source / "config.json"), weights).SerializeToString(
+            deterministic=True
+        )
     )
     files = tuple(manifests.describe(folder / file.path) for file in manifests.load(folder).files)
     changes: dict[str, Any] = {"precision": "float32", "files": files}
@@ -85,36 +87,39 @@ def made_older(folder: Path, source: Path) -> None:
 
 
 def test_what_an_older_program_prepared_serves_on_and_is_prepared_anew_without_a_download(
-    tiny: tuple[Known, Path], tmp_path: Path
+    tiny: tuple[PinnedModel, Path], tmp_path: Path
 ) -> None:
     folder = download.prepare_from_folder(*tiny, tmp_path)
     today = manifests.load(folder)
-    for again in (download.renew, lambda known, models: download.prepare_from_folder(known, tiny[1], models)):
+    for again in (
+        download.upgrade_precision,
+        lambda known, models: download.prepare_from_folder(known, tiny[1], models),
+    ):
         made_older(folder, tiny[1])
         older = manifests.verify(folder)
         assert older.hash != today.hash, "other vectors, if only by a hair: another space"
         assert again(tiny[0], tmp_path)
         assert manifests.verify(folder) == today
         assert left(tmp_path) == {"tiny-e5"}
-    assert not download.renew(tiny[0], tmp_path), "once is enough"
+    assert not download.upgrade_precision(tiny[0], tmp_path), "once is enough"
 
 
 def test_an_older_model_that_is_damaged_is_not_taken_for_its_weights(
-    tiny: tuple[Known, Path], tmp_path: Path
+    tiny: tuple[PinnedModel, Path], tmp_path: Path
 ) -> None:
     folder = download.prepare_from_folder(*tiny, tmp_path)
     made_older(folder, tiny[1])
     data = bytearray((folder / "model.onnx").read_bytes())
     data[len(data) // 2] ^= 1
     (folder / "model.onnx").write_bytes(data)
-    assert not download.renew(tiny[0], tmp_path)
+    assert not download.upgrade_precision(tiny[0], tmp_path)
     assert (folder / "model.onnx").read_bytes() == data
 
 
 def test_make_install_prepares_an_older_model_anew_and_says_so(
-    tiny: tuple[Known, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pinned_models, "KNOWN", {tiny[0].id: tiny[0]})
+    monkeypatch.setattr(pinned_models, "PINNED_MODELS", {tiny[0].id: tiny[0]})
     made_older(download.prepare_from_folder(*tiny, tmp_path), tiny[1])
     first, second = (CliRunner().invoke(install_model.main, ["--models", str(tmp_path)]) for _ in range(2))
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
@@ -123,16 +128,16 @@ def test_make_install_prepares_an_older_model_anew_and_says_so(
     assert manifests.verify(tmp_path / "tiny-e5").precision == "float16"
 
 
-def test_a_broken_model_is_replaced(tiny: tuple[Known, Path], tmp_path: Path) -> None:
+def test_a_broken_model_is_replaced(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     folder = download.prepare_from_folder(*tiny, tmp_path)
     (folder / "model.onnx").write_bytes(b"torn")
-    assert not download.installed(tiny[0], tmp_path)
+    assert not download.is_installed(tiny[0], tmp_path)
     download.prepare_from_folder(*tiny, tmp_path)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
     assert left(tmp_path) == {"tiny-e5"}
 
 
-def test_what_a_killed_process_left_is_swept_up(tiny: tuple[Known, Path], tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_swept_up(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     for name, age in (("old", 2 * atomic_install.STALE_S), ("new", 0)):
         folder = tmp_path / f".tiny-e5.new-{name}"
         folder.mkdir()
@@ -142,7 +147,9 @@ def test_what_a_killed_process_left_is_swept_up(tiny: tuple[Known, Path], tmp_pa
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
-def test_a_folder_with_other_files_is_refused(tiny: tuple[Known, Path], tmp_path: Path, name: str) -> None:
+def test_a_folder_with_other_files_is_refused(
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, name: str
+) -> None:
     source = Path(shutil.copytree(tiny[1], tmp_path / "source"))
     data = bytearray((source / name).read_bytes())
     data[-2] ^= 1
@@ -156,7 +163,7 @@ def test_a_folder_with_other_files_is_refused(tiny: tuple[Known, Path], tmp_path
     assert left(tmp_path / "models") == set()
 
 
-def test_from_the_hub(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
+def test_from_the_hub(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     seen: list[tuple[int, int]] = []
     folder = pull(tiny, tmp_path / "models", hub, progress=lambda done, total: seen.append((done, total)))
     elsewhere = download.prepare_from_folder(*tiny, tmp_path / "elsewhere")
@@ -172,25 +179,25 @@ def test_from_the_hub(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> Non
 
 
 def test_the_hub_of_the_environment(
-    tiny: tuple[Known, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", hub.url + "/")
     download.pull(tiny[0], tmp_path)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
 
 
 def test_a_hub_that_falls_silent_is_given_up_and_asked_again(
-    tiny: tuple[Known, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "READ_S", 0.5)
     hub.drop_after, hub.drops = 1000, 1
     hub.silence.clear()  # it would last for ever
     pull(tiny, tmp_path, hub)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
     assert any(wanted for _, wanted in hub.log), "what had come was kept"
 
 
-def test_a_download_goes_on_in_the_next_run(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
+def test_a_download_goes_on_in_the_next_run(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     class Stop(Exception):
         pass
 
@@ -200,18 +207,18 @@ def test_a_download_goes_on_in_the_next_run(tiny: tuple[Known, Path], tmp_path: 
 
     with pytest.raises(Stop):
         pull(tiny, tmp_path, hub, progress=stop)
-    assert not download.installed(tiny[0], tmp_path)
+    assert not download.is_installed(tiny[0], tmp_path)
     hub.log.clear()
     pull(tiny, tmp_path, hub)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
     assert [name for name, _ in hub.log] == ["model.safetensors"]
     assert hub.log[0][1], "the part was there"
 
 
-def test_a_hub_without_ranges_starts_again(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
+def test_a_hub_without_ranges_starts_again(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     hub.ranges, hub.drop_after, hub.drops = False, 30_000, 2
     pull(tiny, tmp_path, hub)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
     asked = [wanted for name, wanted in hub.log if name == "model.safetensors"]
     assert asked == [None, "bytes=30000-", "bytes=30000-"], (
         "what it sends from the start is not added to what is here"
@@ -219,28 +226,30 @@ def test_a_hub_without_ranges_starts_again(tiny: tuple[Known, Path], tmp_path: P
 
 
 def test_a_hub_that_resumes_elsewhere_is_not_believed(
-    tiny: tuple[Known, Path], tmp_path: Path, hub: Hub
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     hub.wrong_range, hub.drop_after, hub.drops = True, 30_000, 1
     pull(tiny, tmp_path, hub)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_a_part_that_is_whole_is_used(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
+def test_a_part_that_is_whole_is_used(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     parts = tmp_path / ".tiny-e5.download"
     parts.mkdir()
     shutil.copy(tiny[1] / "model.safetensors", parts / "model.safetensors.part")
     pull(tiny, tmp_path, hub)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_a_hub_that_is_busy_is_asked_again(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
+def test_a_hub_that_is_busy_is_asked_again(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     hub.statuses = [503, 429]
     pull(tiny, tmp_path, hub)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
 
 
-def test_a_hub_that_gives_up_keeps_what_came(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
+def test_a_hub_that_gives_up_keeps_what_came(
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
+) -> None:
     hub.statuses = [500] * 50
     with pytest.raises(ModelError, match="the same command goes on") as error:
         pull(tiny, tmp_path, hub)
@@ -249,7 +258,7 @@ def test_a_hub_that_gives_up_keeps_what_came(tiny: tuple[Known, Path], tmp_path:
     assert left(tmp_path) == {".tiny-e5.download"}
 
 
-def test_a_wrong_file_is_thrown_away(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
+def test_a_wrong_file_is_thrown_away(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     good = hub.files["model.safetensors"]
     hub.files["model.safetensors"] = good[:-4] + b"evil"
     with pytest.raises(ModelError, match="not the published file") as error:
@@ -263,7 +272,7 @@ def test_a_wrong_file_is_thrown_away(tiny: tuple[Known, Path], tmp_path: Path, h
     pull(tiny, tmp_path, hub)
 
 
-def test_a_revision_that_is_not_there(tiny: tuple[Known, Path], tmp_path: Path, hub: Hub) -> None:
+def test_a_revision_that_is_not_there(tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub) -> None:
     other = msgspec.structs.replace(tiny[0], revision="feedbeef")
     hub.prefix = "/nothing/"
     hub.files.clear()
@@ -274,7 +283,7 @@ def test_a_revision_that_is_not_there(tiny: tuple[Known, Path], tmp_path: Path, 
 
 
 def test_offline_is_honoured(
-    tiny: tuple[Known, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(ModelError, match="HF_HUB_OFFLINE") as error:
@@ -283,7 +292,7 @@ def test_offline_is_honoured(
     assert hub.log == []
 
 
-def test_a_hub_out_of_reach_is_tried_once(tiny: tuple[Known, Path], tmp_path: Path) -> None:
+def test_a_hub_out_of_reach_is_tried_once(tiny: tuple[PinnedModel, Path], tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         pauses: list[float] = []
@@ -296,14 +305,14 @@ def test_a_hub_out_of_reach_is_tried_once(tiny: tuple[Known, Path], tmp_path: Pa
 
 
 def test_the_known_models() -> None:
-    assert pinned_models.get("e5-small-v2").prefixes.passage == "passage: "
-    for model in pinned_models.KNOWN.values():
+    assert pinned_models.find_model("e5-small-v2").prefixes.passage == "passage: "
+    for model in pinned_models.PINNED_MODELS.values():
         assert all(len(file.sha256) == 64 for file in model.files)
         assert len(model.revision) == 40
     e5 = pinned_models.E5_SMALL.weights.sha256
     assert (e5[:8], e5[-4:]) == ("45bfa600", "16c1")
     with pytest.raises(ModelError, match="Known: e5-small-v2"):
-        pinned_models.get("word2vec")
+        pinned_models.find_model("word2vec")
 
 
 def test_the_offline_package_is_the_published_model(minilm_source: Path) -> None:

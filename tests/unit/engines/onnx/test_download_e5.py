@@ -18,7 +18,7 @@ from vademecum.engines.onnx import download
 from vademecum.engines.onnx import manifest as manifests
 from vademecum.engines.onnx.embedder import Embedder
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.pinned_models import E5_SMALL, Known
+from vademecum.engines.onnx.pinned_models import E5_SMALL, PinnedModel
 from wait_until import soon_outside
 
 PART = 30_000_000
@@ -33,7 +33,7 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def published(minilm_source: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Known, Path]:
+def published(minilm_source: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[PinnedModel, Path]:
     source = tmp_path_factory.mktemp("e5-source")
     return random_e5.write_source(source, minilm_source), source
 
@@ -46,7 +46,7 @@ class Pulled:
 
 
 @pytest.fixture(scope="module")
-def pulled(published: tuple[Known, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
+def pulled(published: tuple[PinnedModel, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pulled]:
     """The model as it comes over a line that drops four times."""
     models = tmp_path_factory.mktemp("e5")
     with pytest.MonkeyPatch.context() as patch, running(*published) as hub:
@@ -60,7 +60,7 @@ def asked_for_weights(hub: Hub) -> list[str | None]:
 
 
 def test_a_line_that_drops_four_times_costs_no_byte_twice(
-    published: tuple[Known, Path], pulled: Pulled
+    published: tuple[PinnedModel, Path], pulled: Pulled
 ) -> None:
     known, hub = published[0], pulled.hub
     assert asked_for_weights(hub) == [None, *(f"bytes={n * PART}-" for n in range(1, 5))]
@@ -73,7 +73,7 @@ def test_a_line_that_drops_four_times_costs_no_byte_twice(
         12,
         512,
     )
-    assert download.installed(E5_SMALL, pulled.models), (
+    assert download.is_installed(E5_SMALL, pulled.models), (
         "the commands take it for the real one, which it is but for its numbers"
     )
 
@@ -90,7 +90,7 @@ def test_a_pull_that_is_killed_is_in_nobodys_way_and_the_next_goes_on_from_there
         kill_a_pull(known, tmp_path, hub)
 
 
-def kill_a_pull(known: Known, tmp_path: Path, hub: Hub) -> None:
+def kill_a_pull(known: PinnedModel, tmp_path: Path, hub: Hub) -> None:
     some = 2**21
     hub.drop_after, hub.drops = some, 1
     hub.silence.clear()
@@ -103,18 +103,18 @@ def kill_a_pull(known: Known, tmp_path: Path, hub: Hub) -> None:
         download.pull(known, tmp_path, hub=hub.url)
     process.kill()
     process.join(DONE_S)
-    assert not download.installed(known, tmp_path)
+    assert not download.is_installed(known, tmp_path)
     hub.log.clear()
     download.pull(known, tmp_path, hub=hub.url)
     assert hub.log == [(WEIGHTS, f"bytes={some}-")]
-    assert download.installed(known, tmp_path)
+    assert download.is_installed(known, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"e5-small-v2", ".e5-small-v2.lock"}
 
 
 def test_the_vectors_of_twelve_layers_are_those_of_the_reference_alone_and_in_a_batch(pulled: Pulled) -> None:
     embedder = Embedder(pulled.folder, workers=1)
     embedder.close()
-    ids = [embedder.tokens(text) for text in TEXTS]
+    ids = [embedder.token_ids(text) for text in TEXTS]
     assert [len(row) for row in ids][-1] == 512, "as many as the model takes"
     weights = {name: value.astype(np.float64) for name, value in random_e5.weights().items()}
     expected = np.array([numpy_bert.forward(random_e5.SHAPE, weights, row) for row in ids])

@@ -16,7 +16,7 @@ import pytest
 from unit.engines.onnx.download_process import DONE_S, SPAWN, pull
 from unit.engines.onnx.local_hub import Hub, running
 from vademecum.engines.onnx import download
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 from wait_until import soon_outside
 
 ROOT = Path(__file__).parents[4]
@@ -29,7 +29,7 @@ NO_DISK = (
 
 
 @pytest.fixture
-def hub(tiny: tuple[Known, Path]) -> Iterator[Hub]:
+def hub(tiny: tuple[PinnedModel, Path]) -> Iterator[Hub]:
     with running(*tiny) as server:
         yield server
 
@@ -40,7 +40,7 @@ def online(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_two_processes_that_pull_at_once_one_is_told_so(
-    tiny: tuple[Known, Path], tmp_path: Path, hub: Hub
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     hub.drop_after, hub.drops = 1000, 1
     hub.silence.clear()
@@ -55,11 +55,11 @@ def test_of_two_processes_that_pull_at_once_one_is_told_so(
     assert answers.get(timeout=DONE_S) == "installed"
     for process in (first, second):
         process.join(DONE_S)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
 
 
 def test_a_file_that_the_system_cuts_off_installs_nothing_and_is_gone_on_with(
-    tiny: tuple[Known, Path], tmp_path: Path, hub: Hub
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     answers: multiprocessing.Queue[str] = SPAWN.Queue()
     process = SPAWN.Process(target=pull, args=(tiny[0], tmp_path, hub.url, answers, 20_000))
@@ -67,10 +67,10 @@ def test_a_file_that_the_system_cuts_off_installs_nothing_and_is_gone_on_with(
     said = answers.get(timeout=DONE_S)
     process.join(DONE_S)
     assert said.startswith("MODEL_DISK") and "Nothing was installed" in said, said
-    assert not download.installed(tiny[0], tmp_path)
+    assert not download.is_installed(tiny[0], tmp_path)
     hub.log.clear()
     download.pull(tiny[0], tmp_path, hub=hub.url)
-    assert download.installed(tiny[0], tmp_path)
+    assert download.is_installed(tiny[0], tmp_path)
     assert ("model.safetensors", "bytes=20000-") in hub.log, "what had come is kept"
 
 
@@ -86,7 +86,7 @@ def namespace() -> list[str]:
 
 
 def test_a_disk_that_is_full_installs_nothing_and_what_has_come_is_kept(
-    tiny: tuple[Known, Path], tmp_path: Path, hub: Hub
+    tiny: tuple[PinnedModel, Path], tmp_path: Path, hub: Hub
 ) -> None:
     arguments = [str(tmp_path), hub.url, msgspec.json.encode(tiny[0]).decode()]
     path = os.pathsep.join(str(ROOT / name) for name in ("server", "tests"))

@@ -20,7 +20,7 @@ from vademecum.engines.onnx.bert_graph import read_config, read_weights
 from vademecum.engines.onnx.embedder import LOOK_S, Embedder
 from vademecum.engines.onnx.errors import EmbedderBusy, EmbedderClosed, ModelError
 from vademecum.engines.onnx.manifest import load
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 from vademecum.fair_queue import current_user
 
 
@@ -57,21 +57,23 @@ def embedder(tiny_model: Path) -> Iterator[Embedder]:
         yield found
 
 
-def test_vectors_are_the_models(embedder: Embedder, tiny: tuple[Known, Path], tiny_model: Path) -> None:
+def test_vectors_are_the_models(embedder: Embedder, tiny: tuple[PinnedModel, Path], tiny_model: Path) -> None:
     shape = read_config(tiny[1] / "config.json")
     weights = read_weights(tiny[1] / "model.safetensors")
     texts = ["one passage", "", "x", "naïve ΣΟΦΟΣ 𠀀𠀁 😀", "long " * 500]
 
     async def main() -> None:
-        vectors = await embedder.passages(texts)
+        vectors = await embedder.embed_passages(texts)
         assert vectors.shape == (5, embedder.dims)
         assert vectors.dtype == np.float32
         for text, vector in zip(texts, vectors, strict=True):
-            assert vector @ numpy_bert.forward(shape, weights, embedder.tokens("passage: " + text)) > 0.9999
-        query = await embedder.query("one passage")
+            assert (
+                vector @ numpy_bert.forward(shape, weights, embedder.token_ids("passage: " + text)) > 0.9999
+            )
+        query = await embedder.embed_query("one passage")
         assert query.shape == (embedder.dims,)
-        assert query @ numpy_bert.forward(shape, weights, embedder.tokens("query: one passage")) > 0.9999
-        assert (await embedder.passages([])).shape == (0, embedder.dims)
+        assert query @ numpy_bert.forward(shape, weights, embedder.token_ids("query: one passage")) > 0.9999
+        assert (await embedder.embed_passages([])).shape == (0, embedder.dims)
 
     asyncio.run(main())
     assert embedder.model == load(tiny_model).hash == embedder.manifest.hash
@@ -80,10 +82,10 @@ def test_vectors_are_the_models(embedder: Embedder, tiny: tuple[Known, Path], ti
 def test_a_text_has_one_vector_whatever_the_company(embedder: Embedder) -> None:
     async def main() -> None:
         texts = [f"text number {number} " * (number % 7) for number in range(40)]
-        together = await embedder.passages(texts)
+        together = await embedder.embed_passages(texts)
         for text, vector in zip(texts, together, strict=True):
-            assert ((await embedder.passages([text]))[0] == vector).all()
-        tasks = [asyncio.create_task(embedder.passages([text])) for text in texts]
+            assert ((await embedder.embed_passages([text]))[0] == vector).all()
+        tasks = [asyncio.create_task(embedder.embed_passages([text])) for text in texts]
         assert (np.concatenate(await asyncio.gather(*tasks)) == together).all()
 
     asyncio.run(main())
@@ -91,17 +93,17 @@ def test_a_text_has_one_vector_whatever_the_company(embedder: Embedder) -> None:
 
 def test_tokens_are_cut_in_front_of_the_last(embedder: Embedder) -> None:
     most = embedder.manifest.max_tokens
-    short, exact, long = (embedder.tokens("x " * count) for count in (3, most - 2, 5000))
+    short, exact, long = (embedder.token_ids("x " * count) for count in (3, most - 2, 5000))
     assert (len(short), len(exact), len(long)) == (5, most, most)
     assert {ids[0] for ids in (short, exact, long)} == {2}
     assert {ids[-1] for ids in (short, exact, long)} == {3}
     assert exact == long
     assert embedder.count_tokens("x " * 5000) == 5000
     assert embedder.count_tokens("") == 0
-    assert 0 not in embedder.tokens("a"), "the baked-in padding is off"
+    assert 0 not in embedder.token_ids("a"), "the baked-in padding is off"
 
 
-@pytest.mark.parametrize("work", ["count_tokens", "tokens"])
+@pytest.mark.parametrize("work", ["count_tokens", "token_ids"])
 def test_other_threads_go_on_while_a_long_text_is_tokenized(embedder: Embedder, work: str) -> None:
     thread = threading.Thread(target=getattr(embedder, work), args=("x " * 400_000,))
     thread.start()
@@ -115,9 +117,9 @@ def test_other_threads_go_on_while_a_long_text_is_tokenized(embedder: Embedder, 
 def test_questions_go_first(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
-        passages = asyncio.create_task(embedder.passages([f"p{number}" for number in range(20)]))
+        passages = asyncio.create_task(embedder.embed_passages([f"p{number}" for number in range(20)]))
         await asyncio.to_thread(gate.begun.acquire)
-        queries = [asyncio.create_task(embedder.query(f"q{number}")) for number in range(3)]
+        queries = [asyncio.create_task(embedder.embed_query(f"q{number}")) for number in range(3)]
         await asyncio.to_thread(gate.begun.acquire)
         gate.open.set()
         await asyncio.gather(passages, *queries)
@@ -131,7 +133,7 @@ def test_questions_go_first(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -
 
 async def queries_of(embedder: Embedder, user: str, count: int) -> list[asyncio.Task[Any]]:
     current_user.set(user)
-    tasks = [asyncio.create_task(embedder.query(f"{user}{number}")) for number in range(count)]
+    tasks = [asyncio.create_task(embedder.embed_query(f"{user}{number}")) for number in range(count)]
     await asyncio.sleep(0)
     return tasks
 
@@ -163,7 +165,7 @@ def test_user_fills_a_quarter_of_the_queue(tiny_model: Path, monkeypatch: pytest
         refused = [isinstance(answer, EmbedderBusy) for answer in answers]
         assert any(refused) and not refused[0] and not refused[-1]
 
-    with opened(tiny_model, workers=1, questions=16) as embedder:
+    with opened(tiny_model, workers=1, query_capacity=16) as embedder:
         asyncio.run(main(embedder))
 
 
@@ -171,7 +173,7 @@ def test_threads_that_embed_passages_are_less_urgent_than_the_one_for_questions_
     tiny_model: Path,
 ) -> None:
     with opened(tiny_model, workers=2) as embedder:
-        asyncio.run(embedder.passages(["all threads have begun"] * 50))
+        asyncio.run(embedder.embed_passages(["all threads have begun"] * 50))
         nice = {t.name: os.getpriority(os.PRIO_PROCESS, t.native_id or 0) for t in embedder._threads}
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     assert nice["embed-0"] == own < min(nice["embed-1"], nice["embed-2"])
@@ -182,22 +184,24 @@ def test_a_full_queue_refuses_at_once_and_takes_nothing(
 ) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
-        running = asyncio.create_task(embedder.passages(["runs"]))
+        running = asyncio.create_task(embedder.embed_passages(["runs"]))
         await asyncio.to_thread(gate.begun.acquire)
-        waiting = asyncio.create_task(embedder.passages(["w"] * 6))
+        waiting = asyncio.create_task(embedder.embed_passages(["w"] * 6))
         await asyncio.sleep(0.01)
         with pytest.raises(EmbedderBusy) as error:
-            await embedder.passages(["no"] * 3)
+            await embedder.embed_passages(["no"] * 3)
         assert error.value.retry_after_s is not None
         assert error.value.retry_after_s >= 1
-        assert embedder.waiting == 6
-        also = asyncio.create_task(embedder.passages(["fits"] * 2))
-        question = asyncio.create_task(embedder.query("a full queue of passages does not refuse a question"))
+        assert embedder.queue_length == 6
+        also = asyncio.create_task(embedder.embed_passages(["fits"] * 2))
+        question = asyncio.create_task(
+            embedder.embed_query("a full queue of passages does not refuse a question")
+        )
         await asyncio.sleep(0.01)
         gate.open.set()
         await asyncio.gather(running, waiting, also, question)
         assert "passage: no" not in gate.ran
-        assert len(await embedder.passages(["more than the capacity, alone"] * 20)) == 20
+        assert len(await embedder.embed_passages(["more than the capacity, alone"] * 20)) == 20
 
     with opened(tiny_model, workers=1, capacity=8) as embedder:
         asyncio.run(main(embedder))
@@ -206,15 +210,15 @@ def test_a_full_queue_refuses_at_once_and_takes_nothing(
 def test_who_goes_away_takes_the_work_along(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
-        running = asyncio.create_task(embedder.passages(["runs"]))
+        running = asyncio.create_task(embedder.embed_passages(["runs"]))
         await asyncio.to_thread(gate.begun.acquire)
-        gone = asyncio.create_task(embedder.passages(["gone"] * 50))
-        stays = asyncio.create_task(embedder.passages(["stays"] * 2))
+        gone = asyncio.create_task(embedder.embed_passages(["gone"] * 50))
+        stays = asyncio.create_task(embedder.embed_passages(["stays"] * 2))
         await asyncio.sleep(0.01)
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):
             await gone
-        assert embedder.waiting == 2
+        assert embedder.queue_length == 2
         gate.open.set()
         await asyncio.gather(running, stays)
         assert "passage: gone" not in gate.ran
@@ -226,12 +230,12 @@ def test_who_goes_away_takes_the_work_along(tiny_model: Path, monkeypatch: pytes
 def test_cancelled_while_it_runs(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main(embedder: Embedder) -> None:
         gate = Gate(embedder, monkeypatch)
-        running = asyncio.create_task(embedder.passages(["runs"]))
+        running = asyncio.create_task(embedder.embed_passages(["runs"]))
         await asyncio.to_thread(gate.begun.acquire)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(running, 0.01)
         gate.open.set()
-        assert (await embedder.passages(["next"])).shape == (1, embedder.dims)
+        assert (await embedder.embed_passages(["next"])).shape == (1, embedder.dims)
 
     with opened(tiny_model, workers=1) as embedder:
         asyncio.run(main(embedder))
@@ -251,11 +255,13 @@ def test_a_text_that_fails_is_the_callers_error_alone(
 
     async def main() -> None:
         results = await asyncio.gather(
-            embedder.passages(["good", "bad", "good"]), embedder.passages(["good"]), return_exceptions=True
+            embedder.embed_passages(["good", "bad", "good"]),
+            embedder.embed_passages(["good"]),
+            return_exceptions=True,
         )
         assert isinstance(results[0], ModelError)
         assert isinstance(results[1], np.ndarray)
-        assert (await embedder.query("still there")).shape == (embedder.dims,)
+        assert (await embedder.embed_query("still there")).shape == (embedder.dims,)
 
     asyncio.run(main())
 
@@ -265,9 +271,9 @@ def test_one_core_is_left_to_who_asks(tiny_model: Path, monkeypatch: pytest.Monk
     alone = threading.Event()
 
     async def main() -> None:
-        embedder = Embedder(tiny_model, workers=2, alone=alone.is_set)
+        embedder = Embedder(tiny_model, workers=2, is_idle=alone.is_set)
         gate = Gate(embedder, monkeypatch)
-        waiting = asyncio.create_task(embedder.passages(["waits"] * 5))
+        waiting = asyncio.create_task(embedder.embed_passages(["waits"] * 5))
         await asyncio.to_thread(gate.begun.acquire)
         await asyncio.sleep(3 * LOOK_S)
         assert len(gate.ran) == 1
@@ -284,17 +290,17 @@ def test_one_core_is_left_to_who_asks(tiny_model: Path, monkeypatch: pytest.Monk
 
 
 def test_an_only_thread_for_passages_does_not_rest(tiny_model: Path) -> None:
-    with opened(tiny_model, workers=1, alone=lambda: False) as embedder:
-        assert asyncio.run(embedder.passages(["waits"] * 3)).shape == (3, embedder.dims)
+    with opened(tiny_model, workers=1, is_idle=lambda: False) as embedder:
+        assert asyncio.run(embedder.embed_passages(["waits"] * 3)).shape == (3, embedder.dims)
 
 
 def test_close_drops_what_waits(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         embedder = Embedder(tiny_model, workers=1)
         gate = Gate(embedder, monkeypatch)
-        running = asyncio.create_task(embedder.passages(["runs"]))
+        running = asyncio.create_task(embedder.embed_passages(["runs"]))
         await asyncio.to_thread(gate.begun.acquire)
-        waiting = asyncio.create_task(embedder.passages(["waits"] * 5))
+        waiting = asyncio.create_task(embedder.embed_passages(["waits"] * 5))
         await asyncio.sleep(0.01)
         closing = asyncio.create_task(embedder.aclose())
         with pytest.raises(EmbedderClosed):
@@ -303,7 +309,7 @@ def test_close_drops_what_waits(tiny_model: Path, monkeypatch: pytest.MonkeyPatc
         await asyncio.gather(running, closing)
         assert gate.ran == ["passage: runs"]
         with pytest.raises(EmbedderClosed):
-            await embedder.query("too late")
+            await embedder.embed_query("too late")
         embedder.close()
 
     asyncio.run(main())
@@ -319,7 +325,7 @@ def test_close_can_finish_first(tiny_model: Path) -> None:
     async def main() -> None:
         embedder = Embedder(tiny_model, workers=2)
         assert len(embedding() - others) == 3
-        waiting = asyncio.create_task(embedder.passages(["waits"] * 50))
+        waiting = asyncio.create_task(embedder.embed_passages(["waits"] * 50))
         await asyncio.sleep(0)
         await embedder.aclose(finish=True)
         assert (await waiting).shape == (50, embedder.dims)
@@ -333,13 +339,13 @@ def test_a_loop_that_is_gone_does_no_harm(tiny_model: Path, monkeypatch: pytest.
         gate = Gate(embedder, monkeypatch)
 
         async def leave() -> None:
-            task = asyncio.create_task(embedder.passages(["left behind"] * 3))
+            task = asyncio.create_task(embedder.embed_passages(["left behind"] * 3))
             await asyncio.to_thread(gate.begun.acquire)
             task.cancel()
 
         asyncio.run(leave())
         gate.open.set()
-        assert asyncio.run(embedder.query("a new loop")).shape == (embedder.dims,)
+        assert asyncio.run(embedder.embed_query("a new loop")).shape == (embedder.dims,)
 
 
 def test_a_model_that_is_broken_says_so(tiny_model: Path, tmp_path: Path) -> None:
@@ -359,12 +365,12 @@ def test_all_minilm_knows_what_belongs_together(minilm: Path) -> None:
             "Photosynthesis happens in leaves.",
             "How plants make sugar",
         ]
-        vectors = await embedder.passages(texts)
+        vectors = await embedder.embed_passages(texts)
         assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-        assert int(np.argmax(vectors @ await embedder.query("When is the rent due?"))) == 0
+        assert int(np.argmax(vectors @ await embedder.embed_query("When is the rent due?"))) == 0
         assert vectors[1] @ vectors[2] > vectors[0] @ vectors[2]
-        assert embedder.tokens("Hello world") == [101, 7592, 2088, 102]
-        assert embedder.manifest.max_tokens == len(embedder.tokens("word " * 600)) == 512
+        assert embedder.token_ids("Hello world") == [101, 7592, 2088, 102]
+        assert embedder.manifest.max_tokens == len(embedder.token_ids("word " * 600)) == 512
 
     with opened(minilm) as embedder:
         asyncio.run(main(embedder))

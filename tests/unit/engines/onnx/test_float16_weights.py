@@ -13,18 +13,24 @@ import pytest
 from onnx import TensorProto, numpy_helper
 from tokenizers import Tokenizer
 
-from vademecum.engines.onnx.bert_graph import BertConfig, build, plain, read_config, read_weights
+from vademecum.engines.onnx.bert_graph import (
+    BertConfig,
+    build_float32_graph,
+    build_graph,
+    read_config,
+    read_weights,
+)
 from vademecum.engines.onnx.errors import ModelError
-from vademecum.engines.onnx.float16_weights import narrowed
+from vademecum.engines.onnx.float16_weights import convert_to_float16
 from vademecum.engines.onnx.manifest import GRAPH, TOKENIZER
-from vademecum.engines.onnx.pinned_models import Known
+from vademecum.engines.onnx.pinned_models import PinnedModel
 from vademecum.model.text.normalization import for_tokenizer
 
 CONFORMANCE = Path(__file__).parents[3] / "conformance"
 
 
 @pytest.fixture(scope="module")
-def tiny_source(tiny: tuple[Known, Path]) -> tuple[BertConfig, dict[str, np.ndarray]]:
+def tiny_source(tiny: tuple[PinnedModel, Path]) -> tuple[BertConfig, dict[str, np.ndarray]]:
     return read_config(tiny[1] / "config.json"), read_weights(tiny[1] / "model.safetensors")
 
 
@@ -32,10 +38,10 @@ def test_matrices_are_float16_and_everything_else_is_as_published(
     tiny_source: tuple[BertConfig, dict[str, np.ndarray]],
 ) -> None:
     shape, weights = tiny_source
-    before = {t.name: numpy_helper.to_array(t) for t in plain(shape, weights).graph.initializer}
+    before = {t.name: numpy_helper.to_array(t) for t in build_float32_graph(shape, weights).graph.initializer}
     after = {
         t.name: numpy_helper.to_array(t)
-        for t in onnx.load_from_string(build(shape, weights)).graph.initializer
+        for t in onnx.load_from_string(build_graph(shape, weights)).graph.initializer
     }
     matrices = {name for name, value in before.items() if value.ndim == 2}
     assert len(matrices) == 2 + 6 * shape.num_hidden_layers
@@ -49,7 +55,7 @@ def test_matrices_are_float16_and_everything_else_is_as_published(
 
 
 def test_nothing_is_computed_in_float16(tiny_source: tuple[BertConfig, dict[str, np.ndarray]]) -> None:
-    model = onnx.shape_inference.infer_shapes(onnx.load_from_string(build(*tiny_source)))
+    model = onnx.shape_inference.infer_shapes(onnx.load_from_string(build_graph(*tiny_source)))
     kinds = {v.name: v.type.tensor_type.elem_type for v in (*model.graph.value_info, *model.graph.output)}
     halves = {t.name for t in model.graph.initializer if t.data_type == TensorProto.FLOAT16}
     halves |= {name for name, kind in kinds.items() if kind == TensorProto.FLOAT16}
@@ -61,9 +67,9 @@ def test_nothing_is_computed_in_float16(tiny_source: tuple[BertConfig, dict[str,
 def test_a_file_of_an_older_program_becomes_the_file_of_this_one(
     tiny_source: tuple[BertConfig, dict[str, np.ndarray]],
 ) -> None:
-    now = build(*tiny_source)
-    assert narrowed(plain(*tiny_source).SerializeToString()) == now
-    assert narrowed(now) == now
+    now = build_graph(*tiny_source)
+    assert convert_to_float16(build_float32_graph(*tiny_source).SerializeToString()) == now
+    assert convert_to_float16(now) == now
 
 
 def test_a_weight_that_float16_cannot_hold_is_refused(
@@ -74,7 +80,7 @@ def test_a_weight_that_float16_cannot_hold_is_refused(
     large = weights[name].copy()
     large[0, 0] = 70_000
     with pytest.raises(ModelError, match=r"encoder\.layer\.0\.output\.dense\.weight .*float16 cannot hold"):
-        build(shape, weights | {name: large})
+        build_graph(shape, weights | {name: large})
 
 
 def texts() -> list[str]:
@@ -91,7 +97,7 @@ def texts() -> list[str]:
 def test_the_vectors_of_all_minilm_are_those_of_its_published_weights(
     minilm: Path, minilm_source: Path
 ) -> None:
-    published = plain(
+    published = build_float32_graph(
         read_config(minilm_source / "config.json"), read_weights(minilm_source / "model.safetensors")
     ).SerializeToString()
     assert (minilm / GRAPH).stat().st_size < 0.51 * len(published)

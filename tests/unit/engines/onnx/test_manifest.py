@@ -110,7 +110,7 @@ def test_a_model_prepared_before_its_thresholds_were_fitted_has_those_known_by_n
     minilm = pinned_models.ALL_MINILM
     before = msgspec.structs.replace(PLAIN, id=minilm.id, revision=minilm.revision)
     own = Thresholds(fitted_on="here", same_memory=0.5)
-    assert pinned_models.thresholds(before) == minilm.thresholds is not None
-    assert pinned_models.thresholds(msgspec.structs.replace(before, thresholds=own)) == own
-    assert pinned_models.thresholds(msgspec.structs.replace(before, revision="another")) is None
-    assert pinned_models.thresholds(PLAIN) is None
+    assert pinned_models.fitted_thresholds(before) == minilm.thresholds is not None
+    assert pinned_models.fitted_thresholds(msgspec.structs.replace(before, thresholds=own)) == own
+    assert pinned_models.fitted_thresholds(msgspec.structs.replace(before, revision="another")) is None
+    assert pinned_models.fitted_thresholds(PLAIN) is None
