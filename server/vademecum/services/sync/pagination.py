@@ -1,4 +1,7 @@
-"""Pages of rows, newest first: a page goes on where the one before ended, whatever was written in between."""
+"""List rows in pages, newest first.
+
+A page starts where the previous one ended, regardless of writes in between.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from vademecum.engines.duckdb.user_store import UserStore
 from vademecum.errors import BadRequest
 from vademecum.services.sync.batches import read_batches
 
-PAGE_BYTES = 8 * 2**20  # a thousand rows may have a gigabyte: a page of large ones is shorter than asked for
+PAGE_BYTES = 8 * 2**20  # a thousand rows may have a gigabyte: a page of large rows has fewer than `limit`
 Position = tuple[str, str]  # createdAt and id: the order of every list
 
 
 class ListEntry(msgspec.Struct, frozen=True, rename="camel"):
-    """What rows are sorted and picked by."""
+    """The fields of a row that lists sort and filter by."""
 
     id: str
     created_at: str
@@ -32,35 +35,35 @@ class ListEntry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PageRequest(msgspec.Struct, frozen=True):
-    """What is asked for: at most `limit` rows that come after the place `before`, or from the newest on."""
+    """Request at most `limit` rows that are older than the position `before`, or the newest ones."""
 
     limit: int
     before: Position | None = None
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Rows as they are stored. `next` is the cursor of the next page, None at the end."""
+    """One page of stored rows. `next` is the cursor of the next page, None on the last one."""
 
     rows: list[bytes]
     next: str | None
 
 
-Cards = dict[str, tuple[int, ListEntry]]  # by key, each with the `seq` of its row when it was read
+ListEntries = dict[str, tuple[int, ListEntry]]  # by key, each with the `seq` of its row when it was read
 
-_card = msgspec.json.Decoder(ListEntry)
-# As long as a user's file is open. Of rows that died meanwhile it has no more than their tombstones have.
-_known: WeakKeyDictionary[UserStore, Cards] = WeakKeyDictionary()
-_place: msgspec.json.Decoder[Position] = msgspec.json.Decoder(Position)
+_entry_decoder = msgspec.json.Decoder(ListEntry)
+# Cached while the user's store is open. For rows deleted since, it holds no more than their tombstones do.
+_cache: WeakKeyDictionary[UserStore, ListEntries] = WeakKeyDictionary()
+_position_decoder: msgspec.json.Decoder[Position] = msgspec.json.Decoder(Position)
 
 
 def parse_page_request(limit: int, cursor: str) -> PageRequest:
-    """Raises BadRequest."""
+    """Return the page request of a query string. Raises BadRequest for an invalid cursor."""
     return PageRequest(limit, _read_cursor(cursor) if cursor else None)
 
 
 def _read_cursor(cursor: str) -> Position:
     try:
-        return _place.decode(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        return _position_decoder.decode(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, msgspec.DecodeError) as error:
         raise BadRequest("`cursor` must be the `next` of an earlier page, or empty to begin.") from error
 
@@ -75,7 +78,7 @@ async def list_newest(
     asked: PageRequest,
     fits: Callable[[ListEntry], bool] = lambda _: True,
 ) -> Page:
-    """Of the rows `keys`, all of one collection, those that fit and lie in the window."""
+    """Return the requested page of the rows `keys` of one collection that `fits` accepts."""
     cards = await read_list_entries(store, list(keys))
     found = await asyncio.to_thread(_places, cards, asked, fits)
     page = found[: count_fitting(store, [key for _, key in found[: asked.limit]])]
@@ -85,27 +88,29 @@ async def list_newest(
 
 
 async def sort_by_time(store: UserStore, keys: list[str]) -> list[str]:
-    """The rows `keys` in the order of their time, the oldest first."""
+    """Return the rows `keys` sorted by creation time, oldest first."""
     cards = await read_list_entries(store, keys)
     return sorted(cards, key=lambda key: (cards[key].created_at, cards[key].id))
 
 
 async def read_list_entries(store: UserStore, keys: list[str]) -> dict[str, ListEntry]:
-    """The cards of the rows `keys`. Only rows that have changed since they were listed last are read."""
-    known = _known.setdefault(store, {})
+    """Return the list entries of the rows `keys`. Only rows changed since their last listing are read."""
+    known = _cache.setdefault(store, {})
     unknown = await asyncio.to_thread(_unknown, store, known, keys)
     async for portion in read_batches(store, unknown):
         cards = await asyncio.to_thread(
-            lambda rows: [(key, _card.decode(body)) for key, body in rows], portion
+            lambda rows: [(key, _entry_decoder.decode(body)) for key, body in rows], portion
         )
-        # A row that was written since `unknown` was made has a later `seq`, and is read again.
+        # A row written since `unknown` was computed has a higher `seq` and is read again next time.
         known |= {key: (unknown[key], card) for key, card in cards}
     return await asyncio.to_thread(lambda: {key: known[key][1] for key in keys if key in known})
 
 
-def _unknown(store: UserStore, known: Cards, keys: list[str]) -> dict[str, int]:
-    """The rows whose cards must be read, with their `seq`, in its order: what was written together is read together,
-    and each pack once, not once a portion."""
+def _unknown(store: UserStore, known: ListEntries, keys: list[str]) -> dict[str, int]:
+    """Return the rows whose entries are not cached, with their `seq`, in that order.
+
+    Rows written together are read together, so each segment is read once instead of once per batch.
+    """
     heads = store.row_index.rows
     seqs = {key: heads[key].seq for key in keys if key in heads}
     unknown = [key for key, seq in seqs.items() if key not in known or known[key][0] != seq]
@@ -122,7 +127,7 @@ def _places(
 
 
 def count_fitting(store: UserStore, keys: list[str]) -> int:
-    """How many of the rows fit into a page: at least one."""
+    """Return how many of the rows fit into a page: at least one."""
     size = 0
     for count, key in enumerate(keys):
         head = store.row_index.rows.get(key)

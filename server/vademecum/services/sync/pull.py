@@ -1,4 +1,4 @@
-"""Pull: the latest state of a collection's rows after a checkpoint, tombstones included, in the order of `seq`."""
+"""Serve a pull: the latest state of a collection's rows after a checkpoint, with tombstones, in order of `seq`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ START_FROM_ZERO = (
 
 
 class RollbackDetected(Exception):
-    """A checkpoint proves that the records are older than what this server gave out in `epoch`."""
+    """A signed checkpoint proves that this server served newer records in the same `epoch`."""
 
     def __init__(self, epoch: str) -> None:
         super().__init__(epoch)
@@ -30,10 +30,10 @@ class RollbackDetected(Exception):
 async def pull(
     users: Users, user_id: str, collection: str, lwt: int, checkpoint_id: str, limit: int
 ) -> bytes | AsyncIterator[bytes]:
-    """The page as JSON (see `envelope`). Shorter than `limit` means that this is the end.
+    """Return a page as JSON (see `encode_page`). A page with fewer than `limit` rows is the last one.
 
-    A large one comes in pieces: 1,000 rows may have hundreds of megabytes.
-    Raises RolledBack, or OtherEpoch for a checkpoint that this server cannot have given out.
+    A large page is streamed in pieces: 1,000 rows may have hundreds of megabytes.
+    Raises RollbackDetected, or OtherEpoch for a checkpoint that this server cannot have issued.
     """
     if lwt < 0:
         raise BadRequest("`lwt` must be 0 or a checkpoint's.")
@@ -43,9 +43,7 @@ async def pull(
             raise RollbackDetected(store.epoch)
         if lwt > store.seq:
             if checkpoint_id:
-                if (
-                    checkpoint_id == store.epoch
-                ):  # as clients hold it that synced before checkpoints were signed
+                if checkpoint_id == store.epoch:  # the form issued before checkpoints were signed
                     users.unsigned_ahead[user_id] = users.unsigned_ahead.get(user_id, 0) + 1
                 raise OtherEpoch(
                     f"This checkpoint is ahead of the server's records. {START_FROM_ZERO}", epoch=store.epoch
@@ -64,8 +62,10 @@ async def pull(
 async def _pieces(
     users: Users, user_id: str, portions: list[list[str]], closing: bytes, epoch: str
 ) -> AsyncIterator[bytes]:
-    """Between two pieces nobody holds the user's file, however slowly the client reads. A restore in between ends the
-    answer before its end, and the client asks again."""
+    """Yield the page in pieces, with the user's store closed between two of them, however slowly the client reads.
+
+    A restore in between aborts the response, and the client pulls again.
+    """
     yield _opening(None)
     for number, keys in enumerate(portions):
         async with users.open(user_id) as store:
@@ -76,7 +76,7 @@ async def _pieces(
 
 
 def check_epoch(store: UserStore, checkpoint_id: str) -> None:
-    """Refuse a checkpoint of an earlier epoch. Only the part before the dot counts. Raises OtherEpoch."""
+    """Reject a checkpoint of another epoch, which is its part before the dot. Raises OtherEpoch."""
     epoch = checkpoint_id.partition(".")[0]
     if checkpoint_id and epoch != store.epoch:
         raise OtherEpoch(
@@ -86,10 +86,10 @@ def check_epoch(store: UserStore, checkpoint_id: str) -> None:
 
 
 def encode_page(store: UserStore, bodies: list[bytes], seq: int, collection: str | None = None) -> bytes:
-    """{"documents": [...], "checkpoint": {...}}; bodies are stored JSON and are joined as they are.
+    """Return `{"documents": [...], "checkpoint": {...}}`; bodies are stored JSON and are joined unchanged.
 
-    `forgottenAt` stands beside them after a "forget everything": rows that were refused have no tombstone here that
-    could tell a device to drop them.
+    After "forget everything" the page also has `forgottenAt`: rejected rows have no tombstone on the server that would
+    make a device drop them.
     """
     return _opening(collection) + b",".join(bodies) + _closing(store, seq)
 

@@ -1,8 +1,8 @@
-"""Begin a new epoch after a whole data folder was put back from a copy, ledger included.
+"""Start a new epoch after the whole data folder, erasure ledger included, was restored from a copy.
 
-The high-water marks of acknowledged changes lie in that folder, too, so nothing on the disk tells. A device that synced
-since holds a signed checkpoint that the records cannot have given out: it would miss all rows up to there, and keep to
-itself what it had sent.
+The high-water marks of acknowledged changes are in that folder too, so the disk alone cannot reveal the restore. A
+device that synced after the copy was made holds a signed checkpoint ahead of the records. Without a new epoch it would
+skip all rows up to there and never push its own again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ class NotBegun(msgspec.Struct):
 
 
 class EpochsBegun(msgspec.Struct):
+    """The number of accounts with a new epoch, and the accounts that failed."""
+
     accounts: int
     failed: list[NotBegun]
 
 
 async def start_new_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, int] | None = None) -> None:
-    """Begin a new epoch of an account, by hand or because of the epoch and `lwt` of a checkpoint (`rolled_back`)."""
+    """Start a new epoch of an account, by command or because of a checkpoint's epoch and `lwt` (`rolled_back`)."""
     async with parts.users.open(user_id) as store:
         parts.backstage.on_new_epoch(user_id)
         await store.begin_epoch(rolled_back)
@@ -36,7 +38,7 @@ async def start_new_epoch(parts: Parts, user_id: str, rolled_back: tuple[str, in
 
 
 async def start_new_epochs(parts: Parts, accounts: list[Account]) -> EpochsBegun:
-    """Begin a new epoch of each account by hand. One that cannot be opened does not stop the others."""
+    """Start a new epoch of each account. An account that cannot be opened does not stop the others."""
     failed = []
     for account in accounts:
         try:

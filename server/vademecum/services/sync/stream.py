@@ -1,7 +1,7 @@
-"""Follow: what is committed flows to the streams of its user, in the order of `seq`, with no gap.
+"""Send committed rows to the user's event streams, in order of `seq` and without gaps.
 
-A subscriber that falls behind is closed, never skipped: its client reconnects and pulls what it missed. So a stream
-that nobody reads costs little: its queue is bounded, and what lies in it is shared with the user's other streams.
+A subscriber that falls behind is disconnected, never skipped: its client reconnects and pulls the rows it missed. Each
+queue is bounded, and its events are shared with the user's other streams, so an unread stream costs little.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WAKE: Final = b""
 
 
 class StreamLimits(msgspec.Struct, frozen=True):
-    """How many streams a user may have, and how many events and bytes may wait in each."""
+    """Limits of a user's streams: their number, and the events and bytes queued in each."""
 
     streams: int
     events: int
@@ -36,11 +36,11 @@ class StreamLimits(msgspec.Struct, frozen=True):
 
 
 class EventBatch:
-    """Neighbouring rows of a commit, all of one collection: an event, encoded once for all who want it."""
+    """Consecutive rows of a commit in one collection: one event, encoded once for all subscribers."""
 
     def __init__(self, store: UserStore, collection: str, seq: int = WAITING) -> None:
         self.collection = collection
-        self.size = 0  # bytes of its rows; the few around them are not worth counting
+        self.size = 0  # bytes of the rows alone; the envelope is negligible
         self._store = store
         self._bodies: list[bytes] = []
         self._seq = seq
@@ -55,25 +55,26 @@ class EventBatch:
 
     @cached_property
     def plain(self) -> bytes:
-        """For a stream of one collection."""
+        """The event for a stream of one collection."""
         return encode_event(encode_page(self._store, self._bodies, self._seq))
 
     @cached_property
     def named(self) -> bytes:
-        """For a stream of several."""
+        """The event for a stream of several collections."""
         return encode_event(encode_page(self._store, self._bodies, self._seq, self.collection))
 
 
 def encode_event(data: bytes, event: str = "") -> bytes:
-    """A server-sent event. One with a name is no replication: clients that do not know the name pass over it.
+    """Return a server-sent event. A named event carries no rows, and clients that do not know its name ignore it.
 
-    A row is given back as it was sent, and a program may have sent it over several lines: a line break ends the data.
+    Rows are returned as clients sent them, which may be with line breaks. A line break would end the data, so they are
+    removed.
     """
     return (b"event: %s\n" % event.encode() if event else b"") + b"data: " + on_one_line(data) + b"\n\n"
 
 
 def group_into_batches(store: UserStore, changes: list[Change]) -> list[EventBatch]:
-    """A commit as runs, so that order holds across collections; rows that wait for a parent are not shown."""
+    """Group a commit into events, keeping the order across collections; omit rows that wait for a parent."""
     runs: list[EventBatch] = []
     for change in changes:
         if change.head is None or change.head.seq == WAITING:
@@ -97,7 +98,7 @@ class Subscription:
         self._bytes = 0
 
     def enqueue(self, runs: list[EventBatch]) -> None:
-        """Queue what is wanted of a commit: all of it, or the stream ends."""
+        """Queue the subscribed events of a commit. If they exceed the limits, close the stream instead."""
         if self.closed:
             return
         wanted = [run for run in runs if run.collection in self._collections]
@@ -113,18 +114,18 @@ class Subscription:
             self._bytes += len(event)
 
     def publish_best_effort(self, collection: str, event: bytes) -> None:
-        """Queue what may as well be missed: it is left out of a queue that is half full, and never ends the stream."""
+        """Queue an optional event. A half-full queue drops it, and it never closes the stream."""
         has_room = 2 * self._queue.qsize() < self._bounds.events
         if has_room and not self.closed and collection in self._collections:
             self._queue.put_nowait(event)
             self._bytes += len(event)
 
     def enqueue_empty_page(self, store: UserStore) -> None:
-        """Queue a page without rows, for what stands beside them: up to here, nothing was missed."""
+        """Queue a page without rows, which carries the latest checkpoint and `forgottenAt`."""
         self.enqueue([EventBatch(store, min(self._collections), store.row_index.seq)])
 
     async def next(self) -> bytes | None:
-        """The next event; `WAKE` means look around, `CLOSED` that there is no more."""
+        """Return the next event. `WAKE` asks the reader to check its permission again; `CLOSED` ends the stream."""
         event = await self._queue.get()
         self._bytes -= len(event or b"")
         return event
@@ -134,20 +135,20 @@ class Subscription:
             self._queue.put_nowait(WAKE)
 
     def close(self) -> None:
-        """End after what is queued."""
+        """Close the stream after the queued events."""
         if not self.closed:
             self.closed = True
             self._queue.put_nowait(CLOSED)
 
     def _drop(self) -> None:
-        """Let go of what is queued: a client that does not read may keep its connection for long."""
+        """Drop the queued events: a client that does not read may keep its connection open for long."""
         while not self._queue.empty():
             self._queue.get_nowait()
         self._bytes = 0
 
 
 class Hub:
-    """Who follows whom. Lives in the event loop alone."""
+    """The subscriptions of all users. Use it in the event loop only."""
 
     def __init__(self, bounds: StreamLimits) -> None:
         self._bounds = bounds
@@ -161,13 +162,12 @@ class Hub:
                 subscription.enqueue(runs)
 
     def publish_forget(self, store: UserStore) -> None:
-        """Each stream hears that everything was forgotten, though none of what it follows had a row: a device may hold
-        what never came to the server."""
+        """Send `forgottenAt` to each stream, also where no row changed: a device may hold rows that it never pushed."""
         for subscription in self._subscriptions.get(store.user_id, ()):
             subscription.enqueue_empty_page(store)
 
     def publish_best_effort(self, user_id: str, collection: str, event: bytes) -> None:
-        """Tell the user's streams of this collection something that is no row and is kept nowhere."""
+        """Send an event that is not a row, and is not stored, to the user's streams of this collection."""
         for subscription in self._subscriptions.get(user_id, ()):
             subscription.publish_best_effort(collection, event)
 
@@ -176,7 +176,10 @@ class Hub:
 
     @contextmanager
     def subscribe(self, user_id: str, collections: frozenset[str], *, named: bool) -> Iterator[Subscription]:
-        """Registered at once: enter this before the response's headers go out. Raises TooManyStreams."""
+        """Subscribe for the duration of the context. Enter it before sending the response headers, so no commit is missed.
+
+        Raises TooManyStreams.
+        """
         if len(self._subscriptions.get(user_id, ())) >= self._bounds.streams:
             raise TooManyStreams(
                 f"This account has {self._bounds.streams} live streams open, which is the most. Nothing is lost: "
@@ -199,12 +202,12 @@ class Hub:
             subscription.close()
 
     def wake_user(self, user_id: str) -> None:
-        """Let the streams of a user look again whether they may go on: a token was revoked."""
+        """Make the streams of a user check their permission again, after a token was revoked."""
         for subscription in self._subscriptions.get(user_id, ()):
             subscription.wake()
 
     def close(self) -> None:
-        """End all streams, and those that are asked for from now on at once: a server that stops waits for each."""
+        """Close all streams, and any later one at once: a stopping server waits for each of them."""
         self._closed = True
         for user_id in list(self._subscriptions):
             self.close_user(user_id)

@@ -1,7 +1,7 @@
-"""Rows that a route writes, judged as if a device had pushed them: the same schema, limits, uniqueness and cascades.
+"""Write single rows for routes, under the rules of a push: schema, limits, uniqueness and cascades.
 
-One thing is stricter. A device may push a row before what it names, for its collections go side by side; whoever
-writes one row by itself must name what is there.
+One rule is stricter. A device may push a row before the rows it refers to, because its collections sync in parallel.
+A row that a route writes must refer to existing rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REFUSALS: dict[str, type[VademecumError]] = {
 
 
 async def read(store: UserStore, collection: str, row_id: str) -> bytes:
-    """The row as it is stored. Raises NotFound."""
+    """Return the stored row. Raises NotFound."""
     key = f"{collection}/{row_id}"
     body = (await store.bodies([key])).get(key)
     if body is None or not store.live(key):
@@ -47,13 +47,13 @@ async def read(store: UserStore, collection: str, row_id: str) -> bytes:
 
 
 def check_live(store: UserStore, collection: str, row_id: str) -> None:
-    """Raises NotFound."""
+    """Check that the row is live. Raises NotFound."""
     if not store.live(f"{collection}/{row_id}"):
         raise no_such(collection)
 
 
 def require_live_key(tx: Transaction, collection: str, row_id: str) -> str:
-    """Raises NotFound."""
+    """Return the key of a live row. Raises NotFound."""
     key = f"{collection}/{row_id}"
     if tx.row_state(key) != "live":
         raise no_such(collection)
@@ -61,43 +61,47 @@ def require_live_key(tx: Transaction, collection: str, row_id: str) -> str:
 
 
 def require_live_row(tx: Transaction, collection: str, row_id: str) -> Json:
-    """The row inside a transaction. Raises NotFound."""
+    """Return a live row within a transaction. Raises NotFound."""
     return tx.row(require_live_key(tx, collection, row_id))
 
 
 def delete_unscoped(tx: Transaction, collection: str, row_id: str) -> None:
-    """With what belongs to it. For what has no place; see `delete`. Raises NotFound."""
+    """Delete a row that has no memory scope, with its dependents; see `delete`. Raises NotFound."""
     cascade.delete_with_dependents(tx, require_live_key(tx, collection, row_id))
 
 
 def check_within(tx: Transaction, scope: MemoryScope, collection: str, row_id: str) -> None:
-    """For what has a place: turns, summaries, entities, memories, observations. Raises NotFound for a row that is not within the scope,
-    as for one that is not there."""
+    """Check that a turn, summary, entity, memory or observation is within the scope.
+
+    Raises NotFound for a row outside the scope, as for a missing one.
+    """
     place = locate_row(f"{collection}/{row_id}", tx.head)
     if place is None or not sees(scope, place.project_id):
         raise no_such(collection)
 
 
 def delete(tx: Transaction, scope: MemoryScope, collection: str, row_id: str) -> None:
-    """With what belongs to it. Raises as `check_within`."""
+    """Delete a row within the scope, with its dependents. Raises NotFound, as `check_within` does."""
     check_within(tx, scope, collection, row_id)
     cascade.delete_with_dependents(tx, f"{collection}/{row_id}")
 
 
 def add(tx: Transaction, collection: str, fields: Json, limits: Limits, row_id: str | None = None) -> Json:
-    """A new row; fields that are None are left out. With the id of one that was deleted it is that row, alive again:
-    somebody asks for it by name, which no stale device does."""
+    """Add a row, omitting fields that are None.
+
+    With the id of a deleted row, that row is revived: the caller names it explicitly, which a stale device never does.
+    """
     row_id = row_id or new_id()
     key = f"{collection}/{row_id}"
     before = tx.row(key) if tx.head(key) is not None else None
-    # after the last "forget everything", even if the clock was set back
+    # not before the last "forget everything", even if the clock was set back
     now = max(tx.now, tx.forgotten_at)
     row = {"id": row_id, "createdAt": now, "updatedAt": now, "_deleted": False, **_given(fields)}
     return _write(tx, tx.collections[collection], row, before, limits)
 
 
 def change(tx: Transaction, collection: str, row_id: str, fields: Json, limits: Limits) -> Json:
-    """The row with these fields; one that is None leaves it. Raises NotFound. Nothing is written if nothing changes."""
+    """Set the fields and return the row; None removes a field. An unchanged row is not written. Raises NotFound."""
     before = require_live_row(tx, collection, row_id)
     after = _changed(before, fields)
     if after == before:
@@ -109,7 +113,7 @@ def change(tx: Transaction, collection: str, row_id: str, fields: Json, limits: 
 def change_keeping_updated_at(
     tx: Transaction, collection: str, row_id: str, fields: Json, limits: Limits
 ) -> Json:
-    """As `change`, but `updatedAt` stays: nobody edited it, and what is old does not become fresh."""
+    """Set fields as `change` does, but keep `updatedAt`: the user did not edit the row, so it must not gain recency."""
     before = require_live_row(tx, collection, row_id)
     return _write(tx, tx.collections[collection], _changed(before, fields), before, limits)
 
@@ -138,7 +142,7 @@ def _refusal(code: str, message: str) -> VademecumError:
 
 
 def _check_named(tx: Transaction, collection: Collection, row: Json, before: Json | None) -> None:
-    """What a row names anew must be live. What a live one named already may still be on its way here."""
+    """Check that newly referenced rows are live. Rows that a live row referred to before may not have arrived yet."""
     lives = tx.row_state(f"{collection.name}/{row['id']}") == "live"
     known = _named(collection, before) if before is not None and lives else set()
     for name in sorted(_named(collection, row) - known):
