@@ -1,7 +1,8 @@
-"""What a death or a birth does to other rows. Everything here happens inside the transaction that causes it.
+"""Cascades: how deleting or adding a row changes other rows, inside the same transaction.
 
-A row dies with any of its parents (`Collection.parents`); one that merely names a dead row follows it or is healed
-(`Reference.on_death`). Each victim takes its own `seq`, so devices and the index learn of it by the ordinary pull.
+A row is deleted with any of its parents (`Collection.parents`). A row that only references a deleted row is deleted
+too, or its reference is dropped or marked (`Reference.on_death`). Each changed row gets its own `seq`, so devices and
+the index receive it by the ordinary pull.
 """
 
 from __future__ import annotations
@@ -13,32 +14,32 @@ from vademecum.model.sync.transaction import WAITING, Transaction
 
 
 def delete_with_dependents(tx: Transaction, *keys: str) -> list[str]:
-    """Bury `keys` and all that cannot live without them; heal what named them. Returns the keys that died."""
+    """Delete `keys` and their dependents, and drop references to them. Return the deleted keys."""
     tx.prefetch(keys)
-    dead = [key for key in keys if _bury(tx, key)]
-    return [*dead, *delete_dependents(tx, dead)]
+    deleted = [key for key in keys if _delete(tx, key)]
+    return [*deleted, *delete_dependents(tx, deleted)]
 
 
-def delete_dependents(tx: Transaction, dead: list[str]) -> list[str]:
-    """Bury all that cannot live without `dead`, which were buried just now, and heal what merely named one that died.
-    Returns the keys of those buried here.
+def delete_dependents(tx: Transaction, deleted: list[str]) -> list[str]:
+    """Delete the dependents of the rows `deleted`, which are deleted already, and drop references to all of them.
 
-    Once for many deaths: a document may be borrowed by thousands of sessions, and is read and written as a whole.
+    Return the keys deleted here. Call it once for many rows: thousands of sessions may borrow one document, and each
+    call reads and writes that document as a whole.
     """
-    victims: list[str] = []
-    level = dead
-    tx.prefetch(_kin(tx, dead))
+    cascaded: list[str] = []
+    level = deleted
+    tx.prefetch(_find_followers(tx, deleted))
     while level:
         left = find_dependents_to_delete(tx, level)
         tx.prefetch(left)
-        level = [key for key in left if _bury(tx, key)]
-        victims += level
-    drop_dangling_references(tx, [*dead, *victims])
-    return victims
+        level = [key for key in left if _delete(tx, key)]
+        cascaded += level
+    drop_dangling_references(tx, [*deleted, *cascaded])
+    return cascaded
 
 
 def purge_with_dependents(tx: Transaction, keys: list[str]) -> None:
-    """Take out rows, and all that cannot live without them, as if they had never come."""
+    """Remove rows and their dependents without tombstones."""
     level = keys
     while level:
         left = find_dependents_to_delete(tx, level)
@@ -48,27 +49,27 @@ def purge_with_dependents(tx: Transaction, keys: list[str]) -> None:
 
 
 def find_dependents_to_delete(tx: Transaction, gone: list[str]) -> list[str]:
-    """Keys of what lives or waits and cannot live without one of `gone`; sorted."""
+    """Return the sorted keys of the live and waiting rows that must be deleted with one of `gone`."""
     return sorted(
         {
             key
             for parent in gone
             for key in tx.dependents(parent)
-            if _lives_by(tx, key, parent) or _follows(tx, key, parent)
+            if _is_child(tx, key, parent) or _is_following(tx, key, parent)
         }
     )
 
 
-def drop_dangling_references(tx: Transaction, dead: list[str]) -> None:
-    """Heal what merely names one of `dead`."""
-    bereaved = {key for name in dead for key in tx.dependents(name)}
-    tx.prefetch(bereaved)
-    for key in sorted(bereaved):
-        _heal(tx, key)
+def drop_dangling_references(tx: Transaction, deleted: list[str]) -> None:
+    """Drop or mark the references to the deleted rows `deleted`."""
+    referencing = {key for name in deleted for key in tx.dependents(name)}
+    tx.prefetch(referencing)
+    for key in sorted(referencing):
+        _drop_references_of(tx, key)
 
 
-def _bury(tx: Transaction, key: str) -> bool:
-    """Bury a row if it lives or waits. Says whether it did."""
+def _delete(tx: Transaction, key: str) -> bool:
+    """Delete a row if it is live or waiting. Return whether it was."""
     head = tx.head(key)
     if head is None or head.deleted:
         return False
@@ -76,23 +77,23 @@ def _bury(tx: Transaction, key: str) -> bool:
     return True
 
 
-def _lives_by(tx: Transaction, key: str, parent: str) -> bool:
+def _is_child(tx: Transaction, key: str, parent: str) -> bool:
     head = tx.head(key)
     return head is not None and parent in head.parents
 
 
-def _follows(tx: Transaction, key: str, dead: str) -> bool:
-    fields = _followed_by(tx, key, dead)
-    row_id = dead.partition("/")[2]
+def _is_following(tx: Transaction, key: str, deleted: str) -> bool:
+    fields = _following_fields(tx, key, deleted)
+    row_id = deleted.partition("/")[2]
     return bool(fields) and any(tx.row(key).get(field) == row_id for field in fields)
 
 
-def _followed_by(tx: Transaction, key: str, dead: str) -> list[str]:
-    """The fields of the row that take it along, should one of them name `dead`."""
-    head, gone = tx.head(key), tx.head(dead)
+def _following_fields(tx: Transaction, key: str, deleted: str) -> list[str]:
+    """Return the reference fields of the row whose target's deletion deletes the row."""
+    head, gone = tx.head(key), tx.head(deleted)
     if head is None or gone is None or head.parents != gone.parents:
         return []
-    collection = dead.partition("/")[0]
+    collection = deleted.partition("/")[0]
     return [
         reference.field
         for reference in tx.collections[key.partition("/")[0]].references
@@ -100,29 +101,32 @@ def _followed_by(tx: Transaction, key: str, dead: str) -> list[str]:
     ]
 
 
-def _kin(tx: Transaction, dead: list[str]) -> set[str]:
-    """All that may follow `dead`, and what may follow that: read together, for a memory may have a long history."""
+def _find_followers(tx: Transaction, deleted: list[str]) -> set[str]:
+    """Return all rows that may be deleted by following references to `deleted`, so that one statement reads them.
+
+    A memory may have a long history of superseded versions.
+    """
     found: set[str] = set()
-    todo = list(dead)
+    todo = list(deleted)
     while todo:
         one = todo.pop()
-        near = [key for key in tx.dependents(one) if key not in found and _followed_by(tx, key, one)]
+        near = [key for key in tx.dependents(one) if key not in found and _following_fields(tx, key, one)]
         found.update(near)
         todo += near
     return found
 
 
-def _heal(tx: Transaction, key: str) -> None:
-    """Store `key` again without what it names and is dead. `updatedAt` stays: nobody edited it."""
+def _drop_references_of(tx: Transaction, key: str) -> None:
+    """Store the row without references to deleted rows. `updatedAt` stays, because no user edited the row."""
     head, row = tx.head(key), tx.row(key)
-    whole = without_dangling_references(tx, tx.collections[key.partition("/")[0]], row)
-    if whole is not row:  # a fact may have been marked long ago
+    cleaned = without_dangling_references(tx, tx.collections[key.partition("/")[0]], row)
+    if cleaned is not row:  # unchanged if the reference was marked earlier
         waiting = head is not None and head.seq == WAITING
-        tx.put(key, whole, msgspec.json.encode(whole), waiting=waiting)
+        tx.put(key, cleaned, msgspec.json.encode(cleaned), waiting=waiting)
 
 
 def without_dangling_references(tx: Transaction, collection: Collection, row: Json) -> Json:
-    """`row` without references to dead rows; the same object if there are none."""
+    """Return `row` without references to deleted rows. Return the same object if it has none."""
     result = row
     for reference in collection.references:
         value = row.get(reference.field)
@@ -141,7 +145,7 @@ def without_dangling_references(tx: Transaction, collection: Collection, row: Js
 
 
 def find_merged_project(tx: Transaction, row: Json) -> str | None:
-    """The project that the row's own has become a part of; None if it has not."""
+    """Return the id of the project that the row's project was merged into, or None."""
     project_id = row.get("projectId")
     if not isinstance(project_id, str) or tx.row_state(f"projects/{project_id}") == "live":
         return None
@@ -150,8 +154,10 @@ def find_merged_project(tx: Transaction, row: Json) -> str | None:
 
 
 def admit_waiting_children(tx: Transaction, parent: str) -> None:
-    """A row came alive: those that waited for it come in, and those that waited for them. A project that was a part of
-    another is one by itself again."""
+    """Store the rows that waited for `parent`, which is live now, and in turn the rows that waited for those.
+
+    If `parent` is a project that was merged into another, delete the record of that merge.
+    """
     collection, _, row_id = parent.partition("/")
     if collection == "projects":
         delete_with_dependents(tx, f"merged/{row_id}")
@@ -167,9 +173,9 @@ def admit_waiting_children(tx: Transaction, parent: str) -> None:
             head = tx.head(key)
             if head is not None and all(tx.row_state(p) == "live" for p in head.parents):
                 row = tx.row(key)
-                whole = without_dangling_references(tx, tx.collections[key.partition("/")[0]], row)
-                body = tx.body(key) if whole is row else msgspec.json.encode(whole)
-                tx.put(key, whole, body, same_text=True)
+                cleaned = without_dangling_references(tx, tx.collections[key.partition("/")[0]], row)
+                body = tx.body(key) if cleaned is row else msgspec.json.encode(cleaned)
+                tx.put(key, cleaned, body, same_text=True)
                 todo.append(key)
 
 

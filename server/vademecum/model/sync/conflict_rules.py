@@ -1,7 +1,7 @@
-"""What becomes of one pushed row: the seven rules of the sync wire, first that fits.
+"""Decide how the server handles a pushed row, by the seven rules of the sync protocol. The first matching rule applies.
 
-This file is the protocol. It sees values only; `transaction` keeps the state and `services/sync/push` does the talking.
-Deletes are rule 1 and are simple (always accepted), so `decide` is for rows that want to live.
+The functions here are pure. `transaction` holds the state and `services/sync/push` handles the request. Deletes
+(rule 1) are always accepted, so `decide` handles live rows only.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ RowState = Literal["live", "deleted", "missing"]
 
 
 class StoredRow(msgspec.Struct, frozen=True):
-    """The server's row. `base` names this very state ("epoch:seq"); a row that waits for its parent has none.
-    `restored`: it is as a backup had it, and nobody has written it since."""
+    """The server's version of a row.
+
+    `base` identifies the version as "epoch:seq"; it is None while the row waits for its parent.
+    `restored`: the version comes from a restored backup and has not been written since.
+    """
 
     row: Json
     deleted: bool
@@ -29,12 +32,14 @@ class StoredRow(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`store`: becomes the row, if limits allow. `answer`: nothing changes, the device is told `row` (None: nothing).
+    """The outcome for a pushed row.
 
-    `refuse`: the device's row comes back marked with `code` and `message`. Whether a row that is stored waits for a
-    parent is decided where it is stored, after it was merged and healed. `base`: the stored row, for the mark of a row
-    that is refused; None if the device does not know it, for what is made upon a mark's base takes the stored row's
-    place unseen. `merged`: `row` holds what others did, too.
+    `store`: store `row` if the quotas allow it. `answer`: store nothing and return `row` to the device (None: return
+    nothing). `refuse`: return the device's row with a `syncError` of `code` and `message`. The caller decides whether a
+    stored row waits for its parent, after merging it and dropping dangling references.
+    `base`: the version of the stored row, for the `syncError`. It is None if the device does not know that version,
+    because an edit that names a base replaces that version without a merge.
+    `merged`: `row` also contains changes of other devices.
     """
 
     kind: Literal["store", "answer", "refuse"]
@@ -46,8 +51,11 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class DecisionContext(msgspec.Struct, frozen=True):
-    """What decides besides the row itself. `life("sessions/abc")` tells whether a row is here, dead or unknown; `healed`
-    is a row of the collection without what it names and is dead."""
+    """The state that `decide` depends on, besides the row.
+
+    `row_state` returns the state of a key such as "sessions/abc". `without_dangling_references` returns a row of the
+    collection without references to deleted rows.
+    """
 
     row_state: Callable[[str], RowState]
     without_dangling_references: Callable[[Json], Json]
@@ -56,18 +64,19 @@ class DecisionContext(msgspec.Struct, frozen=True):
 
 
 def without_sync_error(row: Json) -> Json:
+    """Return the row without `syncError`. Return the same object if it has none."""
     return {k: v for k, v in row.items() if k != "syncError"} if "syncError" in row else row
 
 
 def is_repeated_rejection(new: Json, assumed: Json | None) -> bool:
-    """A refused row, sent once more as RxDB does: the device has heard why, and nobody has edited it since."""
+    """Return whether RxDB sent a rejected row again that the user has not edited since the rejection."""
     if assumed is None or "syncError" not in new or "syncError" not in assumed:
         return False
     return without_sync_error(new) == without_sync_error(assumed)
 
 
 def with_sync_error(row: Json, code: str, message: str, at: str, base: str | None) -> Json:
-    """A refused row, plus why. It stays on the device until it is edited."""
+    """Return a rejected row with its `syncError`. The device keeps it until the user edits it."""
     mark: Json = {"code": code, "message": message, "at": at}
     if base is not None:
         mark["base"] = base
@@ -81,41 +90,44 @@ def decide(
     stored: StoredRow | None,
     parents: tuple[str, ...],
     problem: str | None,
-    about: DecisionContext,
+    context: DecisionContext,
 ) -> Decision:
-    """The verdict on a live `new`. `problem` is why it does not fit the schema or belongs to another, or None."""
-    known = stored is not None and _is_assumed(collection, assumed, stored, about)
+    """Decide on the live row `new`.
+
+    `problem`: why the row does not match the schema or belongs to another user, or None.
+    """
+    is_known = stored is not None and _is_assumed(collection, assumed, stored, context)
     base = stored.base if stored is not None else None
     if problem is not None:
-        return Decision("refuse", code="INVALID", message=problem, base=base if known else None)
-    wanted = without_sync_error(new)
-    if stored is not None and not stored.deleted and wanted == stored.row:
+        return Decision("refuse", code="INVALID", message=problem, base=base if is_known else None)
+    proposed = without_sync_error(new)
+    if stored is not None and not stored.deleted and proposed == stored.row:
         return Decision("answer", stored.row if "syncError" in new else None)
     if is_repeated_rejection(new, assumed):
         return Decision("answer")
     if stored is None:
-        return _decide_unknown(collection, wanted, parents, about)
-    if known:
-        # What was brought back to life on a device before everything was forgotten comes here only now.
-        forgotten = stored.deleted and _is_forgotten(wanted, about)
-        return _forgotten(base) if forgotten else Decision("store", wanted, base=base)
+        return _decide_unknown(collection, proposed, parents, context)
+    if is_known:
+        # A device may have revived the row before the account was forgotten, and sends it only now.
+        forgotten = stored.deleted and _is_forgotten(proposed, context)
+        return _forgotten(base) if forgotten else Decision("store", proposed, base=base)
     if stored.restored and not stored.deleted and stored.base is not None:
-        order = _order_after_restore(wanted, assumed, stored.row, about.now)
+        order = _order_after_restore(proposed, assumed, stored.row, context.now)
         if order == "newer":
-            return Decision("store", wanted, base=base)
+            return Decision("store", proposed, base=base)
         if order == "unite":
-            united = merge_without_base(collection, stored.row, wanted, about.now)
+            united = merge_without_base(collection, stored.row, proposed, context.now)
             if united == stored.row:
                 return Decision("answer", stored.row)
             return Decision("store", united, base=base, merged=True)
     if stored.deleted or assumed is None or not collection.merges or not is_valid_base(collection, assumed):
         return Decision("answer", stored.row)
-    # The stored row was healed, and what the server does to all rows is nobody's change.
+    # The server dropped dangling references from the stored row. That must not count as an edit of either side.
     merged = merge(
         collection,
-        about.without_dangling_references(without_sync_error(assumed)),
+        context.without_dangling_references(without_sync_error(assumed)),
         stored.row,
-        about.without_dangling_references(wanted),
+        context.without_dangling_references(proposed),
     )
     if merged == stored.row:
         return Decision("answer", stored.row)
@@ -123,7 +135,7 @@ def decide(
 
 
 def _is_assumed(
-    collection: Collection, assumed: Json | None, stored: StoredRow, about: DecisionContext
+    collection: Collection, assumed: Json | None, stored: StoredRow, context: DecisionContext
 ) -> bool:
     if assumed is None:
         return False
@@ -131,51 +143,54 @@ def _is_assumed(
     if isinstance(mark, dict) and stored.base is not None and mark.get("base") == stored.base:
         return True
     if stored.deleted:
-        # A device that deleted the row itself still holds its own unblanked tombstone: blanked, it is the stored one.
-        return bool(assumed.get("_deleted")) and make_tombstone(collection, assumed, about.now) == stored.row
+        # A device that deleted the row holds a tombstone with content. Without the content it equals the stored one.
+        return (
+            bool(assumed.get("_deleted")) and make_tombstone(collection, assumed, context.now) == stored.row
+        )
     return without_sync_error(assumed) == stored.row
 
 
 def _order_after_restore(
-    wanted: Json, assumed: Json | None, here: Json, now: str
+    proposed: Json, assumed: Json | None, here: Json, now: str
 ) -> Literal["newer", "unite", "unknown"]:
-    """Say how a pushed row relates to the row that a restore wrote last.
+    """Return how a pushed row relates to a row from a restored backup.
 
-    A client that goes on after a restore assumes a row that the backup lacks: a merge would take the backup's words for
-    an edit. A client that begins from zero assumes nothing. Times are capped at `now`: a clock that is ahead wins nothing.
+    A client that continues after a restore assumes a version that the backup lacks, so a merge would take the older
+    text of the backup for an edit. A client that starts from zero assumes nothing. Times are capped at `now`, so that
+    a fast clock gives no advantage.
     """
     if assumed is None:
-        return "unite" if wanted["createdAt"] == here["createdAt"] else "unknown"
+        return "unite" if proposed["createdAt"] == here["createdAt"] else "unknown"
     then = assumed.get("updatedAt")
     if "syncError" in assumed or not isinstance(then, str) or not is_time(then):
         return "unknown"
     then, stored = min(then, now), min(here["updatedAt"], now)
-    if then == stored and wanted["createdAt"] == here["createdAt"]:
+    if then == stored and proposed["createdAt"] == here["createdAt"]:
         return "unite"
     return "newer" if then > stored else "unknown"
 
 
 def _decide_unknown(
-    collection: Collection, wanted: Json, parents: tuple[str, ...], about: DecisionContext
+    collection: Collection, proposed: Json, parents: tuple[str, ...], context: DecisionContext
 ) -> Decision:
-    if _is_forgotten(wanted, about):
+    if _is_forgotten(proposed, context):
         return _forgotten(None)
     for parent in parents:
-        if about.row_state(parent) == "deleted":
-            return Decision("answer", make_tombstone(collection, wanted, about.now))
-    return Decision("store", wanted)
+        if context.row_state(parent) == "deleted":
+            return Decision("answer", make_tombstone(collection, proposed, context.now))
+    return Decision("store", proposed)
 
 
 def _forgotten(base: str | None) -> Decision:
     message = (
         "Everything was forgotten after this was written. It is kept on this device only; "
-        "to keep it everywhere, save it anew."
+        "to keep it everywhere, save it again."
     )
     return Decision("refuse", code="FORGOTTEN", message=message, base=base)
 
 
-def _is_forgotten(wanted: Json, about: DecisionContext) -> bool:
-    if not about.forgotten_at:
+def _is_forgotten(proposed: Json, context: DecisionContext) -> bool:
+    if not context.forgotten_at:
         return False
-    created = wanted.get("createdAt")
-    return isinstance(created, str) and created < about.forgotten_at
+    created = proposed.get("createdAt")
+    return isinstance(created, str) and created < context.forgotten_at

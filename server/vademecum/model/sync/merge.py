@@ -1,8 +1,8 @@
-"""Three-way merge of one row, so that two devices that were offline never lose each other's borrow.
+"""Merge two versions of a row in three ways, so that edits of devices that were offline survive.
 
-`base` is what the device believed the server held, `stored` what it holds, `new` what the device wants. A field
-that one side changed takes that side; one that both changed differently keeps the stored value (the app keeps
-the losing text). Sets merge as sets, counters add both deltas, times take the later.
+`base` is the server row that the device assumed, `stored` the current server row and `new` the device's row. A field
+that one side changed takes that side's value. A field that both sides changed differently keeps the stored value, and
+the app keeps the losing text. Sets merge as sets, counters add both deltas, and times take the later one.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _MISSING: Any = object()
 
 
 def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
-    """The row that holds what both sides did. All three are without `syncError`; none is changed."""
+    """Return the row with the changes of both sides. The arguments must have no `syncError` and are not changed."""
 
     def present(names: Iterable[str]) -> list[str]:
-        """A field that neither side has stays absent: a merge invents nothing."""
+        """Return the fields that at least one side has. A merge adds no others."""
         return [name for name in names if name in stored or name in new]
 
     merged = dict(stored)
@@ -41,8 +41,11 @@ def merge(collection: Collection, base: Json, stored: Json, new: Json) -> Json:
 
 
 def merge_without_base(collection: Collection, stored: Json, new: Json, now: str) -> Json:
-    """Return two versions of a row without a known base as one: sets joined, the larger counts, other fields of the later
-    version. `updatedAt` decides, capped at `now`; on a tie the stored row. None of the arguments is changed."""
+    """Merge two versions of a row without a known base.
+
+    Sets are united, counters take the larger value, and other fields come from the later version by `updatedAt`,
+    capped at `now`. On a tie the stored row wins. The arguments are not changed.
+    """
     is_newer = min(new["updatedAt"], now) > min(stored["updatedAt"], now)
     united = dict(new if is_newer else stored)
     for name in collection.frozen:
@@ -63,7 +66,7 @@ def merge_without_base(collection: Collection, stored: Json, new: Json, now: str
 
 
 def _next_millisecond(time: str) -> str:
-    """A row that is neither of two versions has the time of neither, or a device would not see that they differ."""
+    """Return the time one millisecond later, so that devices see that a merged row differs from both versions."""
     try:
         later = datetime.fromisoformat(time) + timedelta(milliseconds=1)
     except OverflowError:
@@ -72,7 +75,7 @@ def _next_millisecond(time: str) -> str:
 
 
 def is_valid_base(collection: Collection, base: Json) -> bool:
-    """Is what a device says it assumed of the right kind? It is the device's word, and no schema has looked at it."""
+    """Return whether a merge can use `base`, which comes from the device and was not validated by a schema."""
     sets = [base.get(name, []) for name in collection.sets]
     return (
         all(isinstance(s, list) and all(isinstance(item, str) for item in s) for s in sets)
@@ -93,7 +96,7 @@ def _take_changed(group: tuple[str, ...], base: Json, stored: Json, new: Json, m
 
 
 def _merge_set(base: list[str], stored: list[str], new: list[str]) -> list[str]:
-    """Looked up, not looked through: a list may have ten thousand ids, and a device may claim to have known any number."""
+    """Merge lists of ids as sets, in linear time: each list may have ten thousand ids."""
     removed = set(base) - set(new)
     known = {*base, *stored}
     kept = [item for item in stored if item not in removed]

@@ -1,6 +1,6 @@
-"""What an account may hold. Checked for each row inside the transaction that would add it.
+"""Check the quotas of an account, for each row, inside the transaction that would store it.
 
-Deletes always pass, and so do an edit that does not grow what it edits, and a borrow.
+Deletes, borrows, and edits that do not enlarge the row always pass.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from vademecum.model.text.sanitize import short_name
 Tier = Literal["FREE", "JIVE", "JIGGA"]
 DOCUMENTS = 100
 WARN_FROM = 90
-BORROWED = {
+BORROW_FIELDS = {
     "activeSessions",
     "accessCount",
     "lastAccessedAt",
     "updatedAt",
-}  # what a borrow changes of a document
+}  # the fields of a document that a borrow changes
 TOMBSTONES_FREE = 100_000
-TOMBSTONE_BYTES = 256  # about what the blanked row takes
+TOMBSTONE_BYTES = 256  # about the size of a stored tombstone
 REFERENCES_FREE = 100_000
-REFERENCE_BYTES = 256  # half of what one takes in memory; on the disk it takes hardly any
+REFERENCE_BYTES = 256  # half of its memory; its disk space is negligible
 
 
 class Limits(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Bounds of one account: counts, and bytes. The defaults are those of JIGGA; the other tiers are in `settings`."""
+    """The limits of an account, as counts and bytes. The defaults are for JIGGA; `settings` has the other tiers."""
 
     documents: int = DOCUMENTS
     file_bytes: int = 25 * 2**20
@@ -39,24 +39,26 @@ class Limits(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
 
 class Usage(msgspec.Struct, frozen=True, rename="camel"):
+    """The live documents and the charged bytes of an account."""
+
     documents: int
     bytes: int
 
 
 class QuotaExceeded(msgspec.Struct, frozen=True):
-    """`message`: for who pushed the row, whose device keeps it."""
+    """A violated limit. `message` is worded for a device, which keeps the rejected row."""
 
     code: str
     message: str
 
 
 def message_for_api_client(message: str) -> str:
-    """The message of a refusal for who writes by a route: no device keeps what they sent."""
+    """Return the message worded for clients of other routes, which keep no copy of the row."""
     return message.replace("stays on this device", "was not stored")
 
 
 def charged_bytes(collection: str, row: Json, body_bytes: int) -> int:
-    """Bytes a row counts for. Vectors are derived and not charged, up to four times the text they stand for."""
+    """Return the bytes charged for a row. Vectors are free up to four times the length of their text."""
     if collection != "vectorEmbeddings" or not row.get("embedding"):
         return body_bytes
     text = sum(len(chunk["text"]) for chunk in row["chunks"])
@@ -64,17 +66,17 @@ def charged_bytes(collection: str, row: Json, body_bytes: int) -> int:
 
 
 def has_free_tombstone(count: int) -> bool:
-    """Whether an account with `count` tombstones may have another that is not charged."""
+    """Return whether the next tombstone of an account with `count` tombstones is free."""
     return count < TOMBSTONES_FREE
 
 
 def charged_tombstones(count: int) -> int:
-    """Bytes `count` tombstones are charged. They are kept for ever, so to write and delete must not be free for ever."""
+    """Return the bytes charged for `count` tombstones. They are never removed, so their number must be bounded."""
     return max(0, count - TOMBSTONES_FREE) * TOMBSTONE_BYTES
 
 
 def charged_references(count: int) -> int:
-    """Bytes `count` references of rows to others are charged: memory holds each, and a row may have ten thousand."""
+    """Return the bytes charged for `count` references. All are held in memory, and a row may have ten thousand."""
     return max(0, count - REFERENCES_FREE) * REFERENCE_BYTES
 
 
@@ -87,9 +89,10 @@ def check_quota(
     usage: Usage,
     limits: Limits,
 ) -> QuotaExceeded | None:
-    """Why `after` may not be stored in place of the live row `before` (None: it becomes live), or None.
+    """Return the limit that storing `after` would violate, or None.
 
-    `growth`: bytes it adds to `usage.bytes`; `body_bytes`: its own length.
+    `before`: the live row that it replaces, or None. `growth`: bytes added to `usage.bytes`. `body_bytes`: length of
+    the JSON of `after`.
     """
     if body_bytes > limits.row_bytes and growth > 0:
         return QuotaExceeded(
@@ -118,17 +121,17 @@ def check_quota(
             "TIER", "Authoritative mode belongs to JIGGA accounts. The change stays on this device."
         )
     if collection == "documents" and before is not None and _is_borrow(before, after):
-        return None  # a full account borrows, too; how large the row may get was asked above
+        return None  # a full account may borrow, too; the row size was checked above
     return check_storage_quota(usage.bytes, usage.bytes + growth, limits)
 
 
 def _is_borrow(before: Json, after: Json) -> bool:
-    fields = {*before, *after} - BORROWED
+    fields = {*before, *after} - BORROW_FIELDS
     return all(before.get(field) == after.get(field) for field in fields)
 
 
 def check_storage_quota(before: int, after: int, limits: Limits) -> QuotaExceeded | None:
-    """Why an account's bytes may not become `after`, or None."""
+    """Return the violation if the charged bytes may not grow from `before` to `after`, or None."""
     if after > before and after > limits.storage_bytes:
         return QuotaExceeded(
             "STORAGE_LIMIT",

@@ -1,4 +1,4 @@
-"""Blanks: what is left of a row when it is deleted."""
+"""Make tombstones: deleted rows without their content."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from vademecum.model.schema.collections import Collection, Id, Json, Row, Time
 
 
 def make_tombstone(collection: Collection, row: Json, now: str) -> Json:
-    """The tombstone of `row`: id, parents and times; all else is the blank of its type, optional fields gone.
+    """Return the tombstone of `row`: its id, parents and times. Optional fields are absent.
 
-    Required fields stay because RxDB validates tombstones too. An enum's blank is its first value.
+    Other required fields get the blank value of their type, because RxDB validates tombstones too. The blank value of
+    an enum is its first value. `now` replaces times that are not valid.
     """
-    kept = {collection.primary_key, "createdAt", "updatedAt", *collection.parents}
+    kept_fields = {collection.primary_key, "createdAt", "updatedAt", *collection.parents}
     tombstone: Json = {}
-    for name, blank_value in _blanks(collection.struct):
-        if name in kept:
+    for name, blank_value in _blank_values(collection.struct):
+        if name in kept_fields:
             value = row.get(name)
-            time = name in ("createdAt", "updatedAt")
-            if _is(Time if time else Id, value):
+            is_time = name in ("createdAt", "updatedAt")
+            if _is_valid(Time if is_time else Id, value):
                 tombstone[name] = value
             elif blank_value is not UNSET:
-                tombstone[name] = now if time else blank_value
+                tombstone[name] = now if is_time else blank_value
         elif blank_value is not UNSET:
             tombstone[name] = blank_value
     tombstone["_deleted"] = True
     return tombstone
 
 
-def _is(kind: Any, value: object) -> bool:
+def _is_valid(kind: Any, value: object) -> bool:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:
@@ -42,26 +43,26 @@ def _is(kind: Any, value: object) -> bool:
 _blank_cache: dict[type[Row], tuple[tuple[str, Any], ...]] = {}
 
 
-def _blanks(struct: type[Row]) -> tuple[tuple[str, Any], ...]:
-    found = _blank_cache.get(struct)
-    if found is None:
+def _blank_values(struct: type[Row]) -> tuple[tuple[str, Any], ...]:
+    blank_values = _blank_cache.get(struct)
+    if blank_values is None:
         info = msgspec.inspect.type_info(struct)
         hints = get_type_hints(struct)
         assert isinstance(info, msgspec.inspect.StructType)
-        found = tuple(
-            (f.encode_name, _blank_of(f.type, hints[f.name]) if f.required else UNSET)
+        blank_values = tuple(
+            (f.encode_name, _blank_value_of(f.type, hints[f.name]) if f.required else UNSET)
             for f in info.fields
             if f.encode_name not in ("_deleted", "syncError")
         )
-        _blank_cache[struct] = found
-    return found
+        _blank_cache[struct] = blank_values
+    return blank_values
 
 
-def _blank_of(kind: msgspec.inspect.Type, hint: Any) -> Any:
+def _blank_value_of(kind: msgspec.inspect.Type, hint: Any) -> Any:
     inspect = msgspec.inspect
     match kind:
         case inspect.LiteralType():
-            return get_args(hint)[0]  # msgspec sorts the values; the blank is the first as written
+            return get_args(hint)[0]  # msgspec sorts the values; the blank value is the first in the source
         case inspect.ListType():
             return []
         case inspect.BoolType():

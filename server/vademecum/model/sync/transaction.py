@@ -1,8 +1,8 @@
-"""A user's rows as one transaction sees them: the heads in memory, and what the transaction changes.
+"""A transaction over the rows of one user: the committed row index plus the transaction's own changes.
 
-Everything that decides reads from here, so several pushes can share one commit: each sees what the one before it
-did, and one that fails is undone alone (`savepoint`). The engine writes `changes` when all have had their turn.
-Rows are named by key: "collection/id".
+All rules read rows through the transaction, so several pushes can share one commit: each push sees the changes of
+the pushes before it, and a push that fails is rolled back alone (`savepoint`). The engine writes `changes` at the end.
+A row's key is "collection/id".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vademecum.model.sync.conflict_rules import RowState
 from vademecum.model.sync.quotas import Usage, charged_bytes, charged_references, charged_tombstones
 from vademecum.model.sync.tombstone import make_tombstone
 
-WAITING = 0  # the seq of a row whose parent is not here yet
+WAITING = 0  # the seq of a row whose parent has not arrived
 
 NO_JOBS = StoredJobs()
 Gaps = tuple[tuple[int, int], ...]
@@ -26,9 +26,10 @@ GAPS_MAX = 256
 
 
 class RowHead(msgspec.Struct, frozen=True, gc=False):
-    """All that is known of a row without reading it. `size`: bytes it is charged. `tag`: its unique value.
+    """The metadata of a row that memory holds.
 
-    Of a block of chunks also how many it has, and the model whose vectors it holds.
+    `size`: bytes charged to the account. `unique_value`: the value of the collection's unique field, or empty.
+    `model` and `chunks`: the embedding model and the number of chunks, for a block of chunks only.
     """
 
     seq: int
@@ -43,25 +44,30 @@ class RowHead(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(slots=True)
 class LinkIndex:
-    """Of some live rows, waiting ones too: who names a row as a parent or a reference, and who has a unique value."""
+    """Reverse lookups over live and waiting rows.
+
+    `dependents`: key of a row -> keys of the rows that name it as a parent or a reference.
+    """
 
     dependents: dict[str, set[str]] = field(default_factory=dict)
     unique_owners: dict[str, str] = field(default_factory=dict)  # "collection/tag" -> key
 
     def add(self, key: str, head: RowHead | None) -> None:
+        """Index the links of a row. Deleted and absent rows have none."""
         if head is None or head.deleted:
             return
         for names in (head.parents, head.references):
             for name in names:
-                known = self.dependents.get(name)
-                if known is None:
+                keys = self.dependents.get(name)
+                if keys is None:
                     self.dependents[name] = {key}
                 else:
-                    known.add(key)
+                    keys.add(key)
         if head.unique_value:
             self.unique_owners[unique_key(key, head.unique_value)] = key
 
     def remove(self, key: str, head: RowHead | None) -> None:
+        """Remove the links that `add` indexed for `head`."""
         if head is None or head.deleted:
             return
         for name in (*head.parents, *head.references):
@@ -70,14 +76,14 @@ class LinkIndex:
                 keys.discard(key)
                 if not keys:
                     del self.dependents[name]
-        # Another row may have taken the value already: changes come in the order of `seq`, not of who gave it up.
+        # Another row may own the value already: changes are applied in the order of `seq`.
         if head.unique_value and self.unique_owners.get(unique_key(key, head.unique_value)) == key:
             del self.unique_owners[unique_key(key, head.unique_value)]
 
 
 @dataclass(slots=True)
 class RowIndex:
-    """The committed heads of one user, and what can be counted from them. Changed only by `absorb`."""
+    """The committed row heads of one user, with totals for the quotas. Only `apply` changes them."""
 
     rows: dict[str, RowHead] = field(default_factory=dict)
     links: LinkIndex = field(default_factory=LinkIndex)
@@ -89,16 +95,16 @@ class RowIndex:
 
     @property
     def dependents(self) -> Mapping[str, set[str]]:
-        """Name of a row -> keys of the live rows that name it."""
+        """Map the key of a row to the keys of the live and waiting rows that name it."""
         return self.links.dependents
 
     @property
     def bytes(self) -> int:
-        """What the user is charged."""
+        """Return the bytes charged to the account."""
         return self.live_bytes + charged_tombstones(self.tombstones) + charged_references(self.references)
 
     def apply(self, changes: Mapping[str, Change]) -> None:
-        """Take over what was committed (or, at the start, what was loaded)."""
+        """Apply the changes of a commit, or of the initial load."""
         for key, change in changes.items():
             old, new = self.rows.get(key), change.head
             if old is not None:
@@ -123,9 +129,10 @@ class RowIndex:
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What becomes of one row: `head` None means that it leaves without a trace (a waiting row erased, a tombstone
-    dropped). `same_text`:
-    the server has added what follows from its text, or let a waiting row in, and the text is what it was."""
+    """The change of one row. `head` is None if the row is purged without a tombstone.
+
+    `same_text`: the text of the row did not change. The server added derived data, or admitted a waiting row.
+    """
 
     key: str
     before: RowHead | None
@@ -142,7 +149,7 @@ def deletes_content(changes: Iterable[Change]) -> bool:
 
 
 def replaces_text(changes: Iterable[Change]) -> bool:
-    """Return whether a commit replaced a stored text by another. (A waiting row that is let in keeps its own.)"""
+    """Return whether a commit replaced a stored text by another. Admitting a waiting row does not."""
     return any(_is_edit(c) for c in changes)
 
 
@@ -154,21 +161,30 @@ def _is_edit(change: Change) -> bool:
 
 
 def in_gap(gaps: Gaps, seq: int) -> bool:
+    """Return whether `seq` lies in one of the ranges (after, up to]."""
     return any(after < seq <= end for after, end in gaps)
 
 
 def unique_key(key: str, unique_value: str) -> str:
+    """Return "collection/value", the name under which `LinkIndex` stores the owner of a unique value."""
     return f"{key.partition('/')[0]}/{unique_value}"
 
 
 class Transaction:
-    """One transaction's view and its changes. `read` fetches stored bodies: keys -> {key: JSON bytes}; `id_key`: what ids that
-    follow from a person's words are keyed with. `jobs`: what becomes of jobs; None, of one that goes. `absent_jobs`: ids
-    that were looked for in vain. `followed`: as in `Stored`, see `job_triggers.take_up`. `asked`: how many questions to the language model begin with this transaction, less those
-    that were never heard. `taken`: events of agents that it takes up; those of before `taken_expire` are forgotten.
-    `aged`: what dies of its age alone. `drops`: whether tombstones go. `restored_seq`: up to here rows are as a backup had them.
-    `gaps`: ranges (after, up to) of `seq` that this file never gave to a row in this epoch; `jump`: the length of the
-    next one, which the first new row leaves."""
+    """The reads and changes of one transaction.
+
+    Arguments: `read` returns the stored bodies (JSON bytes) of keys. `id_key` is the secret that keys the ids derived
+    from a user's text. `restored_seq`: rows up to this `seq` are as a backup had them. `gaps`: ranges (after, up to] of
+    `seq` that this file never assigned in this epoch. `jump`: the length of the next gap, before the first new row.
+
+    Results besides `changes`:
+    - `jobs`: new states of jobs by id; None deletes a job. `missing_job_ids`: ids that `find_jobs` did not find.
+    - `extracted_up_to_seq`: as in `StoredJobs`, see `job_triggers.take_up`.
+    - `llm_request_count`: requests to the language model that start here, minus those that were not delivered.
+    - `ingested_event_ids`: events of agents that are ingested here. Older ids than the time
+      `ingested_events_expire_before` are deleted.
+    - `expired_keys`: rows deleted only because of their age. `purges_tombstones`: whether tombstones are purged.
+    """
 
     def __init__(
         self,
@@ -205,7 +221,7 @@ class Transaction:
         self._row_index = row_index
         self._read = read
         self._stored_jobs = stored_jobs
-        self._read_taken = read_ingested_events
+        self._read_ingested_events = read_ingested_events
         self._links = LinkIndex()  # of the changed rows
         self._bodies: dict[str, bytes] = {}
         self._seq = row_index.seq
@@ -214,24 +230,27 @@ class Transaction:
         self._references = row_index.references
         self.tombstones = row_index.tombstones
 
-    # -- looking ------------------------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------------------------
 
     def head(self, key: str) -> RowHead | None:
+        """Return the head of the row, or None if the row does not exist."""
         change = self.changes.get(key)
         return change.head if change is not None else self._row_index.rows.get(key)
 
     def row_state(self, key: str) -> RowState:
+        """Return the state of the row. A waiting row counts as missing."""
         head = self.head(key)
         if head is None or head.seq == WAITING:
             return "missing"
         return "deleted" if head.deleted else "live"
 
     def row(self, key: str) -> Json:
-        """The row, decoded. Only for keys that have a head."""
+        """Return the decoded row. The key must have a head."""
         row: Json = msgspec.json.decode(self.body(key))
         return row
 
     def body(self, key: str) -> bytes:
+        """Return the row as JSON bytes. The key must have a head."""
         change = self.changes.get(key)
         if change is not None:
             return change.body
@@ -240,7 +259,7 @@ class Transaction:
         return self._bodies[key]
 
     def prefetch(self, keys: Iterable[str]) -> None:
-        """Read the bodies of `keys` in one go, so that looking at each costs no statement."""
+        """Read the bodies of `keys` with one statement, so that later reads need none."""
         wanted = [
             k for k in keys if k in self._row_index.rows and k not in self._bodies and k not in self.changes
         ]
@@ -248,21 +267,21 @@ class Transaction:
             self._bodies.update(self._read(wanted))
 
     def dependents(self, key: str) -> list[str]:
-        """Keys of the rows, waiting ones too, that name `key` as a parent or a reference; sorted."""
+        """Return the sorted keys of the live and waiting rows that name `key` as a parent or a reference."""
         stored, changed = self._row_index.links.dependents.get(key), self._links.dependents.get(key)
-        if not stored and not changed:  # as of most rows when they come
+        if not stored and not changed:  # true for most new rows
             return []
         stored, changed = stored or set(), changed or set()
         return sorted({*changed, *(k for k in stored if k not in self.changes)})
 
     def find_unique(self, collection: str, unique_value: str) -> str | None:
-        """The live row that has this unique value."""
+        """Return the key of the live row that has this unique value, or None."""
         name = f"{collection}/{unique_value}"
         changed, stored = self._links.unique_owners.get(name), self._row_index.links.unique_owners.get(name)
         return changed or (stored if stored not in self.changes else None)
 
     def keys(self, collection: str | None = None, *, deleted: bool = False) -> Iterator[str]:
-        """Keys of live rows, waiting ones too (or, with `deleted`, of tombstones)."""
+        """Yield the keys of live and waiting rows, or with `deleted` those of tombstones."""
         prefix = f"{collection}/" if collection else ""
         for key in dict.fromkeys((*self._row_index.rows, *self.changes)):
             if not key.startswith(prefix):
@@ -272,46 +291,48 @@ class Transaction:
                 yield key
 
     def find_jobs(self, ids: Iterable[str]) -> dict[str, Job]:
-        """Those of the jobs that there are."""
-        wanted = list(ids)
-        of_file = self._stored_jobs
-        sought = [i for i in wanted if i not in self.jobs and i not in of_file.open]
-        done = of_file.read(sought) if sought else {}
-        self.missing_job_ids.update(i for i in sought if i not in done)
-        found = {i: self.jobs.get(i, of_file.open.get(i, done.get(i))) for i in wanted}
-        return {i: job for i, job in found.items() if job is not None}
+        """Return the jobs that exist among `ids`, by id."""
+        job_ids = list(ids)
+        stored = self._stored_jobs
+        unread = [i for i in job_ids if i not in self.jobs and i not in stored.open]
+        closed = stored.read(unread) if unread else {}
+        self.missing_job_ids.update(i for i in unread if i not in closed)
+        jobs = {i: self.jobs.get(i, stored.open.get(i, closed.get(i))) for i in job_ids}
+        return {i: job for i, job in jobs.items() if job is not None}
 
     def open_jobs(self) -> list[Job]:
-        """Those that are not done."""
+        """Return the jobs that are not done."""
         jobs = {**self._stored_jobs.open, **self.jobs}.values()
         return [job for job in jobs if job is not None and is_open(job)]
 
     def llm_requests_on(self, day: str) -> int:
-        """How many questions jobs have asked a language model on this day, UTC."""
+        """Return how many requests jobs sent to the language model on `day` (UTC), this transaction included."""
         return self._stored_jobs.llm_requests_on(day) + self.llm_request_count
 
     def find_ingested_events(self, ids: list[str]) -> set[str]:
-        """Those of the events that were taken up, also by this transaction."""
-        return self._read_taken(ids) | set(self.ingested_event_ids)
+        """Return which of the events are ingested already, by earlier commits or this transaction."""
+        return self._read_ingested_events(ids) | set(self.ingested_event_ids)
 
     @property
     def usage(self) -> Usage:
+        """Return the documents and bytes charged to the account after this transaction."""
         charged = charged_tombstones(self.tombstones) + charged_references(self._references)
         return Usage(self._documents, self._live_bytes + charged)
 
     @property
     def seq(self) -> int:
+        """Return the last `seq` that was assigned."""
         return self._seq
 
     @property
     def highest_stored_seq(self) -> int:
-        """The highest seq of a row that this transaction stores, or 0. `seq` may be higher: not every row stays in it."""
+        """Return the highest seq of a stored row, or 0. `seq` may be higher, after a purge."""
         return max((c.head.seq for c in self.changes.values() if c.head is not None), default=0)
 
     # -- changing -----------------------------------------------------------------------------------------------
 
     def measure_growth(self, key: str, row: Json, body: bytes, named: Links | None = None) -> int:
-        """Bytes by which storing `row` would change `usage.bytes`. `named`: its links, if they are known."""
+        """Return by how many bytes storing `row` would change `usage.bytes`. `named`: the row's links, if computed."""
         name = key.partition("/")[0]
         charged = charged_bytes(name, row, len(body))
         _, named_here = named if named is not None else links(self.collections[name], row)
@@ -320,7 +341,7 @@ class Transaction:
         if before is not None and not before.deleted:
             charged -= before.size
             references -= len(before.references)
-        if references == self._references:  # as of most rows
+        if references == self._references:  # true for most rows
             return charged
         return charged + charged_references(references) - charged_references(self._references)
 
@@ -334,8 +355,10 @@ class Transaction:
         named: Links | None = None,
         same_text: bool = False,
     ) -> None:
-        """Store a live row under the next `seq`, or, `waiting`, without one. `named`: its links, if they are known.
-        `same_text`: as in `Change`."""
+        """Store a live row under the next `seq`, or under `WAITING` if its parent has not arrived.
+
+        `named`: the row's links, if computed. `same_text`: as in `Change`.
+        """
         collection = self.collections[key.partition("/")[0]]
         parents, references = named if named is not None else links(collection, row)
         unique_value = row.get(collection.unique, "") if collection.unique else ""
@@ -346,18 +369,21 @@ class Transaction:
         self._change(key, head, body, same_text)
 
     def put_tombstone(self, key: str, row: Json) -> None:
-        """Put the tombstone of `row` in its place, under the next `seq`."""
+        """Replace the row by its tombstone, under the next `seq`."""
         collection = self.collections[key.partition("/")[0]]
         tombstone = make_tombstone(collection, row, self.now)
         parents, _ = links(collection, tombstone)
         self._change(key, RowHead(self._next(False), True, parents, (), 0), msgspec.json.encode(tombstone))
 
     def purge(self, key: str) -> None:
-        """As if the row had never come: one that waits, or one that a restore does not bring back and may not bury."""
+        """Remove a row without a tombstone: a waiting row, or a row that a restore must not tombstone."""
         self._change(key, None, b"")
 
     def purge_tombstone(self, key: str) -> None:
-        """Take out a tombstone that no device is told of. No backup undoes the death: the ledger knows of it, or age does."""
+        """Remove a tombstone that no device receives.
+
+        After a restore the erasure ledger or the row's age repeats the deletion.
+        """
         self.purges_tombstones = True
         self._change(key, None, b"")
 
@@ -366,12 +392,12 @@ class Transaction:
         return seq > self._seq or in_gap(self.gaps, seq)
 
     def begin_epoch(self, epoch: str, seq: int) -> None:
-        """Begin a new epoch whose rows come after `seq`. All present rows count as restored."""
+        """Start a new epoch whose rows have a higher number than `seq`. All present rows count as restored."""
         self.epoch, self.restored_seq = epoch, self._seq
         self._seq, self.gaps, self._jump = seq, (), 0
 
     def savepoint(self) -> Callable[[], None]:
-        """The undo of everything done after this call."""
+        """Return a function that rolls back every change made after this call."""
         changes, jobs, ingested_event_ids, expired_keys = (
             dict(self.changes),
             dict(self.jobs),
@@ -379,7 +405,7 @@ class Transaction:
             set(self.expired_keys),
         )
         counts = self._seq, self._documents, self._live_bytes, self._references, self.tombstones
-        told = (
+        scalars = (
             self.forgotten_at,
             self.llm_request_count,
             self.extracted_up_to_seq,
@@ -396,7 +422,7 @@ class Transaction:
                 self.extracted_up_to_seq,
                 self.epoch,
                 self.restored_seq,
-            ) = told
+            ) = scalars
             self.gaps, self._jump = gaps
             undone = [c for c in self.changes.values() if changes.get(c.key) is not c]
             for change in undone:
@@ -420,7 +446,7 @@ class Transaction:
         return self._seq
 
     def _change(self, key: str, head: RowHead | None, body: bytes, same_text: bool = False) -> None:
-        earlier = self.changes.pop(key, None)  # popped, so that changes stay in the order of seq
+        earlier = self.changes.pop(key, None)  # removed first, so that changes stay in the order of seq
         if earlier is None:
             old = before = self._row_index.rows.get(key)
         else:

@@ -1,4 +1,4 @@
-"""What a transaction sees of its own changes, and what is left of one that is undone."""
+"""A transaction reads its own changes and can roll back to a savepoint."""
 
 import json
 
@@ -19,26 +19,26 @@ def put(tx, collection, *rows):
         tx.put(f"{collection}/{row['id']}", row, b"{}")
 
 
-class Unwalked(dict):
-    """Changes that may be looked up and not walked through."""
+class LookupOnlyDict(dict):
+    """A dict of changes that allows lookups and forbids iteration."""
 
     def __iter__(self):
-        raise AssertionError("all changes of the commit were looked through for one row")
+        raise AssertionError("a lookup of one row iterated over all changes of the commit")
 
     items = values = keys = __iter__
 
 
-def test_who_has_a_unique_value_or_names_a_row_is_found_without_looking_through_the_commit():
+def test_link_lookups_do_not_iterate_over_changes():
     tx = transaction_on(RowIndex())
     put(tx, "sessions", session("a", externalId="x"))
     put(tx, "documents", document("ada", "d", activeSessions=["a"]))
-    tx.changes = Unwalked(tx.changes)
+    tx.changes = LookupOnlyDict(tx.changes)
     assert tx.find_unique("sessions", "x") == "sessions/a"
     assert tx.find_unique("sessions", "y") is None
     assert tx.dependents("sessions/a") == ["documents/d"]
 
 
-def test_a_value_that_one_row_gave_up_and_another_took_stays_with_the_other():
+def test_unique_value_moves_to_its_new_owner():
     row_index = RowIndex()
     first = transaction_on(row_index)
     put(first, "sessions", session("a", externalId="x"))
@@ -54,7 +54,7 @@ def test_a_value_that_one_row_gave_up_and_another_took_stays_with_the_other():
         second = transaction_on(row_index)
 
 
-def test_what_is_undone_gives_back_unique_values_and_references():
+def test_rollback_restores_unique_values_and_references():
     tx = transaction_on(RowIndex())
     put(tx, "sessions", session("a", externalId="x"))
     put(tx, "memories", memory("m", sessionIds=["a"]))
@@ -67,7 +67,7 @@ def test_what_is_undone_gives_back_unique_values_and_references():
     assert [tx.dependents(f"sessions/{i}") for i in "ab"] == [["memories/m"], []]
 
 
-def test_questions_of_what_is_undone_are_not_counted():
+def test_rollback_restores_the_llm_request_count():
     tx = transaction_on(RowIndex())
     tx.llm_request_count += 1
     undo = tx.savepoint()
@@ -76,11 +76,11 @@ def test_questions_of_what_is_undone_are_not_counted():
     assert tx.llm_request_count == 1
 
 
-def test_a_memory_s_history_goes_with_it_in_as_few_readings_however_long_it_is():
-    """One a link took a second and a half for each thousand, and the thread from all others."""
-    readings = []
+def test_deleting_long_memory_history_needs_few_reads():
+    """One read a link took 1.5 s for each thousand links and blocked the thread for all other requests."""
+    reads = []
 
-    def death_of_the_newest(length):
+    def delete_newest(length):
         row_index = RowIndex()
         rows = {f"memories/m{n}": memory(f"m{n}", supersededBy=f"m{n + 1}") for n in range(length)}
         first = transaction_on(row_index)
@@ -88,12 +88,12 @@ def test_a_memory_s_history_goes_with_it_in_as_few_readings_however_long_it_is()
         row_index.apply(first.changes)
 
         def read(keys):
-            readings.append(keys)
+            reads.append(keys)
             return {key: json.dumps(rows.get(key, memory(key.partition("/")[2]))).encode() for key in keys}
 
-        readings.clear()
+        reads.clear()
         tx = Transaction(row_index, read, Registry(), "epoch", "", NOW)
         assert len(delete_with_dependents(tx, f"memories/m{length}")) == length + 1
-        return len(readings)
+        return len(reads)
 
-    assert death_of_the_newest(300) == death_of_the_newest(3)
+    assert delete_newest(300) == delete_newest(3)
